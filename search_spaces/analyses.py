@@ -299,6 +299,30 @@ class Extrapolation(Analysis):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Threshold(Analysis):
+    """Ask for the least x at which each group's metric is as low as a value, and for the law x = a z^b of it over
+    another setting z."""
+
+    x: str
+    """A config value or a metric, by its column: a positive number."""
+    by: str
+    """A config value, by its dotted path: a law for each of its values."""
+    baseline: str
+    """The value of `by` whose x the others' are held against, at the same z."""
+    over: str
+    """A config value, by its dotted path: z, a positive number, or a name that ends in one as spam-1000 does."""
+    over_name: str
+    """What z is called in a sentence."""
+    metric: str
+    """One that falls as x grows."""
+    value: float
+    """How low, a positive number."""
+    title: str = ""
+    claim: str = ""
+    """What others say, a sentence with its source."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartialCorrelations(Analysis):
     """Ask for the rank correlation of several metrics with one, as it is and with the settings taken away.
 

@@ -108,6 +108,10 @@ from .swept import at_each_value as at_each_value
 from .swept import by_setting_requests as by_setting_requests
 from .swept import swept_numbers as swept_numbers
 from .swept import swept_settings as swept_settings
+from .thresholds import ThresholdLaw as ThresholdLaw
+from .thresholds import ThresholdNumbers as ThresholdNumbers
+from .thresholds import ThresholdPoint as ThresholdPoint
+from .thresholds import threshold_numbers as threshold_numbers
 from .true_rank import PRESS as PRESS
 from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import MatrixRanks as MatrixRanks

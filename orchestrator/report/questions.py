@@ -36,6 +36,7 @@ from orchestrator.report.sections.significance import contrast_section, paired_s
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import spectra_section
 from orchestrator.report.sections.swept import section_at, swept_section
+from orchestrator.report.sections.thresholds import threshold_section
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store import StudyKey
 from search_spaces import analyses
@@ -125,6 +126,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     ),
     analyses.PowerLaw: (lambda r, q: analysis.power_law_numbers(r.frame, q), power_law_section),
     analyses.Extrapolation: (lambda r, q: analysis.extrapolation_numbers(r.frame, q), extrapolation_section),
+    analyses.Threshold: (lambda r, q: analysis.threshold_numbers(r.frame, q), threshold_section),
     analyses.PartialCorrelations: (lambda r, q: analysis.confounding_numbers(r.frame, q), confounding_section),
     analyses.Spectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
     analyses.GroupSpectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),

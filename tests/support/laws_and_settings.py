@@ -46,6 +46,30 @@ def width_rows(
     return numbered(rows)
 
 
+def spam_rows(
+    factors: Mapping[str, float],
+    *,
+    symbols: Sequence[int] = (500, 1000, 2000, 4000),
+    widths: Sequence[int] = (4, 8, 16, 32, 64),
+    seeds: int = 3,
+    deviation: float = 0.05,
+) -> list[dict[str, Any]]:
+    """Gaps to the entropy of spam-V that fall as 0.1 (m w(V) / d)^3 over the width d, w(V) = V^0.4, m by output layer:
+    0.1 is reached at m w(V)."""
+    rng, rows = np.random.default_rng(3), []
+    for number, width, (layer, factor), seed in product(symbols, widths, factors.items(), range(1, seeds + 1)):
+        gap = 0.1 * (factor * number**0.4 / width) ** 3 * math.exp(rng.normal(0, deviation))
+        config = {
+            "seed": seed,
+            "corpus": {"name": f"spam-{number}"},
+            "model": {"embedding_width": width},
+            "output_layer": {"name": layer},
+        }
+        name = f"{layer} V={number} d={width} seed={seed}"
+        rows.append(trial_row(name, config=config, test_perplexity=math.exp(gap + math.log(number) / 8)))
+    return numbered(rows)
+
+
 def settings_rows() -> list[dict[str, Any]]:
     """108 trials: `press_rank` and the loss have nothing in common but the settings, two of which work together;
     `entropy_rank` falls with the loss whatever the settings; `kl_rank_1e-3` is nearly always the same."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -294,13 +294,13 @@ def _draw_laws(numbers: PowerLawNumbers) -> Figure:
     return figure
 
 
-def label_sizes(axes: Axes, sizes: Sequence[float]) -> None:
+def label_sizes(axes: Axes, sizes: Sequence[float], name: Literal["x", "y"] = "x") -> None:
     """A logarithmic axis with the sizes that there are, as far as they have room."""
-    make_logarithmic(axes, "x")
+    axis = make_logarithmic(axes, name)
     ticks = sorted(set(sizes))
     ticks = ticks[:: math.ceil(len(ticks) / MOST_TICKS)]
-    axes.set_xticks(ticks, [f"{x:g}" if x < 1e5 else f"{x:.2g}" for x in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
+    axis.set_ticks(ticks, [f"{x:g}" if x < 1e5 else f"{x:.2g}" for x in ticks])
+    axis.set_minor_locator(NullLocator())
 
 
 def draw_law(axes: Axes, fit: LawFit, place: int, *, label: str) -> None:

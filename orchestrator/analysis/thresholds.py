@@ -1,0 +1,208 @@
+"""The least size at which a metric is as low as asked, and how that size grows with another setting.
+
+Between the sizes that were trained the metric is interpolated, as a straight line in the logarithms of both.
+Legend: R places on x, K settings z, B draws of the bootstrap, the first one the data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestrator.analysis.power_laws import NO_LAW
+from orchestrator.analysis.statistics.estimates import Statistic
+from orchestrator.analysis.statistics.power_law import Array, Curve, curve_over_seeds, over_draws, seed_deviations
+from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.values import losses_at
+from search_spaces.analyses import Threshold
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST_SETTINGS = 3
+"""Values of z that a law of two numbers needs to be more than a line through its points."""
+LEAST_SHARE = 1e-3
+"""Of the value asked for: lower metrics count as this, as a gap in a finite text may come out at zero or below."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdPoint:
+    """Of one group at one setting: the x at which its metric is as low as asked."""
+
+    group: Any
+    z: float
+    trials: int
+    places: tuple[float, ...]
+    """The x that were trained, ascending."""
+    x: Statistic
+    """0 where the metric is below the value at the least place already, infinite where it is nowhere: ends too."""
+    ratio: Statistic | None = None
+    """To the x of the baseline at the same z, its p-value that of 1; None of the baseline, or where either has none."""
+    p_adjusted: float | None = None
+    """After Holm's correction over all ratios."""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the data say where, and not only below or beyond which x."""
+        return self.x.value is not None and 0 < self.x.value < math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdLaw:
+    """x = a z^b of one group, or why there is none."""
+
+    group: Any
+    fitted: tuple[float, ...]
+    """The z at which the group's metric gets as low as asked between two places, ascending."""
+    exponent: Statistic = NO_LAW
+    """b."""
+    log_factor: Statistic = NO_LAW
+    """log a."""
+    off: float | None = None
+    """The largest factor by which an x that it was fitted to lies off it, 1 or more."""
+    misfit: float | None = None
+    """The p-value of what the law leaves against what it would leave of the spread of seeds; None without seeds."""
+    missing: str = ""
+
+    def at(self, z: float) -> float:
+        """x by the law, where there is one."""
+        assert self.exponent.value is not None and self.log_factor.value is not None
+        return math.exp(self.log_factor.value) * z**self.exponent.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdNumbers:
+    """The answer to a Threshold request."""
+
+    request: Threshold
+    points: tuple[ThresholdPoint, ...]
+    """By z, ascending, and group."""
+    laws: tuple[ThresholdLaw, ...]
+
+
+def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbers | None:
+    """What a study asks for, over the done trials; None where none has the metric."""
+    if not {request.over, request.by, request.x} <= set(frame.columns):
+        return None
+    points: dict[tuple[float, Any], ThresholdPoint] = {}
+    draws: dict[tuple[float, Any], Array] = {}
+    trials = list(_logarithms(frame, request))
+    pools = defaultdict(list)
+    for (_, group), places, logs in trials:
+        pools[group].append(seed_deviations(places, logs))
+    for stream, (key, places, logs) in enumerate(trials):
+        curve = curve_over_seeds(places, logs, stream=stream, pool=np.concatenate(pools[key[1]]))
+        draws[key] = least_x(curve, math.log(request.value))
+        points[key] = ThresholdPoint(
+            z=key[0],
+            group=key[1],
+            trials=int(curve.count_R.sum()),
+            places=tuple(map(float, curve.x_R)),
+            x=over_draws(draws[key]),
+        )
+    if not points:
+        return None
+    groups = dict.fromkeys(group for _, group in points)
+    reached = {key: draws[key] for key, point in points.items() if point.is_reached}
+    return ThresholdNumbers(
+        request=request,
+        points=tuple(_against_baseline(points, reached, request.baseline)),
+        laws=tuple(law_over(group, {z: x_B for (z, of), x_B in reached.items() if of == group}) for group in groups),
+    )
+
+
+def _logarithms(
+    frame: pd.DataFrame, request: Threshold
+) -> Iterator[tuple[tuple[float, Any], tuple[float, ...], list[float]]]:
+    """Of each z, ascending, and group with a done trial: its places, and the logarithms of the metric there."""
+    settings = {value: z for value in dict.fromkeys(frame[request.over]) if (z := number_in(value)) is not None}
+    low = request.value * LEAST_SHARE
+    for value, z in sorted(settings.items(), key=lambda item: item[1]):
+        of_z = frame[frame[request.over] == value]
+        for group in dict.fromkeys(of_z[request.by].dropna()):
+            places, trials = losses_at(of_z[of_z[request.by] == group], request.x, request.metric)
+            if trials:
+                yield (z, group), places, [math.log(max(one.value, low)) for one in trials]
+
+
+def number_in(value: Any) -> float | None:
+    """A positive number, or that at the end of a name: 1000 of "spam-1000"; None where there is none."""
+    found = re.search(r"\d+$", value) if isinstance(value, str) else None
+    number = float(found[0]) if found else value if isinstance(value, int | float) else None
+    return float(number) if number is not None and 0 < number < math.inf else None
+
+
+def least_x(curve: Curve, level: float) -> Array:
+    """Where the curve first comes down to the level, of each draw: on the line in log x between the two places around
+    it; 0 where the first place is at or below the level, infinite where none is."""
+    below_BR = curve.mean_BR <= level
+    right_B = below_BR.argmax(axis=1)[:, None]
+    left_B = np.maximum(right_B - 1, 0)
+    above_B, under_B = (np.take_along_axis(curve.mean_BR, place_B, axis=1)[:, 0] for place_B in (left_B, right_B))
+    log_R = np.log(curve.x_R)
+    left_B, right_B = left_B[:, 0], right_B[:, 0]
+    # Where the first place is the right one there is no left one, and the draw gets no share of it.
+    fall_B = np.where(right_B > 0, above_B - under_B, 1.0)
+    x_B: Array = np.exp(log_R[left_B] + (above_B - level) / fall_B * (log_R[right_B] - log_R[left_B]))
+    x_B = np.where(right_B == 0, 0.0, x_B)
+    return np.where(below_BR.any(axis=1), x_B, np.inf)
+
+
+def _against_baseline(
+    points: Mapping[tuple[float, Any], ThresholdPoint], reached: Mapping[tuple[float, Any], Array], baseline: Any
+) -> Iterator[ThresholdPoint]:
+    """The points with their ratios, all of them one family of Holm's correction."""
+    ratios = {}
+    for (z, group), x_B in reached.items():
+        if group != baseline and (z, baseline) in reached:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios[z, group] = over_draws(x_B / reached[z, baseline], null=1.0)
+    adjusted = dict(zip(ratios, holm([ratio.p_value for ratio in ratios.values()]), strict=True))
+    for key, point in points.items():
+        yield replace(point, ratio=ratios.get(key), p_adjusted=adjusted.get(key))
+
+
+def law_over(group: Any, x: Mapping[float, Array]) -> ThresholdLaw:
+    """The law over the x of each z, by least squares in logarithms, of every draw in which all of them are reached."""
+    if len(x) < FEWEST_SETTINGS:
+        missing = f"a law of two numbers needs {FEWEST_SETTINGS} or more that are reached, there {_are(len(x))}"
+        return ThresholdLaw(group=group, fitted=tuple(x), missing=missing)
+    log_z_K = np.log(list(x))
+    with np.errstate(divide="ignore"):
+        log_x_BK = np.log(np.stack(list(x.values()), axis=1))
+    log_x_BK[~np.isfinite(log_x_BK).all(axis=1)] = np.nan
+    log_factor_B, exponent_B, rest_BK = _line(log_z_K, log_x_BK)
+    exponent = over_draws(exponent_B)
+    return ThresholdLaw(
+        group=group,
+        fitted=tuple(x),
+        exponent=exponent,
+        log_factor=over_draws(log_factor_B),
+        off=math.exp(float(np.abs(rest_BK[0]).max())),
+        misfit=_misfit(rest_BK) if exponent.interval else None,
+    )
+
+
+def _line(z_K: Array, x_BK: Array) -> tuple[Array, Array, Array]:
+    """The line of least squares of each draw: its height at zero, its slope, and what it leaves."""
+    from_mean_K = z_K - z_K.mean()
+    slope_B: Array = x_BK @ from_mean_K / (from_mean_K @ from_mean_K)
+    height_B: Array = x_BK.mean(axis=1) - slope_B * z_K.mean()
+    return height_B, slope_B, x_BK - height_B[:, None] - slope_B[:, None] * z_K
+
+
+def _misfit(rest_BK: Array) -> float:
+    """How often a line leaves as much of the draws' deviations from the data as it leaves of the data."""
+    noise_BK = rest_BK[1:] - rest_BK[0]
+    squares_B = (noise_BK[~np.isnan(noise_BK).any(axis=1)] ** 2).sum(axis=1)
+    return float((1 + (squares_B >= (rest_BK[0] ** 2).sum()).sum()) / (1 + len(squares_B)))
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count}"

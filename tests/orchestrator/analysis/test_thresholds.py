@@ -1,0 +1,193 @@
+"""The width at which made-up gaps reach a value, against the one they were made with, and the law that was planted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.statistics.power_law import curve_over_seeds, over_draws, seed_deviations
+from orchestrator.analysis.thresholds import (
+    ThresholdNumbers,
+    ThresholdPoint,
+    law_over,
+    least_x,
+    number_in,
+    threshold_numbers,
+)
+from search_spaces.analyses import Threshold
+from tests.support.laws_and_settings import spam_rows
+from tests.support.synthetic_results import fail
+
+Array = NDArray[np.float64]
+REQUEST = Threshold(
+    x="model.embedding_width",
+    by="output_layer.name",
+    baseline="softmax",
+    over="corpus.name",
+    over_name="V",
+    metric="excess_cross_entropy",
+    value=0.1,
+)
+FACTORS = {"softmax": 1.0, "mos": 1.0, "softcap": 1.5}
+WIDTHS = np.repeat([8.0, 12, 16, 24], 2)
+
+
+def numbers_of(rows: list[dict[str, Any]], request: Threshold = REQUEST) -> ThresholdNumbers:
+    numbers = threshold_numbers(flatten(rows).frame(), request)
+    assert numbers is not None
+    return numbers
+
+
+def point_at(numbers: ThresholdNumbers, group: str, z: float) -> ThresholdPoint:
+    [point] = [point for point in numbers.points if (point.group, point.z) == (group, z)]
+    return point
+
+
+def by_hand(x: Array, y: Array, level: float) -> float:
+    """Place by place: the first one at or below the level, and the line from the one before."""
+    for place, height in enumerate(y):
+        if height <= level:
+            heights, logs = np.array([height, y[place - 1]]), np.log([x[place], x[place - 1]])
+            return float(np.exp(np.interp(level, heights, logs))) if place else 0.0
+    return math.inf
+
+
+def test_a_threshold_is_where_the_line_between_two_places_first_comes_down_to_it() -> None:
+    rng = np.random.default_rng(0)
+    for level, never in ((-1.0, math.inf), (0.0, math.nan), (1.5, 0.0)):
+        y = -3 * np.log(WIDTHS / 14) + rng.normal(0, 1, len(WIDTHS))
+        curve = curve_over_seeds(WIDTHS, y, resamples=200)
+        expected = [by_hand(curve.x_R, y_R, level) for y_R in curve.mean_BR]
+        assert (never in expected) != math.isnan(never) and np.isfinite(expected).any()
+        assert least_x(curve, level) == pytest.approx(expected, rel=1e-12)
+    assert least_x(curve_over_seeds([8.0], [0.0]), 1.0) == [0.0]
+    assert least_x(curve_over_seeds([8.0], [2.0]), 1.0) == [math.inf]
+
+
+def test_an_interval_is_that_of_a_bootstrap_seed_by_seed() -> None:
+    """Draws one at a time, each value its place's mean and a deviation out of a pool."""
+    rng = np.random.default_rng(1)
+    y = -3 * np.log(WIDTHS / 14) + rng.normal(0, 0.2, len(WIDTHS))
+    pool = seed_deviations(WIDTHS, y)
+    interval = over_draws(least_x(curve_over_seeds(WIDTHS, y, pool=pool), 0.0)).interval
+    assert interval is not None
+    means = y.reshape(-1, 2).mean(axis=1)
+    # Of two values, either lies half their distance off the mean: times sqrt(2) that has the mean square of one.
+    assert sorted(np.abs(pool)) == pytest.approx(sorted(np.repeat(np.abs(y[::2] - y[1::2]) / math.sqrt(2), 2)))
+    drawn = [
+        by_hand(WIDTHS[::2], means + np.array([np.mean(rng.choice(pool, 2)) for _ in means]), 0.0) for _ in range(4000)
+    ]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert (interval.low, interval.high) == pytest.approx((low, high), rel=0.01)
+
+
+def test_intervals_hold_the_true_width_about_as_often_as_they_say() -> None:
+    """Two seeds a width, deviations pooled over curves of four V; wider models spread more."""
+    rng, held = np.random.default_rng(2), []
+    for _ in range(150):
+        curves = [-3 * np.log(WIDTHS / 14) + rng.normal(0, 0.05 + 0.01 * WIDTHS) for _ in range(4)]
+        pool = np.concatenate([seed_deviations(WIDTHS, y) for y in curves])
+        for stream, y in enumerate(curves):
+            curve = curve_over_seeds(WIDTHS, y, stream=stream, resamples=199, pool=pool)
+            interval = over_draws(least_x(curve, 0.0)).interval
+            assert interval is not None
+            held.append(14.0 in interval)
+    assert 0.91 < np.mean(held) < 0.985
+
+
+def test_each_layer_has_the_width_and_the_exponent_that_its_gaps_were_made_with() -> None:
+    numbers = numbers_of(spam_rows(FACTORS))
+    assert [(point.z, point.group) for point in numbers.points] == [
+        (z, group) for z in (500, 1000, 2000, 4000) for group in FACTORS
+    ]
+    for point in numbers.points:
+        truth = FACTORS[point.group] * point.z**0.4
+        assert point.trials == 15 and point.places == (4, 8, 16, 32, 64) and point.is_reached
+        assert point.x.value == pytest.approx(truth, rel=0.03) and point.x.interval is not None
+        assert point.x.interval.low * 0.99 < truth < point.x.interval.high * 1.01
+    for law in numbers.laws:
+        assert law.fitted == (500, 1000, 2000, 4000) and law.missing == ""
+        assert law.exponent.value == pytest.approx(0.4, abs=0.02) and law.exponent.interval is not None
+        slope, intercept = np.polyfit(
+            np.log(law.fitted), [math.log(point_at(numbers, law.group, z).x.value or 0) for z in law.fitted], 1
+        )
+        assert (law.exponent.value, law.log_factor.value) == pytest.approx((slope, intercept), rel=1e-9)
+        misses = [abs(math.log(law.at(z) / (point_at(numbers, law.group, z).x.value or 0))) for z in law.fitted]
+        assert law.off == pytest.approx(math.exp(max(misses)), rel=1e-9) and max(misses) < 0.05
+
+
+@pytest.mark.parametrize(("bend", "told"), [(0.0, (0.02, 0.09)), (0.1, (0.9, 1.0))])
+def test_a_misfit_is_told_of_one_straight_law_in_twenty_and_of_a_bent_one_nearly_always(
+    bend: float, told: tuple[float, float]
+) -> None:
+    """Four settings, a doubling apart, with 2% of noise in each size."""
+    rng, z_K = np.random.default_rng(4), np.array([500.0, 1000, 2000, 4000])
+    found = []
+    for _ in range(400):
+        log_x_K = 0.4 * np.log(z_K) + bend * np.log(z_K / 1400) ** 2 + rng.normal(0, 0.02, 4)
+        log_x_BK = log_x_K + np.concatenate([np.zeros((1, 4)), rng.normal(0, 0.02, (199, 4))])
+        found.append(law_over("softmax", dict(zip(z_K, np.exp(log_x_BK).T, strict=True))).misfit)
+    assert None not in found
+    assert told[0] <= np.mean([misfit is not None and misfit < 0.05 for misfit in found]) <= told[1]
+
+
+def test_a_layer_that_needs_half_as_much_again_is_told_and_one_that_needs_the_same_is_not() -> None:
+    numbers = numbers_of(spam_rows(FACTORS))
+    tested = [point for point in numbers.points if point.ratio is not None]
+    assert {point.group for point in tested} == {"mos", "softcap"} and len(tested) == 8
+    for point in tested:
+        assert point.ratio is not None and point.p_adjusted is not None
+        assert point.ratio.value == pytest.approx(FACTORS[point.group], rel=0.05)
+        assert (point.p_adjusted < 0.05) == (point.group == "softcap")
+
+
+def test_what_is_below_the_least_width_or_beyond_the_largest_is_in_no_law() -> None:
+    rows = spam_rows({"softmax": 1.0}, symbols=(100, 500, 1000, 2000, 100_000), widths=(8, 16, 32, 64))
+    numbers = numbers_of(rows)
+    assert [point.x.value for point in (numbers.points[0], numbers.points[-1])] == [0.0, math.inf]
+    assert not numbers.points[0].is_reached and not numbers.points[-1].is_reached
+    assert numbers.laws[0].fitted == (500, 1000, 2000) and numbers.laws[0].missing == ""
+    [law] = numbers_of([row for row in rows if row["config"]["corpus"]["name"] != "spam-500"]).laws
+    assert law.missing.endswith("needs 3 or more that are reached, there are 2") and law.exponent.value is None
+
+
+def test_an_end_of_an_interval_may_be_below_the_least_width_and_then_the_law_has_none() -> None:
+    """At V = 510 the width is 12.1, and many a draw is below 12, the least one that was trained."""
+    numbers = numbers_of(spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48)))
+    interval, law = numbers.points[0].x.interval, numbers.laws[0]
+    assert numbers.points[0].is_reached and interval is not None
+    assert interval.low == 0.0 and 12.1 < interval.high < 13
+    assert law.fitted[0] == 510 and law.exponent.value == pytest.approx(0.4, abs=0.03)
+    assert law.exponent.interval is None and "of the draws have no such number" in law.exponent.missing
+
+
+def test_single_seeds_take_their_spread_from_others_and_without_any_there_is_no_interval() -> None:
+    rows = spam_rows({"softmax": 1.0})
+    some = [row for row in rows if row["config"]["seed"] == 1 or row["config"]["corpus"]["name"] == "spam-500"]
+    several, single = (numbers_of(some).points[place].x.interval for place in (0, 1))
+    assert several is not None and single is not None
+    assert single.high / single.low > several.high / several.low
+    alone = numbers_of([row for row in rows if row["config"]["seed"] == 1])
+    assert all(point.x.value and point.x.interval is None for point in alone.points)
+    assert alone.laws[0].exponent.value and alone.laws[0].exponent.interval is None and alone.laws[0].misfit is None
+
+
+def test_a_gap_below_zero_is_a_small_one_and_failures_and_other_names_are_left_out() -> None:
+    rows = spam_rows({"softmax": 1.0}, seeds=1)
+    learned = [row for row in rows if row["config"]["model"]["embedding_width"] == 64]
+    for row in learned:
+        number = int(row["config"]["corpus"]["name"].removeprefix("spam-"))
+        row["metrics"]["test_perplexity"] = math.exp(math.log(number) / 8 - 0.01)
+    assert all(point.is_reached for point in numbers_of(rows).points)
+    numbers = numbers_of([fail(row, state="failed", cause="") if row in learned else row for row in rows])
+    assert all(point.places == (4, 8, 16, 32) for point in numbers.points)
+    frame = flatten([fail(row, state="failed", cause="") for row in rows]).frame()
+    assert threshold_numbers(frame, REQUEST) is None and threshold_numbers(frame[["name"]], REQUEST) is None
+    assert [number_in(value) for value in ("spam-1000", 64, 2.5, "ptb", 0, None, math.nan)] == [
+        1000, 64, 2.5, None, None, None, None,
+    ]  # fmt: skip
