@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
+from orchestrator.analysis.thresholds import FEWEST_SETTINGS
 from orchestrator.plan.disk import kept_bytes
 from orchestrator.plan.estimates import estimate
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.plan.study_trials import is_paper_scale, scale_summary
 from orchestrator.plan.texts import text_of
-from search_spaces.analyses import Lines, PairedComparison
+from search_spaces.analyses import Lines, PairedComparison, Threshold
 from search_spaces.catalog import load_study
 from search_spaces.spam import LEARNED, QUICK, SYMBOLS
 from search_spaces.study import group_of
@@ -49,8 +50,8 @@ def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:
     quick, small, paper = ({trial.trial_id: trial.name for trial in plan_of("spam", scale).trials}
                            for scale in ("quick", "small", "paper"))  # fmt: skip
     assert quick.items() < small.items() == paper.items()
-    assert len(paper) == 4 * 6 * 5 * 3
-    assert {name.split()[1] for name in quick.values()} == {f"V={symbols}" for symbols in QUICK}
+    assert len(paper) == 6 * 9 * 5 * 3
+    assert {name.split()[1] for name in quick.values()} == {f"V={symbols}" for symbols, *_ in QUICK}
     study = load_study("spam")
     assert [is_paper_scale(study, scale) for scale in ("smoke", "quick", "small", "paper")] == [
         False,
@@ -59,6 +60,16 @@ def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:
         True,
     ]
     assert scale_summary(study, "quick").startswith("a part of the study's trials")
+
+
+def test_at_quick_every_layer_of_spam_has_several_widths_at_as_many_v_as_a_law_needs() -> None:
+    [request] = [request for request in load_study("spam").analyses if isinstance(request, Threshold)]
+    widths: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for trial in plan_of("spam", "quick").trials:
+        layer, symbols, width, _ = trial.name.split()
+        widths[layer, symbols].add(width)
+    several = Counter(layer for (layer, _), of_layer in widths.items() if len(of_layer) > 1)
+    assert request.baseline in several and len(several) == 5 and min(several.values()) >= FEWEST_SETTINGS
 
 
 def test_the_warm_up_of_spam_is_a_share_of_its_training_and_smoke_is_short() -> None:

@@ -24,7 +24,9 @@ LEAST_DEALS = {"train": 2}
 """So that the order of one deal is not all that there is to learn from."""
 KEY_BYTES = 8
 SHA256 = {
+    500: "3764a54880326568cb5fbea6e7b2e849e04c26dde1df14faee4cea986c04701e",
     1_000: "61fea3a579a04424023e4832f53b6b695436d0ca5f094fd0798cd2e64fd8d701",
+    2_000: "3a8236402d2affe6762ddc97f48014171c17100d6e2a154333c28b51a04a11c6",
     4_000: "8701deee23b93b45de77cad8f86302fe6028bd13ec62a5e7937232abb421311a",
     32_000: "98fd71ae0c0140864d5f7ac93dab35b5bd80560fe024736acda9dfb2d3e8e857",
     128_000: "f93e11afce4aafec792675899dc0751fbb727067cb395dc3f7adc79b9bfc399e",
