@@ -197,8 +197,6 @@ class Lines(Analysis):
     logarithmic_y: tuple[str, ...] = ()
     """Metrics, all positive, with a logarithmic axis."""
     reaches: tuple[Reach, ...] = ()
-    reach_table: bool = False
-    """Whether a table says at which x the mean, some trial and every trial first gets there, with intervals."""
     claims: tuple[Claim, ...] = ()
     note: str = ""
     """What the source has or has not printed, and other words on the method."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.statistics.estimates import Interval
-from orchestrator.analysis.statistics.samples import SampleSummary, mean_interval, summarise_sample
+from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.analysis.values import values_of_done
 from search_spaces.analyses import Claim, Lines, Reach
 
@@ -32,11 +31,6 @@ class LinePoint:
     least: float
     greatest: float
 
-    @property
-    def interval(self) -> Interval | None:
-        """95%, of the mean by Student's t; None for one trial."""
-        return mean_interval(SampleSummary(n=self.n, mean=self.mean, sd=self.sd))
-
 
 Line = Mapping[float, LinePoint]
 """From left to right: x -> the trials there."""
@@ -50,10 +44,6 @@ class Reached:
     panel: Any
     x: Mapping[Any, float | None]
     """Of each value of `by` with a trial in the panel the least x at which the mean is there; None: nowhere."""
-    some: Mapping[Any, float | None]
-    """The least x at which a trial is there."""
-    every: Mapping[Any, float | None]
-    """The least x at which all trials are there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,15 +144,11 @@ def line_point(values: Sequence[float]) -> LinePoint:
 def _reached(reach: Reach, panel: Any, lines: Mapping[Any, Line]) -> Reached:
     """The least x of every line; a line may come back later, which the table shows."""
     sign = -1 if reach.at_most else 1
-    best, worst = ("least", "greatest") if reach.at_most else ("greatest", "least")
-
-    def first(value: str) -> dict[Any, float | None]:
-        return {
-            by: next((x for x, point in line.items() if sign * getattr(point, value) >= sign * reach.value), None)
-            for by, line in lines.items()
-        }
-
-    return Reached(reach=reach, panel=panel, x=first("mean"), some=first(best), every=first(worst))
+    x = {
+        by: next((x for x, point in line.items() if sign * point.mean >= sign * reach.value), None)
+        for by, line in lines.items()
+    }
+    return Reached(reach=reach, panel=panel, x=x)
 
 
 def _check(claim: Claim, panel: Any, better: Line, than: Line) -> ClaimChecked:

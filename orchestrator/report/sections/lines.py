@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, product
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -28,7 +28,6 @@ from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
-from search_spaces.analyses import Reach
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
 NAMES_SHOWN = 5
@@ -43,9 +42,6 @@ def line_section(numbers: LineNumbers) -> Section:
     x, by, panel = formats.title(request.x), formats.title(request.by), request.panel or "panel"
     tables = [_table(numbers, metric) for metric in request.metrics]
     files = {"lines.csv": list(_csv(numbers))}
-    if request.reach_table:
-        by_reach = groupby(numbers.reached, key=lambda panel: panel.reach)
-        tables += [_reach_table(reach, list(reached), numbers) for reach, reached in by_reach]
     if numbers.claims:
         claims = [_claim_record(checked, numbers) for checked in numbers.claims]
         shown = [{**claim, panel: formats.setting(claim[panel])} for claim in claims]
@@ -102,39 +98,6 @@ def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
     panel = numbers.request.panel
     where = f" at {formats.title(panel)} = {formats.setting(reached.panel)}" if panel else ""
     return f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
-
-
-def _reach_table(reach: Reach, reached: Sequence[Reached], numbers: LineNumbers) -> TextTable:
-    """Where each line first gets so far: in the mean, by one of its trials, and by all of them."""
-    request, rows = numbers.request, []
-    for at, by in product(reached, numbers.groups):
-        if by not in at.x:
-            continue
-        line, place = numbers.lines[at.panel, reach.metric, by], at.x[by]
-        last = max(line) if place is None else place
-        places = {"in the mean": place, "by some trial": at.some[by], "by every trial": at.every[by]}
-        panel = {formats.title(request.panel): Cell(formats.setting(at.panel), kind="label")} if request.panel else {}
-        rows.append(
-            panel
-            | {formats.title(request.by): Cell(formats.setting(by), kind="name")}
-            | {words: Cell(f"not up to {max(line):g}" if x is None else f"{x:g}", x) for words, x in places.items()}
-            | {"mean there, or at the last": _mean_cell(line[last]), "trials": Cell(str(line[last].n))}
-        )
-    bound = "at most" if reach.at_most else "at least"
-    return text_table(
-        f"The least {formats.title(request.x)} with a {formats.title(reach.metric)} of {bound} {reach.value:g}: in the "
-        "mean, by one trial or more, by all; the mean with its 95% interval",
-        rows,
-    )
-
-
-def _mean_cell(point: LinePoint) -> Cell:
-    interval = point.interval
-    text = formats.number(point.mean, digits=3)
-    if interval is None:
-        return Cell(text, number=point.mean)
-    low, high = (formats.number(value, digits=3) for value in (interval.low, interval.high))
-    return Cell(f"{text} [{low}, {high}]", number=point.mean)
 
 
 def _claim_sentence(checked: Sequence[ClaimChecked]) -> str:

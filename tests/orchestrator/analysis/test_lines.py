@@ -167,15 +167,6 @@ def test_a_group_without_such_settings_is_a_level_line_and_no_line_of_its_own(tm
     assert ">plain<" in svg
 
 
-def test_a_table_says_where_the_mean_and_every_trial_get_there_with_the_means_interval(numbers: LineNumbers) -> None:
-    [of_score, _, _, _] = numbers.reached
-    assert (of_score.x["a"], of_score.some["a"], of_score.every["a"]) == (8, 8, None)
-    section = line_section(line_numbers(frame(SCORES), replace(REQUEST, reach_table=True)))
-    table = section.tables[2]
-    assert table.caption.startswith("The least width with a score of at least 90")
-    rows = {tuple(cell.text for cell in row[:2]): [cell.text for cell in row[2:]] for row in table.body}
-    # The mean of 89 and 95 is 92, and its interval 92 -+ 12.706 x 3 by Student's t with one degree of freedom.
-    assert rows["1", "a"] == ["8", "8", "not up to 8", "92 [53.9, 130]", "2"]
-    assert rows["0.1", "b"][:3] == ["not up to 2"] * 3
+def test_a_figure_has_a_dotted_line_at_a_value_that_is_asked_for(numbers: LineNumbers) -> None:
     drawn = line_section(numbers).drawings[0].draw().axes[0].lines
     assert 90 in [line.get_ydata()[0] for line in drawn if line.get_linestyle() == ":"]  # type: ignore[index]
