@@ -38,7 +38,7 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
 )
 SYMBOLS = (500, 1_000, 2_000, 4_000, 32_000, 128_000)
 """V."""
-WIDTHS = (8, 12, 16, 24, 32, 48, 64, 128, 256)
+WIDTHS = (8, 12, 16, 20, 24, 32, 48, 64, 128, 256)
 """d."""
 SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
@@ -57,10 +57,12 @@ QUICK = (
     (1_000, (8, 16, 32), ALL, 3),
     (1_000, (12,), UNCAPPED, 3),
     (1_000, (24,), ("softcap",), 3),
-    (2_000, (16, 24), UNCAPPED, 2),
+    (2_000, (16, 20, 24), UNCAPPED, 2),
     (2_000, (32, 48), ("softcap",), 2),
     (4_000, (16, 32), ALL, 1),
     (4_000, (24, 32), UNCAPPED, 2),
+    (4_000, (48,), ("softmax", "sigsoftmax", "gss"), 1),
+    (4_000, (48, 64), ("softcap",), 1),
     (32_000, (32,), ("softmax", "softcap"), 1),
 )
 """At scale quick V, widths, layers and how many seeds: widths around the one at which a layer learns, and
@@ -76,7 +78,7 @@ SMOKE = (1_000, 8, 1)
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Six V, nine widths, five layers, three seeds: 810 small trials, every one on a language of its own V."""
+    """Six V, ten widths, five layers, three seeds: 900 small trials, every one on a language of its own V."""
     del corpus
     for symbols in SYMBOLS:
         text = identity(f"{SPAM}-{symbols}", data_dir=None)

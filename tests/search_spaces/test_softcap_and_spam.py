@@ -50,7 +50,7 @@ def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:
     quick, small, paper = ({trial.trial_id: trial.name for trial in plan_of("spam", scale).trials}
                            for scale in ("quick", "small", "paper"))  # fmt: skip
     assert quick.items() < small.items() == paper.items()
-    assert len(paper) == 6 * 9 * 5 * 3
+    assert len(paper) == 6 * 10 * 5 * 3
     assert {name.split()[1] for name in quick.values()} == {f"V={symbols}" for symbols, *_ in QUICK}
     study = load_study("spam")
     assert [is_paper_scale(study, scale) for scale in ("smoke", "quick", "small", "paper")] == [
