@@ -107,8 +107,8 @@ def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
     if bent:
         shown = listed([f"{law.group} (up to {formats.percent((law.off or 1) - 1)})" for law in bent])
         yield (
-            f"The law leaves more than the seeds' spread (p < {SIGNIFICANCE}) of {shown}: no power of {z} describes the "
-            f"interpolated {x} there, b is a mean over the {z} tried, and its interval says nothing beyond them."
+            f"The law leaves more than the seeds' spread (p < {SIGNIFICANCE}) of {shown}: no power of {z} describes "
+            f"the interpolated {x} there, b is a mean over the {z} tried, and its interval says nothing beyond them."
         )
     partly = [law for law in numbers.laws if not law.missing and len(law.fitted) < len(_tried(law.group, numbers))]
     if partly:
