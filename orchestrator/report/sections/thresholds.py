@@ -64,9 +64,9 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
     if laws:
         shown = listed([f"{law.group} {formats.ranged(law.exponent)}" for law in laws])
         yield f"The least {x} with a {_goal(numbers)} grows as a {z}^b over the {z} tried, with b [95%]: {shown}."
-    for law in numbers.laws:
-        if law.missing:
-            yield f"There is no law over {z} for {law.group} yet: of {z}, {law.missing}."
+    for missing in dict.fromkeys(law.missing for law in numbers.laws if law.missing):
+        without = listed([str(law.group) for law in numbers.laws if law.missing == missing])
+        yield f"There is no law over {z} for {without} yet: of {z}, {missing}."
     tested = [point for point in numbers.points if point.p_adjusted is not None]
     apart = [point for point in tested if point.p_adjusted is not None and point.p_adjusted < SIGNIFICANCE]
     same = [point for point in tested if point not in apart]

@@ -73,8 +73,8 @@ def test_every_number_is_in_a_file() -> None:
 def test_where_nothing_is_reached_the_table_and_a_sentence_say_on_which_side_and_what_a_law_lacks() -> None:
     section = section_of(FEW)
     assert (
-        "There is no law over V for softmax yet: of V, a law of two numbers needs 3 or more that are reached, there "
-        "are 2."
+        "There is no law over V for softmax and mos yet: of V, a law of two numbers needs 3 or more that are reached, "
+        "there are 2."
     ) in section.findings
     nowhere = section.findings[-1]
     assert "softmax at V = 100 (below 8)" in nowhere and "softcap at V = 100000 (not up to 64)" in nowhere
