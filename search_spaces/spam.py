@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from search_spaces.study import GroupTable, Lines, PairedComparison, Study, Threshold
+from search_spaces.study import GroupTable, Lines, Study, Threshold
 from trainables.config import (
     SPAM,
     AnyConfig,
@@ -125,11 +125,8 @@ def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: i
 def label(config: AnyConfig) -> str:
     """ "softmax V=1000 d=16 seed=1"."""
     assert isinstance(config, TrialConfig)
-    return f"{_group(config.output_layer.name, _symbols(config), config.model.embedding_width)} seed={config.seed}"
-
-
-def _group(layer: str, symbols: int, width: int) -> str:
-    return f"{layer} V={symbols} d={width}"
+    layer, width = config.output_layer.name, config.model.embedding_width
+    return f"{layer} V={_symbols(config)} d={width} seed={config.seed}"
 
 
 def _symbols(config: TrialConfig) -> int:
@@ -200,15 +197,6 @@ STUDY = Study(
             note="The gap is the test loss less ln V / 8, the entropy of the language in nats a token: texts of eight "
             f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}, after "
             f"{EPOCHS * EPOCH_TOKENS:,} tokens of training: more training moves the width at which it is.",
-        ),
-        PairedComparison(
-            baselines={
-                _group(layer.name, symbols, width): _group("softmax", symbols, width)
-                for symbols in SYMBOLS
-                for width in WIDTHS
-                for layer in LAYERS[1:]
-            },
-            metric=EXCESS,
         ),
         GroupTable(metrics=(EXCESS, "test_perplexity", "parameters", "seconds"), title="By layer, V and d"),
     ),

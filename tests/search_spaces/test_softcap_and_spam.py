@@ -82,13 +82,6 @@ def test_the_warm_up_of_spam_is_a_share_of_its_training_and_smoke_is_short() -> 
             assert tokens <= most and training.warm_up_tokens == tokens / 10
 
 
-def test_every_pair_of_spam_is_of_one_language_and_width() -> None:
-    groups = {group_of(trial.name) for trial in plan_of("spam", "paper").trials}
-    [pairs] = [request for request in load_study("spam").analyses if isinstance(request, PairedComparison)]
-    assert {*pairs.baselines, *pairs.baselines.values()} == groups
-    assert all(group.split()[1:] == baseline.split()[1:] for group, baseline in pairs.baselines.items())
-
-
 @pytest.mark.parametrize("symbols", SYMBOLS)
 def test_a_trial_is_reckoned_with_the_text_that_it_names_itself(symbols: int) -> None:
     trials = {trial.name: trial for trial in plan_of("spam", "paper").trials}

@@ -63,7 +63,11 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
     laws = [law for law in numbers.laws if not law.missing]
     if laws:
         shown = listed([f"{law.group} {formats.ranged(law.exponent)}" for law in laws])
-        yield f"The least {x} with a {_goal(numbers)} grows as a {z}^b over the {z} tried, with b [95%]: {shown}."
+        bent = listed([str(law.group) for law in laws if law in _bent(numbers)] or ["none"])
+        yield (
+            f"The least {x} with a {_goal(numbers)} grows with {z}: of laws a {z}^b over the {z} tried, b is [95%] "
+            f"{shown}; the law misfits (p < {SIGNIFICANCE}) for {bent}."
+        )
     for missing in dict.fromkeys(law.missing for law in numbers.laws if law.missing):
         without = listed([str(law.group) for law in numbers.laws if law.missing == missing])
         yield f"There is no law over {z} for {without} yet: of {z}, {missing}."
@@ -103,8 +107,7 @@ def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
         f"The intervals hold what other seeds would bring. That the metric does not fall along a straight line between "
         f"two {x}s that were trained, or the {x} along one over {z}, is not in them."
     )
-    bent = [law for law in numbers.laws if law.misfit is not None and law.misfit < SIGNIFICANCE]
-    if bent:
+    if bent := _bent(numbers):
         shown = listed([f"{law.group} (up to {formats.percent((law.off or 1) - 1)})" for law in bent])
         yield (
             f"The law leaves more than the seeds' spread (p < {SIGNIFICANCE}) of {shown}: no power of {z} describes "
@@ -116,6 +119,10 @@ def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
             f"A law is over those {z} alone at which the value is reached between two {x}s that were trained; for "
             f"{listed([str(law.group) for law in partly])} others are left out."
         )
+
+
+def _bent(numbers: ThresholdNumbers) -> list[ThresholdLaw]:
+    return [law for law in numbers.laws if law.misfit is not None and law.misfit < SIGNIFICANCE]
 
 
 def _tried(group: Any, numbers: ThresholdNumbers) -> list[float]:

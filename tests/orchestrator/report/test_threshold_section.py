@@ -48,14 +48,24 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
 def test_the_first_sentence_has_every_exponent_and_the_next_who_needs_another_width() -> None:
     law, apart, same = section_of(ROWS).findings
     assert law.startswith(
-        "The least embedding width with a gap to the entropy (nats) of at most 0.1 grows as a V^b over the V tried, "
-        "with b [95%]: softmax 0."
+        "The least embedding width with a gap to the entropy (nats) of at most 0.1 grows with V: of laws a V^b over "
+        "the V tried, b is [95%] softmax 0."
     )
-    assert law.count("[0.") == 3
+    assert law.count("[0.") == 3 and law.endswith("; the law misfits (p < 0.05) for none.")
     assert "Another embedding width than softmax is needed, as factors of its, by softcap 1.5" in apart
     assert apart.count("softcap") == 4 and "mos" not in apart and apart.count("at V = ") == 4
     assert same.count("mos") == 4 and "softcap" not in same and "does not show that they are equal" in same
     assert section_of(ROWS).remarks == ("Others print no width (A 2026).",)
+
+
+def test_that_a_law_is_bent_stands_in_the_first_sentence_and_among_what_is_not_said() -> None:
+    """Softmax with twice its width at V = 4,000."""
+    twice = spam_rows({"softmax": 2.0, "mos": 1.0}, symbols=(4000,))
+    rows = spam_rows({"softmax": 1.0, "mos": 1.0}, symbols=(500, 1000, 2000)) + twice
+    section = section_of([{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(rows)])
+    assert section.findings[0].endswith("; the law misfits (p < 0.05) for softmax.")
+    [bent] = [caution for caution in section.cautions if "no power of V" in caution]
+    assert "of softmax (up to " in bent and "mos" not in bent
 
 
 def test_every_number_is_in_a_file() -> None:
