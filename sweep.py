@@ -11,8 +11,7 @@ import sys
 WORDS = "SWEEP_WORDS"
 """The variable with the typed words, where some of them are passwords."""
 GARBAGE_EVERY = 20_000
-"""After so many new objects Python looks for garbage. At its own 700 that is a fifth of the time that imports take, and
-a tenth of a report's."""
+"""After so many new objects Python looks for garbage: at its own 700, imports and reports spend much time on that."""
 INSTALL = "type `make sweep` once, which installs all packages into .venv, and then `source .venv/bin/activate`"
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])

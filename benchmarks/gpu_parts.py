@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.gpu_timing import seconds_a_call
 from trainables.device import Graphs, graphs_on, products_in
 from trainables.language_model import LanguageModel
-from trainables.stack import OUTPUT, StackedDraws, StackedUpdate, Weights, stacked_model, stacked_states
+from trainables.stack import OUTPUT, StackedDraws, StackedUpdate, Weights, draws_of, stacked_model, stacked_states
 from trainables.training import Trainer, Window
 
 
@@ -52,7 +52,8 @@ def _forward_and_back(
     embedding, lengths = weights["embedding_VD"], [window.steps] * len(trainers)
     rows = targets_GN, embedding.new_full(targets_GN.shape, 1 / targets_GN.shape[1])
     lengths_G = torch.tensor(lengths, device=embedding.device)
-    draws = StackedDraws([t.config for t in trainers], [t.masks for t in trainers], embedding, window.steps)
+    of_models = [draws_of(trainer.config, embedding.shape[1], window.steps) for trainer in trainers]
+    draws = StackedDraws(of_models, [trainer.masks for trainer in trainers], embedding, window.steps)
     draws.draw(lengths)
     masks = draws.masks()
     states = stacked_states([trainer.state for trainer in trainers])
@@ -66,7 +67,7 @@ def _forward_and_back(
         torch.autograd.grad(contexts.dropped_GTBC, of_network, by_contexts)
 
     def output() -> None:
-        losses_G = model.losses(hidden, rows, masks)
+        losses_G = model.losses(hidden, model.output_weight(), rows, masks)
         torch.autograd.grad(losses_G.sum(), [hidden, embedding, *of_output])
 
     return network, output

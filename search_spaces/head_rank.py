@@ -131,7 +131,7 @@ STUDY = Study(
     analyses=(
         PowerLaw(
             x="model.head_rank",
-            by="layer",
+            by="output_layer",
             baseline="softmax",
             panel="kind",
             title="What a head's rank is worth",
@@ -141,7 +141,7 @@ STUDY = Study(
         ),
         Lines(
             x="model.head_rank",
-            by="layer",
+            by="output_layer",
             metrics=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank"),
             panel="kind",
             title="Ranks of log P by the rank of the head",

@@ -21,6 +21,7 @@ from typing import Any
 
 from search_spaces.analyses import *  # noqa: F403
 from search_spaces.analyses import Analysis, Correlation
+from search_spaces.laws import *  # noqa: F403
 from search_spaces.scales import SCALES
 from search_spaces.tuning import Tuning
 from trainables.config import AnyConfig, CorpusConfig, CustomConfig, output_layer_of

@@ -9,7 +9,7 @@ from orchestrator.analysis.power_laws import LawFit, fit_of, points_of
 from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Statistic
 from orchestrator.analysis.statistics.power_law import FEWEST_PLACES, Curve, curve_over_seeds, fit_laws, over_draws
 from orchestrator.analysis.values import losses_at
-from search_spaces.analyses import Extrapolation
+from search_spaces.laws import Extrapolation
 
 if TYPE_CHECKING:
     import pandas as pd

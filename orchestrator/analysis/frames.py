@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
-LAYER, FORM = "output_layer.name", "output_layer.form"
+LAYER = "output_layer.name"
+LAYER_DETAILS = ("output_layer.form", "output_layer.layer")
+"""What tells layers of one name apart: a softcap's form, the class of a user's own layer."""
 ID_DIGITS = 12
 """Of a trial's id and of a setting's hash, where a person is to read them."""
 METRICS = (
@@ -101,8 +103,8 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame with their groups and kinds, output layers where there are any (of a softcap with
-        its form: "softcap tanh"), and sides and stages where the study tunes.
+        """The records as a data frame with their groups and kinds, output layers where there are any ("softmax",
+        "softcap tanh"), and sides and stages where the study tunes.
 
         A missing number is NaN in a column of floats.
         """
@@ -112,7 +114,8 @@ class FlatResults:
         frame["group"] = list(self.groups)
         frame["kind"] = list(self.kinds)
         if LAYER in frame:
-            frame["layer"] = frame[LAYER] + (" " + frame[FORM]).fillna("") if FORM in frame else frame[LAYER]
+            details = [(" " + frame[name]).fillna("") for name in LAYER_DETAILS if name in frame]
+            frame["output_layer"] = sum(details, start=frame[LAYER])
         if any(self.places):
             frame["side"] = [place.side if place else None for place in self.places]
             frame["stage"] = [place.stage if place else None for place in self.places]

@@ -29,7 +29,7 @@ from orchestrator.analysis.statistics.power_law import (
 )
 from orchestrator.analysis.statistics.samples import holm
 from orchestrator.analysis.values import TrialValue, losses_at
-from search_spaces.analyses import PowerLaw
+from search_spaces.laws import PowerLaw
 
 if TYPE_CHECKING:
     import pandas as pd

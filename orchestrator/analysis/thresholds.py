@@ -19,8 +19,8 @@ from orchestrator.analysis.power_laws import NO_LAW
 from orchestrator.analysis.statistics.estimates import Statistic
 from orchestrator.analysis.statistics.power_law import Array, Curve, curve_over_seeds, over_draws, seed_deviations
 from orchestrator.analysis.statistics.samples import holm
-from orchestrator.analysis.values import losses_at
-from search_spaces.analyses import Threshold
+from orchestrator.analysis.values import values_of_done
+from search_spaces.laws import Threshold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,14 +121,15 @@ def _logarithms(
     frame: pd.DataFrame, request: Threshold
 ) -> Iterator[tuple[tuple[float, Any], tuple[float, ...], list[float]]]:
     """Of each z, ascending, and group with a done trial: its places, and the logarithms of the metric there."""
-    settings = {value: z for value in dict.fromkeys(frame[request.over]) if (z := number_in(value)) is not None}
-    low = request.value * LEAST_SHARE
-    for value, z in sorted(settings.items(), key=lambda item: item[1]):
-        of_z = frame[frame[request.over] == value]
+    numbers, low = frame[request.over].map(number_in), request.value * LEAST_SHARE
+    for z in sorted(numbers.dropna().unique()):
+        of_z = frame[numbers == z]
         for group in dict.fromkeys(of_z[request.by].dropna()):
-            places, trials = losses_at(of_z[of_z[request.by] == group], request.x, request.metric)
-            if trials:
-                yield (z, group), places, [math.log(max(one.value, low)) for one in trials]
+            of_group = values_of_done(of_z[of_z[request.by] == group], request.metric, request.x)
+            found = [(float(place), value) for place, value in of_group if np.isfinite([place, value]).all()]
+            if found:
+                places, values = zip(*found, strict=True)
+                yield (float(z), group), places, [math.log(max(value, low)) for value in values]
 
 
 def number_in(value: Any) -> float | None:
@@ -161,8 +162,10 @@ def _against_baseline(
     ratios = {}
     for (z, group), x_B in reached.items():
         if group != baseline and (z, baseline) in reached:
+            by_B = reached[z, baseline]
+            draws = min(len(x_B), len(by_B))  # one, the data, where a side has no seeds
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratios[z, group] = over_draws(x_B / reached[z, baseline], null=1.0)
+                ratios[z, group] = over_draws(x_B[:draws] / by_B[:draws], null=1.0)
     adjusted = dict(zip(ratios, holm([ratio.p_value for ratio in ratios.values()]), strict=True))
     for key, point in points.items():
         yield replace(point, ratio=ratios.get(key), p_adjusted=adjusted.get(key))

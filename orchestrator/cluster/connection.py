@@ -58,7 +58,7 @@ finally:
     gc.enable()
 """
 """The text of a module that a worker imports while it waits for its first trial. To look among all that for garbage,
-which there is none of, would take a fifth of the time. A file of its own, as no worker may know yet from where it will
+which there is none of, takes long. A file of its own, as no worker may know yet from where it will
 have to import this program."""
 
 
@@ -167,12 +167,15 @@ def _take_signals_again() -> None:
 def _start(folder: Path) -> Any:
     """Start Ray on this machine, every port of it on loopback."""
     make_token_private()
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Of its own, so that no worker imports what another one leaves in the folder of temporary files.
+    preloads = folder / "preload"
+    paths = [str(preloads), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Ray's dashboard opens sockets in TMPDIR too, and would not come up with a longer path, or leaves them.
     variables = {"TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(paths), "RAY_preload_python_modules": PRELOADED}
     ray_patches.use_ready_workers()
     try:
-        (folder / f"{PRELOADED}.py").write_text(PRELOADS)
+        preloads.mkdir()
+        (preloads / f"{PRELOADED}.py").write_text(PRELOADS)
         with _environment(variables), ray_patches.on_loopback(), ray_patches.helpers_later():
             return ray.init(
                 address="local",

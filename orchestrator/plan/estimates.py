@@ -199,7 +199,8 @@ def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
     moments and the dropped weights; of the longest window what the way back needs, states and masks, and the masked
     outputs; output weights A B, their gradient and that of the loss.
 
-    Gradients and the window's numbers twice: a captured step keeps them, and one that is not captured has them too.
+    Gradients, the window's numbers and A B twice: a captured step keeps them, and one that is not captured has them,
+    too.
     """
     width, layer = config.model.embedding_width, config.output_layer
     if isinstance(config, TransformerTrialConfig):
@@ -215,7 +216,7 @@ def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
         activations = 6 * width + sum(14 * out for _, out in widths)
     if isinstance(layer, MixtureConfig):
         activations += 8 * layer.mixtures * width
-    head = 0 if config.model.head_rank is None else 3 * vocabulary * width
+    head = 0 if config.model.head_rank is None else 6 * vocabulary * width
     return copies * parameter_count(config, vocabulary) + dropped + head + 2 * tokens * activations
 
 

@@ -176,7 +176,7 @@ def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
         files = {svg: with_marks(_written(figure, "svg", metadata={"Date": None}), figure)}
-        figure.set_layout_engine(None)  # its margins are measured by now, and to measure takes longer than to draw
+        figure.set_layout_engine("none")  # its margins are measured by now, and to measure takes longer than to draw
         mark = hashlib.sha256(files[svg]).hexdigest()
         if not _holds(out / pdf, mark):
             files[pdf] = _written(figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"})
@@ -236,7 +236,7 @@ def _embed_no_layout_tables() -> None:
     takes longer than to draw it."""
     from fontTools import subset  # a tenth of a second, for PDF alone
 
-    dropped: list[str] = getattr(subset.Options, "_drop_tables_default", [])
+    dropped = subset.Options._drop_tables_default
     dropped += [table for table in LAYOUT_TABLES if table not in dropped]
 
 

@@ -14,7 +14,6 @@ TITLES = {
     "kind": "model",
     "corpus.name": "corpus",
     "output_layer.name": "output layer",
-    "layer": "output layer",
     "valid_perplexity": "validation perplexity",
     "press_rank": "Press rank",
     "kl_rank": "KL rank (1e-2 nats)",

@@ -1,7 +1,7 @@
 """What a study can ask: of each kind of request, what answers it in numbers and what shows the answer.
 
-A new kind is a request in search_spaces/analyses.py, its numbers in orchestrator/analysis, its section in
-orchestrator/report/sections, and a line of the table here. A function of a study's own file needs none of it.
+A new kind is a request in search_spaces/analyses.py (of laws, in laws.py), its numbers in orchestrator/analysis, its
+section in orchestrator/report/sections, and a line of the table here. A function of a study's own file needs none of it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from orchestrator.report.sections.swept import section_at, swept_section
 from orchestrator.report.sections.thresholds import threshold_section
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store import StudyKey
-from search_spaces import analyses
+from search_spaces import analyses, laws
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.config import is_generated
@@ -124,9 +124,9 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         lambda r, q: analysis.rank_training_numbers(r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]),
         rank_training_section,
     ),
-    analyses.PowerLaw: (lambda r, q: analysis.power_law_numbers(r.frame, q), power_law_section),
-    analyses.Extrapolation: (lambda r, q: analysis.extrapolation_numbers(r.frame, q), extrapolation_section),
-    analyses.Threshold: (lambda r, q: analysis.threshold_numbers(r.frame, q), threshold_section),
+    laws.PowerLaw: (lambda r, q: analysis.power_law_numbers(r.frame, q), power_law_section),
+    laws.Extrapolation: (lambda r, q: analysis.extrapolation_numbers(r.frame, q), extrapolation_section),
+    laws.Threshold: (lambda r, q: analysis.threshold_numbers(r.frame, q), threshold_section),
     analyses.PartialCorrelations: (lambda r, q: analysis.confounding_numbers(r.frame, q), confounding_section),
     analyses.Spectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
     analyses.GroupSpectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),

@@ -79,9 +79,9 @@ except SystemExit as ended:
     assert all(line["step_ms"] > 0 and line["peak_mib"] > 0 for line in lines if line["how"] in ("stack", "alone"))
     parts = [line["parts"] for line in lines]
     assert [{*part} if part else None for part in parts] == [
-        {"lstm", "output", "optimiser"} if line["how"] == "stack" else None for line in lines
+        {"network", "output", "optimiser"} if line["how"] == "stack" else None for line in lines
     ]
-    assert all(part["lstm"] > 0 and part["output"] > 0 and part["optimiser"] > 0 for part in parts if part)
+    assert all(part["network"] > 0 and part["output"] > 0 and part["optimiser"] > 0 for part in parts if part)
     assert {*figures["ceilings"]["tflop_s"]} == {"tf32", "float32"} and figures["ceilings"]["copy_gb_s"] > 0
 
 

@@ -12,8 +12,9 @@ from orchestrator.plan.estimates import estimate
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.plan.study_trials import is_paper_scale, scale_summary
 from orchestrator.plan.texts import text_of
-from search_spaces.analyses import Lines, PairedComparison, Threshold
+from search_spaces.analyses import Lines, PairedComparison
 from search_spaces.catalog import load_study
+from search_spaces.laws import Threshold
 from search_spaces.spam import LEARNED, QUICK, SYMBOLS
 from search_spaces.study import group_of
 from trainables.config import SoftcapConfig, SoftmaxConfig, TrialConfig, spam_floor

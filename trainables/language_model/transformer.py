@@ -25,7 +25,7 @@ from trainables.output_layers import LayerShape, build_output_layer
 
 LOGIT_DEVIATION = 0.25
 """Standard deviation of the logits, without their bias, at the start: see `Transformer.initialise`."""
-EPSILON = 1e-6
+NORM_EPSILON = 1e-6
 """Added to the mean square that RMSNorm divides by."""
 ROTARY_BASE = 10_000.0
 """Rotary positions turn by 1 / ROTARY_BASE^(2 i / K) radians a step, i = 0, 1, ..., K / 2 - 1."""
@@ -100,9 +100,9 @@ class TransformerLayer(nn.Module):
         super().__init__()
         width = config.width
         self.rate = config.dropout
-        self.attention_norm = nn.RMSNorm(width, eps=EPSILON)
+        self.attention_norm = nn.RMSNorm(width, eps=NORM_EPSILON)
         self.attention = CausalAttention(width, config.heads)
-        self.feed_forward_norm = nn.RMSNorm(width, eps=EPSILON)
+        self.feed_forward_norm = nn.RMSNorm(width, eps=NORM_EPSILON)
         self.feed_forward = FeedForward(width, config.feed_forward_width)
 
     def initialise(self, generator: torch.Generator, projection_factor: float) -> None:
@@ -133,7 +133,7 @@ class Transformer(LanguageModel):
             build_output_layer(output, shape),
             OutputHead(vocabulary_size, width, config.head_rank) if config.head == "untied" else None,
         )
-        self.norm = nn.RMSNorm(width, eps=EPSILON)
+        self.norm = nn.RMSNorm(width, eps=NORM_EPSILON)
         self.config = config
 
     @property

@@ -59,10 +59,10 @@ class Directions:
 
     def leading(self, rank: int) -> Tensor:
         """V x R: the `rank` first directions, and perhaps more: all where these are half of them."""
-        made_VR = self._vectors_VR
-        if made_VR is None or made_VR.shape[1] < rank:
-            count = rank + rank // 4 if 2 * rank < self.count else self.count  # some more, for what is asked next
-            made_VR = self._vectors_VR = self._made(count)
+        made_VR, few = self._vectors_VR, 2 * rank < self.count
+        if made_VR is None or made_VR.shape[1] < (rank if few else self.count):
+            # Some more, for what is asked next.
+            made_VR = self._vectors_VR = self._made(rank + rank // 4 if few else self.count)
         return made_VR
 
     def _made(self, count: int) -> Tensor:

@@ -146,6 +146,7 @@ def approximations(
     up, down = stops[: widest + 1], stops[:widest:-1]
     for approximation_NV, way, sign in ((torch.zeros_like(centred_NV), up, 1), (centred_NV, down, -1)):
         first = min(way)
+        assert len(way) == 1 or vectors_VR.shape[1] >= max(way)
         coefficients_NR = centred_NV @ vectors_VR[:, first : max(way)]
         for pair in pairwise(way):
             low, high = sorted(pair)

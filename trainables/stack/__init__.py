@@ -3,7 +3,7 @@
 The parts of its step are here for who times them.
 """
 
-from trainables.stack.kinds import stacked_model
+from trainables.stack.kinds import draws_of, stacked_model
 from trainables.stack.masks import StackedDraws
 from trainables.stack.model import StackedModel, stacked_states
 from trainables.stack.stack import Stack

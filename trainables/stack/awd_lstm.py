@@ -1,6 +1,7 @@
 """AWD-LSTMs of a stack, and what their training adds to the loss.
 
-Shapes: G models, T time steps of the longest window, B batch, D width of the embeddings, C of the contexts.
+Shapes: G models, T time steps of the longest window, B batch, V vocabulary, D width of the embeddings, C of the
+contexts.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 from torch import Tensor
 from typing_extensions import override
 
-from trainables.config import TrainingConfig
+from trainables.config import TrainingConfig, TrialConfig
 from trainables.stack.lstm import LstmWeights, StackedState, stacked_lstm
-from trainables.stack.masks import NOISE, Masks
+from trainables.stack.masks import NOISE, Draw, Masks
 from trainables.stack.model import StackedContexts, StackedModel
 
 LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -24,6 +25,23 @@ class StackedLstmContexts(StackedContexts):
     """As `trainables.language_model.LstmContexts` has them."""
 
     h3_GTBC: Tensor
+
+
+def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
+    """What one model draws at a step before its output layer, in the order of `AwdLstm`."""
+    model, batch = config.model, config.training.batch_size
+    embedded = batch, model.embedding_width
+    draws = [
+        Draw("words", (vocabulary,), model.dropout_embedding_matrix),
+        Draw(NOISE, embedded, model.embedding_noise),
+        Draw("embedded", embedded, model.dropout_embedding),
+    ]
+    widths = [out for _, out in model.layer_widths]
+    for number, width in enumerate(widths):
+        rate = model.dropout_hidden if number + 1 < len(widths) else model.dropout_output
+        draws.append(Draw(f"weights.{number}", (4 * width, width), model.dropconnect))
+        draws.append(Draw(f"hidden.{number}", (batch, width), rate))
+    return draws
 
 
 class StackedAwdLstm(StackedModel):

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from trainables.config import LanguageTrialConfig, TrialConfig
+from trainables.config import LanguageTrialConfig, MixtureConfig, TransformerTrialConfig, TrialConfig
 from trainables.language_model import AwdLstm, LanguageModel
-from trainables.stack.awd_lstm import ActivationPenalties, StackedAwdLstm
+from trainables.stack.awd_lstm import ActivationPenalties, StackedAwdLstm, lstm_draws
+from trainables.stack.masks import LATENT, Draw
 from trainables.stack.model import StackedContexts, StackedModel
-from trainables.stack.transformer import StackedTransformer
+from trainables.stack.transformer import StackedTransformer, transformer_draws
 from trainables.stack.weights import Weights
 
 Penalties = Callable[[StackedContexts, Tensor], Tensor]
@@ -22,6 +23,19 @@ def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedM
     """Of models of one kind, in the order of the kinds of their output layers."""
     kind = StackedAwdLstm if isinstance(models[0], AwdLstm) else StackedTransformer
     return kind(models, weights)
+
+
+def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
+    """What a model of this config draws at a step, in the order of the model alone, which draws nothing where nothing
+    is dropped. No window has more than `longest` time steps; a Transformer's all have that many."""
+    if isinstance(config, TransformerTrialConfig):
+        draws = transformer_draws(config, longest)
+    else:
+        draws = lstm_draws(config, vocabulary)
+    if isinstance(layer := config.output_layer, MixtureConfig):
+        width = layer.mixtures * config.model.embedding_width
+        draws.append(Draw(f"{LATENT}{width}", (config.training.batch_size, width), layer.latent_dropout))
+    return [draw for draw in draws if draw.rate]
 
 
 def penalties_of(configs: Sequence[LanguageTrialConfig], like: Tensor) -> Penalties | None:

@@ -4,7 +4,7 @@ Models that would draw the same, as those of one seed do, draw once. All draws g
 before the part of a step that is captured on a GPU: what a capture does with a generator is up to torch's version, and
 here a model's stream is bit for bit that of the model alone.
 
-Shapes: G models, R that differ in what they draw, V vocabulary, D width of the embeddings.
+Shapes: G models, R that differ in what they draw, B batch, K experts, D width of the embeddings.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trainables.config import LanguageTrialConfig, MixtureConfig, TransformerTrialConfig, TrialConfig
-
 NOISE, LATENT = "noise", "latent."
 
 
@@ -26,7 +24,7 @@ class Masks:
     """What multiplies, or is added to, the values of all models. Models that share their draws may share memory."""
 
     by_name: dict[str, Tensor]
-    """With a leading G, by the names of `draws_of`; without those that no model draws."""
+    """With a leading G, by the names of `Draw`; without those that no model draws."""
     latent: list[Tensor | None]
     """By model: of the context vectors of a mixture, B x K D."""
 
@@ -41,55 +39,15 @@ class Draw(NamedTuple):
     """Of dropout; of noise, its deviation."""
 
 
-def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
-    """In the order of the model alone, which draws nothing where nothing is dropped. No window has more than `longest`
-    time steps; a Transformer's all have that many."""
-    if isinstance(config, TransformerTrialConfig):
-        draws = _transformer_draws(config, longest)
-    else:
-        draws = _lstm_draws(config, vocabulary)
-    if isinstance(layer := config.output_layer, MixtureConfig):
-        latent = layer.mixtures * config.model.embedding_width
-        draws.append(Draw(f"{LATENT}{latent}", (config.training.batch_size, latent), layer.latent_dropout))
-    return [draw for draw in draws if draw.rate]
-
-
-def _lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    model, batch = config.model, config.training.batch_size
-    embedded = batch, model.embedding_width
-    draws = [
-        Draw("words", (vocabulary,), model.dropout_embedding_matrix),
-        Draw(NOISE, embedded, model.embedding_noise),
-        Draw("embedded", embedded, model.dropout_embedding),
-    ]
-    widths = [out for _, out in model.layer_widths]
-    for number, width in enumerate(widths):
-        rate = model.dropout_hidden if number + 1 < len(widths) else model.dropout_output
-        draws.append(Draw(f"weights.{number}", (4 * width, width), model.dropconnect))
-        draws.append(Draw(f"hidden.{number}", (batch, width), rate))
-    return draws
-
-
-def _transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    model = config.model
-    shape = config.training.batch_size, steps, model.width
-    names = [f"{branch}.{number}" for number in range(model.layers) for branch in ("attention", "feed_forward")]
-    return [Draw(name, shape, model.dropout) for name in ("embedded", *names)]
-
-
 class StackedDraws:
     """The draws of all models, in tensors that stay where they are while the same models share them."""
 
     def __init__(
-        self,
-        configs: Sequence[LanguageTrialConfig],
-        generators: Sequence[torch.Generator],
-        embedding_GVD: Tensor,
-        longest: int,
+        self, draws: Sequence[Sequence[Draw]], generators: Sequence[torch.Generator], like: Tensor, longest: int
     ) -> None:
-        """No window has more than `longest` time steps; dtype and device are those of the embedding."""
-        self._generators, self._like, self._longest = generators, embedding_GVD, longest
-        self._draws = [draws_of(config, embedding_GVD.shape[1], longest) for config in configs]
+        """`draws` are those of every model, in its order. No window has more than `longest` time steps; dtype and
+        device are those of `like`."""
+        self._draws, self._generators, self._like, self._longest = draws, generators, like, longest
         self._groups: list[list[int]] = []
         """Of models that share their draws."""
         self._drawn: dict[str, Tensor] = {}

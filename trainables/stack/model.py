@@ -56,8 +56,8 @@ class StackedModel(ABC):
         rows_GTB = tokens_GTB + words * torch.arange(models, device=tokens_GTB.device)[:, None, None]
         return rows_GTB, embedding(rows_GTB, embedding_GVD.view(-1, width))
 
-    def _output_weight(self) -> Tensor:
-        """G x V x D, as that of `LanguageModel`."""
+    def output_weight(self) -> Tensor:
+        """The weights that the output layers are passed, G x V x D; differentiable."""
         match self.weights.of_head():
             case {"left_VR": left_GVR, "right_RD": right_GRD}:
                 return torch.bmm(left_GVR, right_GRD)
@@ -66,9 +66,11 @@ class StackedModel(ABC):
             case _:
                 return self.weights["embedding_VD"]
 
-    def losses(self, hidden_GTBC: Tensor, rows: tuple[Tensor, Tensor], masks: Masks | None = None) -> Tensor:
-        """Every model's mean cross-entropy, G; `rows` are the targets, G x N, and what each weighs in that mean."""
-        weight_GVD = self._output_weight()
+    def losses(
+        self, hidden_GTBC: Tensor, weight_GVD: Tensor, rows: tuple[Tensor, Tensor], masks: Masks | None = None
+    ) -> Tensor:
+        """Every model's mean cross-entropy, G, by these output weights; `rows` are the targets, G x N, and what each
+        weighs in that mean."""
         return torch.cat(
             [
                 output.losses(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from trainables.device import graphs_on, products_in, write_numbers
-from trainables.stack.kinds import penalties_of, stacked_model
+from trainables.stack.kinds import draws_of, penalties_of, stacked_model
 from trainables.stack.lstm import StackedState
 from trainables.stack.masks import StackedDraws
 from trainables.stack.model import stacked_states
@@ -39,7 +39,8 @@ class StepProgram:
         self._text_TB = first.streams_TB
         longest = max(trainer.longest_window for trainer in trainers)
         self._model = stacked_model([trainer.model for trainer in trainers], weights)
-        self._draws = StackedDraws(configs, [trainer.masks for trainer in trainers], like, longest)
+        draws = [draws_of(config, like.shape[1], longest) for config in configs]
+        self._draws = StackedDraws(draws, [trainer.masks for trainer in trainers], like, longest)
         self._update = StackedUpdate(trainers, weights)
         self._penalties = penalties_of(configs, like)
         self._losses_G = torch.stack([trainer.epoch_loss for trainer in trainers])
@@ -94,7 +95,8 @@ class StepProgram:
         within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._dtype)
         masks = self._draws.masks()
         contexts = self._model.contexts(self._text_TB[places_GT], self._states, lengths_G.long(), masks)
-        losses_G = self._model.losses(contexts.dropped_GTBC, self._targets(places_GT, within_GT, lengths_G), masks)
+        rows = self._targets(places_GT, within_GT, lengths_G)
+        losses_G = self._model.losses(contexts.dropped_GTBC, self._model.output_weight(), rows, masks)
         objective_G = losses_G if self._penalties is None else losses_G + self._penalties(contexts, within_GT)
         return losses_G, objective_G.sum(), contexts.states
 

@@ -13,12 +13,21 @@ from torch import Tensor
 from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
 from typing_extensions import override
 
-from trainables.language_model import LanguageModel, Transformer
-from trainables.language_model.transformer import EPSILON, Rotation
+from trainables.config import TransformerTrialConfig
+from trainables.language_model import NORM_EPSILON, LanguageModel, Rotation, Transformer
 from trainables.stack.lstm import StackedState
-from trainables.stack.masks import Masks
+from trainables.stack.masks import Draw, Masks
 from trainables.stack.model import StackedContexts, StackedModel
 from trainables.stack.weights import Weights
+
+
+def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
+    """What one model draws at a step of a window of so many time steps before its output layer, in the order of
+    `Transformer`."""
+    model = config.model
+    shape = config.training.batch_size, steps, model.width
+    names = [f"{branch}.{number}" for number in range(model.layers) for branch in ("attention", "feed_forward")]
+    return [Draw(name, shape, model.dropout) for name in ("embedded", *names)]
 
 
 class StackedTransformer(StackedModel):
@@ -59,7 +68,7 @@ class StackedTransformer(StackedModel):
     def _normed(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
         """After the RMSNorm of this name, in this dtype."""
         gain_GD = self.weights[f"{name}.weight"]
-        return (rms_norm(hidden_GBTD, gain_GD.shape[1:], eps=EPSILON) * gain_GD[:, None, None]).to(dtype)
+        return (rms_norm(hidden_GBTD, gain_GD.shape[1:], eps=NORM_EPSILON) * gain_GD[:, None, None]).to(dtype)
 
     def _product(self, inputs_GBTI: Tensor, name: str) -> Tensor:
         """x W^T, in the dtype of x."""

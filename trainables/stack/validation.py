@@ -47,8 +47,8 @@ def stacked_losses(
 def stacked_context_windows(
     models: Sequence[LanguageModel], tokens: NDArray[np.int64], *, window: int
 ) -> Iterator[Tensor]:
-    """What the output layers see after each token, G x T x C a window: read as one stream, the hidden states carried
-    over. The models stand in the order of a stack."""
+    """What the output layers see after each token, G x T x C a window: read as one stream, a window after another,
+    the hidden states carried over where there are any. The models stand in the order of a stack."""
     streams_TB = torch.tensor(tokens, device=_device(models)).unsqueeze(1)
     for _, contexts_GTBC in _windows(models, _as_one(models), streams_TB, window):
         yield contexts_GTBC.squeeze(2)
@@ -60,12 +60,13 @@ def _losses(models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: 
     batch = streams_TB.shape[1]
     last, predicted, pending = len(streams_TB) - 1, 0, list[Tensor]()
     with products_in("float32", _device(models)):
+        weight_GVD = stacked.output_weight()
         for end, contexts_GTBC in _windows(models, stacked, streams_TB[:last], window):
             pending.append(contexts_GTBC)
             if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
                 targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
                 rows = targets_N.expand(len(models), -1), contexts_GTBC.new_ones(len(models), len(targets_N))
-                total_G += stacked.losses(torch.cat(pending, 1), rows).double()
+                total_G += stacked.losses(torch.cat(pending, 1), weight_GVD, rows).double()
                 predicted = end
                 pending.clear()
     return [float(total) / (last * batch) for total in total_G.tolist()]

@@ -43,7 +43,8 @@ class Curve:
     count_R: Array
     """Values at each place."""
     mean_BR: Array
-    """The means in the first row, those of the draws below; one row where no place has two values."""
+    """The means in the first row, those of the draws below; one row where there are no
+    deviations to draw from."""
     variance: float | None
     """Within places, pooled; None where no place has two values."""
     df: int

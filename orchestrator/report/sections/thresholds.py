@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def threshold_section(numbers: ThresholdNumbers) -> Section:
         },
         drawings=(
             Drawing(
-                name=f"least_{x.replace(' ', '_')}_over_{z}",
+                name=re.sub(r"\W+", "_", f"least {x} over {z}"),
                 caption=f"The least {x} with a {goal} against {z}, with 95% intervals; lines are the laws a {z}^b. "
                 f"Hollow: at the least {x} that was trained, where less is enough, or at the largest, where more is "
                 "needed.",
@@ -63,10 +64,9 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
     laws = [law for law in numbers.laws if not law.missing]
     if laws:
         shown = listed([f"{law.group} {formats.ranged(law.exponent)}" for law in laws])
-        bent = listed([str(law.group) for law in laws if law in _bent(numbers)] or ["none"])
         yield (
-            f"The least {x} with a {_goal(numbers)} grows with {z}: of laws a {z}^b over the {z} tried, b is [95%] "
-            f"{shown}; the law misfits (p < {SIGNIFICANCE}) for {bent}."
+            f"The least {x} with a {_goal(numbers)} as a law a {z}^b over the {z} tried: b is [95%] {shown}; "
+            f"{_misfits(laws)}."
         )
     for missing in dict.fromkeys(law.missing for law in numbers.laws if law.missing):
         without = listed([str(law.group) for law in numbers.laws if law.missing == missing])
@@ -85,6 +85,15 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
     if nowhere:
         shown = listed([f"{point.group} at {z} = {point.z:g} ({_words(point.x.value, point)})" for point in nowhere])
         yield f"Without a least {x}, by those that were trained: {shown}."
+
+
+def _misfits(laws: Sequence[ThresholdLaw]) -> str:
+    tested = [law for law in laws if law.misfit is not None]
+    if not tested:
+        return "without seeds nothing says whether the law fits"
+    bent = [str(law.group) for law in _bent(laws)]
+    of = "" if len(tested) == len(laws) else f" of {listed([str(law.group) for law in tested])}"
+    return f"the law misfits (p < {SIGNIFICANCE}) for {listed(bent) if bent else 'none'}{of}"
 
 
 def _ratios(points: Sequence[ThresholdPoint], numbers: ThresholdNumbers) -> str:
@@ -107,7 +116,7 @@ def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
         f"The intervals hold what other seeds would bring. That the metric does not fall along a straight line between "
         f"two {x}s that were trained, or the {x} along one over {z}, is not in them."
     )
-    if bent := _bent(numbers):
+    if bent := _bent(numbers.laws):
         shown = listed([f"{law.group} (up to {formats.percent((law.off or 1) - 1)})" for law in bent])
         yield (
             f"The law leaves more than the seeds' spread (p < {SIGNIFICANCE}) of {shown}: no power of {z} describes "
@@ -121,8 +130,8 @@ def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
         )
 
 
-def _bent(numbers: ThresholdNumbers) -> list[ThresholdLaw]:
-    return [law for law in numbers.laws if law.misfit is not None and law.misfit < SIGNIFICANCE]
+def _bent(laws: Sequence[ThresholdLaw]) -> list[ThresholdLaw]:
+    return [law for law in laws if law.misfit is not None and law.misfit < SIGNIFICANCE]
 
 
 def _tried(group: Any, numbers: ThresholdNumbers) -> list[float]:

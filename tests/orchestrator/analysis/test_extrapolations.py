@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.analysis.extrapolations import ExtrapolationNumbers, extrapolation_numbers
 from orchestrator.analysis.frames import flatten
-from search_spaces.analyses import Extrapolation
+from search_spaces.laws import Extrapolation
 from tests.support.laws_and_settings import width_rows
 from tests.support.synthetic_results import trial_row
 

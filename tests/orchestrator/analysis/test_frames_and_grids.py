@@ -57,12 +57,13 @@ def test_the_frame_tells_the_forms_of_a_softcap_apart_and_names_other_layers_alo
         {"name": "softcap", "form": "tanh", "cap": 15.0},
         {"name": "softcap", "form": "sigmoid", "cap": 23.0},
         {"name": "mos", "mixtures": 3},
+        {"name": "custom", "layer": "Mine", "sha256": "0" * 64},
     ]
     rows = [trial_row(f"{place}", config={"seed": 1, "output_layer": layer}) for place, layer in enumerate(layers)]
-    assert list(flatten(rows).frame()["layer"]) == ["softcap tanh", "softcap sigmoid", "mos"]
-    assert list(flatten(rows[2:]).frame()["layer"]) == ["mos"]
+    assert list(flatten(rows).frame()["output_layer"]) == ["softcap tanh", "softcap sigmoid", "mos", "custom Mine"]
+    assert list(flatten(rows[2:3]).frame()["output_layer"]) == ["mos"]
     of_no_layer = trial_row("d", config={"seed": 1, "noise": 1.0})
-    assert flatten([*rows, of_no_layer]).frame()["layer"].isna().tolist() == [False, False, False, True]
+    assert flatten([*rows, of_no_layer]).frame()["output_layer"].isna().tolist() == [*[False] * 4, True]
 
 
 def test_a_grid_holds_means_and_the_worst_state() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.power_laws import PowerLawNumbers, power_law_numbers
-from search_spaces.analyses import PowerLaw
+from search_spaces.laws import PowerLaw
 from tests.support.laws_and_settings import RANKS, head_rank_rows
 from tests.support.synthetic_results import fail, trial_row
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from orchestrator.analysis.thresholds import (
     number_in,
     threshold_numbers,
 )
-from search_spaces.analyses import Threshold
+from search_spaces.laws import Threshold
 from tests.support.laws_and_settings import spam_rows
 from tests.support.synthetic_results import fail
 
@@ -144,6 +145,34 @@ def test_a_layer_that_needs_half_as_much_again_is_told_and_one_that_needs_the_sa
         assert point.ratio is not None and point.p_adjusted is not None
         assert point.ratio.value == pytest.approx(FACTORS[point.group], rel=0.05)
         assert (point.p_adjusted < 0.05) == (point.group == "softcap")
+
+
+def test_a_perplexity_is_held_against_the_value_as_it_is() -> None:
+    """exp(0.1) times that of the language, at one V, where its gap is 0.1."""
+    rows = spam_rows({"softmax": 1.0}, symbols=(1000,))
+    request = replace(REQUEST, metric="test_perplexity", value=math.exp(math.log(1000) / 8 + 0.1))
+    [point] = numbers_of(rows, request).points
+    assert point.x.value == pytest.approx(point_at(numbers_of(rows), "softmax", 1000).x.value, rel=0.05)
+
+
+def test_a_ratio_to_a_layer_without_seeds_has_no_interval() -> None:
+    rows = spam_rows({"softmax": 1.0, "softcap": 1.5})
+    some = [row for row in rows if row["config"]["output_layer"]["name"] == "softmax" or row["config"]["seed"] == 1]
+    ratios = [point.ratio for point in numbers_of(some).points if point.group == "softcap"]
+    assert len(ratios) == 4
+    for ratio in ratios:
+        assert ratio is not None and ratio.value is not None and 1.3 < ratio.value < 1.7
+        assert ratio.interval is None and ratio.p_value is None
+
+
+def test_names_that_end_in_one_number_are_one_setting() -> None:
+    rows = spam_rows({"softmax": 1.0}, symbols=(1000,))
+    others = [
+        {**row, "trial_id": f"{place:064x}", "config": {**row["config"], "corpus": {"name": "markov-1000"}}}
+        for place, row in enumerate(rows)
+    ]
+    [point] = numbers_of(rows + others, replace(REQUEST, metric="test_perplexity", value=2.5)).points
+    assert point.trials == 2 * len(rows)
 
 
 def test_what_is_below_the_least_width_or_beyond_the_largest_is_in_no_law() -> None:

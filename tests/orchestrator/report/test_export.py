@@ -63,7 +63,7 @@ def test_every_file_says_first_which_variant_of_a_study_it_is_of(results: FlatRe
     assert read.to_pylist() == rows and read.column_names == [*variant, *results.columns]
     head, first, *_ = csv.reader(io.StringIO(written(of_key, "csv")))
     assert head == [*variant, *results.columns]
-    assert [*head, "group", "kind"] == list(of_key.frame().columns)
+    assert [*head, "group", "kind", "output_layer"] == list(of_key.frame().columns)
     assert first[:4] == list(variant.values())
     assert written(of_key, "table") == written(results, "table"), "what is the same in every row says nothing there"
 

@@ -17,7 +17,8 @@ from orchestrator.report.sections.confounding import confounding_section
 from orchestrator.report.sections.extrapolation import extrapolation_section
 from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.section import Section
-from search_spaces.analyses import Analysis, Extrapolation, PartialCorrelations, PowerLaw
+from search_spaces.analyses import Analysis, PartialCorrelations
+from search_spaces.laws import Extrapolation, PowerLaw
 from tests.support.laws_and_settings import SETTINGS, head_rank_rows, settings_rows, width_rows
 from tests.support.synthetic_results import STUDY, csv_records, fail, report_on
 

@@ -14,7 +14,7 @@ from orchestrator.report.figures import STYLE
 from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.thresholds import threshold_section
-from search_spaces.analyses import Threshold
+from search_spaces.laws import Threshold
 from tests.support.laws_and_settings import spam_rows
 from tests.support.synthetic_results import STUDY, csv_records, fail, report_on
 
@@ -48,8 +48,8 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
 def test_the_first_sentence_has_every_exponent_and_the_next_who_needs_another_width() -> None:
     law, apart, same = section_of(ROWS).findings
     assert law.startswith(
-        "The least embedding width with a gap to the entropy (nats) of at most 0.1 grows with V: of laws a V^b over "
-        "the V tried, b is [95%] softmax 0."
+        "The least embedding width with a gap to the entropy (nats) of at most 0.1 as a law a V^b over the V tried: "
+        "b is [95%] softmax 0."
     )
     assert law.count("[0.") == 3 and law.endswith("; the law misfits (p < 0.05) for none.")
     assert "Another embedding width than softmax is needed, as factors of its, by softcap 1.5" in apart
@@ -66,6 +66,13 @@ def test_that_a_law_is_bent_stands_in_the_first_sentence_and_among_what_is_not_s
     assert section.findings[0].endswith("; the law misfits (p < 0.05) for softmax.")
     [bent] = [caution for caution in section.cautions if "no power of V" in caution]
     assert "of softmax (up to " in bent and "mos" not in bent
+
+
+def test_of_laws_without_seeds_the_first_sentence_says_that_nothing_was_tested() -> None:
+    first = section_of(spam_rows({"softmax": 1.0}, seeds=1)).findings[0]
+    assert first.endswith("; without seeds nothing says whether the law fits.") and "misfits" not in first
+    some = [row for row in ROWS if row["config"]["output_layer"]["name"] != "mos" or row["config"]["seed"] == 1]
+    assert section_of(some).findings[0].endswith("the law misfits (p < 0.05) for none of softmax and softcap.")
 
 
 def test_every_number_is_in_a_file() -> None:

@@ -153,6 +153,15 @@ def test_a_sample_is_evenly_spaced_over_all_chunks() -> None:
     np.testing.assert_array_equal(sample, log_p[::3])
 
 
+def test_where_half_of_the_directions_are_asked_for_all_are_there_whatever_was_made_before() -> None:
+    log_p = torch.from_numpy(nearly_all_directions(200, 100))
+    made = directions.Directions(lambda: [log_p], rows=200, columns=100)
+    count = made.count
+    few, half = count // 2 - 1, count // 2 + 2
+    assert half < made.leading(few).shape[1] < count
+    assert made.leading(half).shape[1] == count
+
+
 @pytest.mark.parametrize("rank", [20, 100])
 def test_the_matrix_of_a_generated_language_has_at_most_its_true_rank(rank: int) -> None:
     """One less, as a row's normaliser is centred away."""

@@ -18,7 +18,7 @@ from trainables.config import OutputLayerConfig, stack_key
 from trainables.language_model import AwdLstm
 from trainables.runtime import Runtime
 from trainables.stack import Stack, valid_losses
-from trainables.stack.kinds import stacked_model
+from trainables.stack.kinds import draws_of, stacked_model
 from trainables.stack.masks import StackedDraws
 from trainables.stack.model import stacked_states
 from trainables.stack.weights import Weights
@@ -101,7 +101,8 @@ def test_on_a_gpu_contexts_losses_and_gradients_copy_nothing_there(layer: Output
     for model in models:
         model.train_in("bf16")
     weights = Weights.shared_by(models)
-    draws = StackedDraws([config] * 2, [random] * 2, weights["embedding_VD"], longest=6)
+    of_model = draws_of(config, tiny.VOCABULARY, 6)
+    draws = StackedDraws([of_model] * 2, [random] * 2, weights["embedding_VD"], longest=6)
     draws.draw([6, 6])
     masks = draws.masks()
     tokens = torch.zeros(2, 6, 4, dtype=torch.int64, device="meta")
@@ -110,7 +111,7 @@ def test_on_a_gpu_contexts_losses_and_gradients_copy_nothing_there(layer: Output
     stacked = stacked_model(models, weights)
     with OnMetaAlone():  # type: ignore[no-untyped-call]
         contexts = stacked.contexts(tokens, states, tokens[:, 0, 0], masks)
-        stacked.losses(contexts.dropped_GTBC, rows, masks).sum().backward()
+        stacked.losses(contexts.dropped_GTBC, stacked.output_weight(), rows, masks).sum().backward()
     assert all(weight.grad is not None for weight in weights if weight.requires_grad)
 
 

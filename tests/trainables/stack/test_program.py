@@ -27,7 +27,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, masks, program
+from trainables.stack import Stack, draws_of, masks, program
 from trainables.training import Trainer
 
 LAYERS: tuple[OutputLayerConfig, ...] = (
@@ -330,7 +330,8 @@ def test_models_that_shared_their_draws_part_for_good() -> None:
 def test_models_that_have_parted_stay_apart_where_their_generators_meet_again() -> None:
     """As those of a GPU do, whose states are alike after noise for windows of other lengths."""
     generators = [torch.Generator().manual_seed(7) for _ in range(2)]
-    draws = masks.StackedDraws([noisy(tiny.trial())] * 2, generators, torch.zeros(2, tiny.VOCABULARY, 4), 9)
+    of_model = draws_of(noisy(tiny.trial()), tiny.VOCABULARY, 9)
+    draws = masks.StackedDraws([of_model] * 2, generators, torch.zeros(2, tiny.VOCABULARY, 4), 9)
     moved = []
     for lengths in ((9, 9), (9, 8), (9, 9), (8, 8), (9, 8)):
         generators[1].set_state(generators[0].get_state())
