@@ -1,7 +1,8 @@
 """What a study can ask: of each kind of request, what answers it in numbers and what shows the answer.
 
 A new kind is a request in search_spaces/analyses.py (of laws, in laws.py), its numbers in orchestrator/analysis, its
-section in orchestrator/report/sections, and a line of the table here. A function of a study's own file needs none of it.
+section in orchestrator/report/sections, and a line of the table here. A function of a study's own file needs none of
+it.
 """
 
 from __future__ import annotations
