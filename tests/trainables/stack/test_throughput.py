@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.trainables.trial.test_transformer_run import smoke as transformer
 from tests.trainables.trial.test_trial_run import smoke_trial
 from trainables.config import MosConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
@@ -53,6 +54,11 @@ def test_timing_touches_no_random_stream_and_is_done_once(monkeypatch: pytest.Mo
     assert torch.equal(torch.get_rng_state(), before)
     monkeypatch.setattr(throughput, "Stack", None)
     assert measured_rates(mixed(), Runtime()) == rates
+
+
+def test_transformers_are_timed_in_windows_of_their_own() -> None:
+    rates = measured_rates([transformer(layer) for layer in MIXED], Runtime())
+    assert list(rates) == [1, 2, 3] and min(rates.values()) > 0
 
 
 @pytest.mark.parametrize(("room", "sizes"), [(1, [1]), (0, [])])
