@@ -22,7 +22,7 @@ from trainables.config import (
 
 VOCABULARY = 4_000
 PROGRAM = """
-import sys
+import gc, sys
 import numpy as np
 from tests.orchestrator.plan.test_stack_size import CONFIGS, VOCABULARY
 from trainables.corpora import Corpus
@@ -34,13 +34,16 @@ lstm.draw_window = lambda bptt, _: bptt + MAX_EXTRA
 text = np.random.default_rng(0).integers(VOCABULARY, size=40_000)
 words = tuple(map(str, range(VOCABULARY)))
 corpus = Corpus(name="x", train=text, valid=text[:1_000], test=text[:1_000], vocabulary=words)
-config = CONFIGS[sys.argv[2]]()
-stack = Stack([Trainer(config, corpus, Runtime()) for _ in range(int(sys.argv[1]))])
-for _ in range(2):
-    stack.step()
-# The peak of this process; getrusage gives its parent's where that was greater.
-with open("/proc/self/status") as status:
-    print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024)
+config = CONFIGS[sys.argv[1]]()
+for trials in (1, 4):
+    stack = Stack([Trainer(config, corpus, Runtime()) for _ in range(trials)])
+    for _ in range(2):
+        stack.step()
+    del stack
+    gc.collect()
+    # The peak of this process; getrusage gives its parent's where that was greater.
+    with open("/proc/self/status") as status:
+        print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024)
 """
 
 
@@ -71,16 +74,19 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 }
 
 
-def peak_bytes(trials: int, name: str) -> int:
-    command = [sys.executable, "-c", PROGRAM, str(trials), name]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+def peaks_bytes(name: str) -> tuple[int, int]:
+    """Of one trial, and of four after it."""
+    command = [sys.executable, "-c", PROGRAM, name]
+    one, four = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    return one, four
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_is_planned_for_a_trial_is_what_it_takes_and_not_much_more(name: str) -> None:
     """On a CPU, where allocations can be counted without a GPU, in windows as long as any; average, kept copy and what
     a captured step holds besides are planned, too, which these few steps do not have."""
-    taken, config = (peak_bytes(4, name) - peak_bytes(1, name)) / 3, CONFIGS[name]()
+    (one, four), config = peaks_bytes(name), CONFIGS[name]()
+    taken = (four - one) / 3
     chunk = 6 * 4 * chunk_rows(VOCABULARY, config.model.embedding_width, 4, "cuda") * VOCABULARY
     size = stack_size([config], VOCABULARY, 20e9)
     planned = (GPU_SHARE * 20e9 - chunk) / size

@@ -112,8 +112,7 @@ def test_what_a_stack_gives_to_kernels_is_what_they_are_compiled_for(
     assert all(tensor.dtype == torch.float32 for trainer in stack.trainers for pair in trainer.state for tensor in pair)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-@pytest.mark.parametrize("layers", [PLAIN, MIXTURES], ids=len)
+@pytest.mark.parametrize(("layers", "precision"), [(PLAIN, "bf16"), (MIXTURES, "float32")])
 def test_what_a_stack_of_transformers_gives_to_kernels_is_so_too(
     launched: dict[str, Launches], layers: Sequence[str], precision: Precision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
