@@ -124,7 +124,7 @@ def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], coun
     log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one within 1e-6 alone
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
-    few = max(1, len(p_NV) // 16)  # rows that a core's own cache holds
+    few = max(1, len(p_NV) * torch.get_num_threads() // 16)  # rows that the cores' own caches hold
     sums: dict[int, Tensor] = {}
     for rank, approximation_NV in approximations(centred(log_p_NV), vectors_VR, ranks, count):
         parts = zip(p_NV.split(few), approximation_NV.split(few), strict=True)
