@@ -195,8 +195,8 @@ STUDY = Study(
             logarithmic_x=True,
             logarithmic_y=(EXCESS,),
             note="The gap is the test loss less ln V / 8, the entropy of the language in nats a token: texts of eight "
-            f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}, after "
-            f"{EPOCHS * EPOCH_TOKENS:,} tokens of training: more training moves the width at which it is.",
+            f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}; more training moves "
+            "the width at which it is.",
         ),
         GroupTable(metrics=(EXCESS, "test_perplexity", "parameters", "seconds"), title="By layer, V and d"),
     ),
@@ -205,8 +205,8 @@ STUDY = Study(
         f"{HIDDEN_WIDTH} whatever d is, so that d narrows the head and what is tied to it.",
         "The source's texts, sizes and training were not read in full: seven repeats and an end of text, and all else "
         "of the training, are this project's.",
-        "Every V is trained with as many tokens, so that a symbol is seen in 80 texts at V = 500 and in 10 at V = "
-        "4,000: the width grows with V as it does at this training.",
+        f"Every V is trained with as many tokens, {EPOCHS * EPOCH_TOKENS:,} at every scale but smoke: a symbol is then "
+        "seen in 80 texts at V = 500 and in 10 at V = 4,000, and the width grows with V as it does at this training.",
         "MoS has 3 mixtures without dropout, and its parameters come on top: at equal d it is the larger model.",
     ),
 )

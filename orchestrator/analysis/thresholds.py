@@ -174,7 +174,7 @@ def _against_baseline(
 def law_over(group: Any, x: Mapping[float, Array]) -> ThresholdLaw:
     """The law over the x of each z, by least squares in logarithms, of every draw in which all of them are reached."""
     if len(x) < FEWEST_SETTINGS:
-        missing = f"a law of two numbers needs {FEWEST_SETTINGS} or more that are reached, there {_are(len(x))}"
+        missing = f"it needs {FEWEST_SETTINGS} or more at which the value is reached, and there {_are(len(x))}"
         return ThresholdLaw(group=group, fitted=tuple(x), missing=missing)
     log_z_K = np.log(list(x))
     with np.errstate(divide="ignore"):

@@ -215,7 +215,7 @@ def _stacks(plans: Sequence[Plan]) -> list[str]:
         without = _between(costs.stacked_hours_without)
         lines.append(
             f"{counted(costs.stacked, 'trial')} trained up to {STACK} as one: {_hours(costs.stacked_hours)} hours "
-            f"instead of {without}."
+            f"instead of {without} alone in float32."
         )
     if alone:
         count = counted(sum(costs.alone.values()), "trial")

@@ -76,7 +76,7 @@ def replaced(
         first = error.errors()[0]
         rule = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
         key = _key_at(first["loc"], content)
-        if not key:
+        if not key or isinstance(first["input"], Mapping):  # a rule over several values, of which few were typed
             raise UserError(f"{asked_by} makes a config that cannot be: {rule}") from error
         raise UserError(f"{asked_by} cannot give {key} the value {first['input']!r}: {rule}") from error
 

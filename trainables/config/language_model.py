@@ -31,6 +31,12 @@ class CorpusConfig(Frozen):
     """Keep this many types, the most frequent ones of the train split; the rest become `<unk>`. None keeps all."""
 
 
+def require_rank_within(rank: int | None, width: int) -> None:
+    """Raise ValueError for a rank of the head above its width, which would restrict nothing."""
+    if rank is not None and rank > width:
+        raise ValueError(f"model.head_rank is at most the width, here {width}; got {rank}: type a lower one")
+
+
 class LanguageModelConfig(Frozen):
     """AWD-LSTM (Merity et al. 2018): three LSTM layers d -> hidden -> hidden -> d', output weights tied."""
 
@@ -56,6 +62,11 @@ class LanguageModelConfig(Frozen):
     minutes (see `trainables.training.start`)."""
     head_rank: PositiveInt | None = None
     """r: the output weights are A B, V x r times r x d, and no longer the embedding's. None: tied, as in the papers."""
+
+    @model_validator(mode="after")
+    def _rank_within(self) -> Self:
+        require_rank_within(self.head_rank, self.embedding_width)
+        return self
 
     @property
     def layer_widths(self) -> tuple[tuple[int, int], ...]:

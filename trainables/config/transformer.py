@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
-from trainables.config.language_model import CorpusConfig, EvaluationConfig
+from trainables.config.language_model import CorpusConfig, EvaluationConfig, require_rank_within
 from trainables.config.output_layer import OutputLayerConfig
 
 FEED_FORWARD_STEP = 8
@@ -52,6 +52,7 @@ class TransformerConfig(Frozen):
             )
         if self.head_rank is not None and self.head != "untied":
             raise ValueError(f"model.head_rank is for model.head=untied; got {self.head_rank} with {self.head!r}")
+        require_rank_within(self.head_rank, self.width)
         return self
 
 

@@ -58,19 +58,15 @@ def _goal(numbers: ThresholdNumbers) -> str:
 
 
 def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
-    """The laws, then who needs more or less than the baseline, then where nothing was reached."""
+    """The sizes and where there are none, who needs more or less than the baseline, and the laws."""
     request = numbers.request
     x, z = formats.title(request.x), request.over_name
-    laws = [law for law in numbers.laws if not law.missing]
-    if laws:
-        shown = listed([f"{law.group} {formats.ranged(law.exponent)}" for law in laws])
-        yield (
-            f"The least {x} with a {_goal(numbers)} as a law a {z}^b over the {z} tried: b is [95%] {shown}; "
-            f"{_misfits(laws)}."
-        )
-    for missing in dict.fromkeys(law.missing for law in numbers.laws if law.missing):
-        without = listed([str(law.group) for law in numbers.laws if law.missing == missing])
-        yield f"There is no law over {z} for {without} yet: of {z}, {missing}."
+    if widths := list(_sizes(numbers)):
+        yield f"The least {x} with a {_goal(numbers)}: {'; '.join(widths)}."
+    nowhere = [point for point in numbers.points if not point.is_reached]
+    if nowhere:
+        shown = listed([f"{point.group} at {z} = {point.z:g} ({_words(point.x.value, point)})" for point in nowhere])
+        yield f"No least {x} with a {_goal(numbers)} lies among those that were trained: {shown}."
     tested = [point for point in numbers.points if point.p_adjusted is not None]
     apart = [point for point in tested if point.p_adjusted is not None and point.p_adjusted < SIGNIFICANCE]
     same = [point for point in tested if point not in apart]
@@ -81,10 +77,22 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
             f"Not told apart from the {x} of {request.baseline}, which does not show that they are equal: "
             f"{_ratios(same, numbers)}, as factors of its."
         )
-    nowhere = [point for point in numbers.points if not point.is_reached]
-    if nowhere:
-        shown = listed([f"{point.group} at {z} = {point.z:g} ({_words(point.x.value, point)})" for point in nowhere])
-        yield f"Without a least {x}, by those that were trained: {shown}."
+    laws = [law for law in numbers.laws if not law.missing]
+    if laws:
+        shown = listed([f"{law.group} {formats.ranged(law.exponent)}" for law in laws])
+        yield (f"That {x} as a power law a {z}^b over the {z} tried: b is [95%] {shown}; {_misfits(laws)}.")
+    for missing in dict.fromkeys(law.missing for law in numbers.laws if law.missing):
+        without = listed([str(law.group) for law in numbers.laws if law.missing == missing])
+        yield f"There is no power law over {z} for {without} yet: of {z}, {missing}."
+
+
+def _sizes(numbers: ThresholdNumbers) -> Iterator[str]:
+    """ "softmax 12.2 and 14.9 at V = 500 and 1000", of each group that has any."""
+    for group in dict.fromkeys(point.group for point in numbers.points):
+        reached = [point for point in numbers.points if point.group == group and point.is_reached]
+        if reached:
+            sizes = listed([_words(point.x.value, point) for point in reached])
+            yield f"{group} {sizes} at {numbers.request.over_name} = {listed([f'{point.z:g}' for point in reached])}"
 
 
 def _misfits(laws: Sequence[ThresholdLaw]) -> str:
@@ -179,7 +187,7 @@ def _law_table(numbers: ThresholdNumbers) -> TextTable:
             formats.title(request.by): Cell(formats.setting(law.group), kind="name"),
             f"fitted to {z}": ", ".join(f"{fitted:g}" for fitted in law.fitted) or formats.DASH,
             "b [95%]": Cell(formats.ranged(law.exponent), law.exponent.value),
-            "log a [95%]": Cell(formats.ranged(law.log_factor), law.log_factor.value),
+            "ln a [95%]": Cell(formats.ranged(law.log_factor), law.log_factor.value),
             "farthest off": formats.DASH if law.off is None else formats.percent(law.off - 1),
             "misfit p": formats.p_value(law.misfit),
             "missing": law.missing or law.exponent.missing or "nothing",

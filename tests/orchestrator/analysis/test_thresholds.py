@@ -182,7 +182,10 @@ def test_what_is_below_the_least_width_or_beyond_the_largest_is_in_no_law() -> N
     assert not numbers.points[0].is_reached and not numbers.points[-1].is_reached
     assert numbers.laws[0].fitted == (500, 1000, 2000) and numbers.laws[0].missing == ""
     [law] = numbers_of([row for row in rows if row["config"]["corpus"]["name"] != "spam-500"]).laws
-    assert law.missing.endswith("needs 3 or more that are reached, there are 2") and law.exponent.value is None
+    assert (
+        law.missing.endswith("needs 3 or more at which the value is reached, and there are 2")
+        and law.exponent.value is None
+    )
 
 
 def test_an_end_of_an_interval_may_be_below_the_least_width_and_then_the_law_has_none() -> None:

@@ -45,12 +45,13 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def test_the_first_sentence_has_every_exponent_and_the_next_who_needs_another_width() -> None:
-    law, apart, same = section_of(ROWS).findings
-    assert law.startswith(
-        "The least embedding width with a gap to the entropy (nats) of at most 0.1 as a law a V^b over the V tried: "
-        "b is [95%] softmax 0."
+def test_sentences_say_every_width_who_needs_another_one_and_every_exponent() -> None:
+    widths, apart, same, law = section_of(ROWS).findings
+    assert (
+        widths.startswith("The least embedding width with a gap to the entropy (nats) of at most 0.1: softmax 12")
+        and widths.count(" at V = 500, 1000, 2000 and 4000") == 3
     )
+    assert law.startswith("That embedding width as a power law a V^b over the V tried: b is [95%] softmax 0.")
     assert law.count("[0.") == 3 and law.endswith("; the law misfits (p < 0.05) for none.")
     assert "Another embedding width than softmax is needed, as factors of its, by softcap 1.5" in apart
     assert apart.count("softcap") == 4 and "mos" not in apart and apart.count("at V = ") == 4
@@ -58,21 +59,21 @@ def test_the_first_sentence_has_every_exponent_and_the_next_who_needs_another_wi
     assert section_of(ROWS).remarks == ("Others print no width (A 2026).",)
 
 
-def test_that_a_law_is_bent_stands_in_the_first_sentence_and_among_what_is_not_said() -> None:
+def test_that_a_law_is_bent_stands_beside_its_exponent_and_among_what_is_not_said() -> None:
     """Softmax with twice its width at V = 4,000."""
     twice = spam_rows({"softmax": 2.0, "mos": 1.0}, symbols=(4000,))
     rows = spam_rows({"softmax": 1.0, "mos": 1.0}, symbols=(500, 1000, 2000)) + twice
     section = section_of([{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(rows)])
-    assert section.findings[0].endswith("; the law misfits (p < 0.05) for softmax.")
+    assert section.findings[-1].endswith("; the law misfits (p < 0.05) for softmax.")
     [bent] = [caution for caution in section.cautions if "no power of V" in caution]
     assert "of softmax (up to " in bent and "mos" not in bent
 
 
-def test_of_laws_without_seeds_the_first_sentence_says_that_nothing_was_tested() -> None:
-    first = section_of(spam_rows({"softmax": 1.0}, seeds=1)).findings[0]
-    assert first.endswith("; without seeds nothing says whether the law fits.") and "misfits" not in first
+def test_of_laws_without_seeds_it_is_said_that_nothing_was_tested() -> None:
+    law = section_of(spam_rows({"softmax": 1.0}, seeds=1)).findings[-1]
+    assert law.endswith("; without seeds nothing says whether the law fits.") and "misfits" not in law
     some = [row for row in ROWS if row["config"]["output_layer"]["name"] != "mos" or row["config"]["seed"] == 1]
-    assert section_of(some).findings[0].endswith("the law misfits (p < 0.05) for none of softmax and softcap.")
+    assert section_of(some).findings[-1].endswith("the law misfits (p < 0.05) for none of softmax and softcap.")
 
 
 def test_every_number_is_in_a_file() -> None:
@@ -90,10 +91,10 @@ def test_every_number_is_in_a_file() -> None:
 def test_where_nothing_is_reached_the_table_and_a_sentence_say_on_which_side_and_what_a_law_lacks() -> None:
     section = section_of(FEW)
     assert (
-        "There is no law over V for softmax and mos yet: of V, a law of two numbers needs 3 or more that are reached, "
-        "there are 2."
+        "There is no power law over V for softmax and mos yet: of V, it needs 3 or more at which the value is reached, "
+        "and there are 2."
     ) in section.findings
-    nowhere = section.findings[-1]
+    nowhere = section.findings[1]
     assert "softmax at V = 100 (below 8)" in nowhere and "softcap at V = 100000 (not up to 64)" in nowhere
     assert any("for softcap others are left out" in caution for caution in section.cautions)
     widths = [line[4].text for line in section.tables[0].body]

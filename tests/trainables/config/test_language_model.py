@@ -101,6 +101,7 @@ def test_any_setting_is_replaced_by_its_dotted_key() -> None:
         ({"kind": "dirichlet"}, "of the kind language_model has no key 'kind'"),
         ({"training.epochs": 0}, "with_values cannot give training.epochs the value 0: it should be greater than"),
         ({"model.embedding_width": 3}, "with_values makes a config that cannot be: gss ties its weights"),
+        ({"model.head_rank": 999}, "with_values makes a config that cannot be: model.head_rank is at most the width"),
         ({"training": 1, "training.epochs": 3}, "'training' is the single value 1"),
     ],
 )
