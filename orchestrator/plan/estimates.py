@@ -202,22 +202,20 @@ def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
     Gradients, the window's numbers and A B twice: a captured step keeps them, and one that is not captured has them,
     too.
     """
-    width, layer = config.model.embedding_width, config.output_layer
+    width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
     if isinstance(config, TransformerTrialConfig):
-        size = model_size(config)
         # A mask of every place where something is dropped.
-        copies, dropped, tokens = 8, 0, size.tokens
+        copies, dropped = 8, 0
         activations = size.activations + (1 + 2 * config.model.layers) * width
     else:
-        widths, training = config.model.layer_widths, config.training
-        copies = 9 if training.optimizer == "adam" else 7
+        widths = config.model.layer_widths
+        copies = 9 if config.training.optimizer == "adam" else 7
         dropped = sum(12 * out * out for _, out in widths)
-        tokens = (training.bptt + 40) * training.batch_size
         activations = 6 * width + sum(14 * out for _, out in widths)
     if isinstance(layer, MixtureConfig):
         activations += 8 * layer.mixtures * width
     head = 0 if config.model.head_rank is None else 6 * vocabulary * width
-    return copies * parameter_count(config, vocabulary) + dropped + head + 2 * tokens * activations
+    return copies * parameter_count(config, vocabulary) + dropped + head + 2 * size.tokens * activations
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:

@@ -9,10 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from search_spaces.laws import Threshold
 from tests.support.synthetic_results import trial_row
 
 RANKS = (2, 4, 8, 16, 32, 64)
 SETTINGS = ("training.batch_size", "training.weight_decay", "training.learning_rate", "training.epochs")
+LEARNED_AT = Threshold(
+    x="model.embedding_width",
+    by="output_layer.name",
+    baseline="softmax",
+    over="corpus.name",
+    over_name="V",
+    metric="excess_cross_entropy",
+    value=0.1,
+)
+"""What the study spam asks of `spam_rows`."""
 LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 

@@ -21,19 +21,11 @@ from orchestrator.analysis.thresholds import (
     threshold_numbers,
 )
 from search_spaces.laws import Threshold
+from tests.support.laws_and_settings import LEARNED_AT as REQUEST
 from tests.support.laws_and_settings import spam_rows
 from tests.support.synthetic_results import fail
 
 Array = NDArray[np.float64]
-REQUEST = Threshold(
-    x="model.embedding_width",
-    by="output_layer.name",
-    baseline="softmax",
-    over="corpus.name",
-    over_name="V",
-    metric="excess_cross_entropy",
-    value=0.1,
-)
 FACTORS = {"softmax": 1.0, "mos": 1.0, "softcap": 1.5}
 WIDTHS = np.repeat([8.0, 12, 16, 24], 2)
 

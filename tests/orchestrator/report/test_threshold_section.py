@@ -14,20 +14,10 @@ from orchestrator.report.figures import STYLE
 from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.thresholds import threshold_section
-from search_spaces.laws import Threshold
-from tests.support.laws_and_settings import spam_rows
+from tests.support.laws_and_settings import LEARNED_AT, spam_rows
 from tests.support.synthetic_results import STUDY, csv_records, fail, report_on
 
-REQUEST = Threshold(
-    x="model.embedding_width",
-    by="output_layer.name",
-    baseline="softmax",
-    over="corpus.name",
-    over_name="V",
-    metric="excess_cross_entropy",
-    value=0.1,
-    claim="Others print no width (A 2026).",
-)
+REQUEST = replace(LEARNED_AT, claim="Others print no width (A 2026).")
 FACTORS = {"softmax": 1.0, "mos": 1.0, "softcap": 1.5}
 ROWS = spam_rows(FACTORS)
 FEW = spam_rows(FACTORS, symbols=(100, 1000, 2000, 100_000), widths=(8, 16, 32, 64), seeds=1)

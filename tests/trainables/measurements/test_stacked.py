@@ -13,7 +13,7 @@ import torch
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import STACKED
-from trainables.config import PERPLEXITY, SPECTRUM, OutputLayerConfig
+from trainables.config import PERPLEXITY, SPECTRUM, LanguageTrialConfig, OutputLayerConfig
 from trainables.errors import UserError
 from trainables.measurements import gpu_spectrum, measure, measure_stack, registry, stacked
 from trainables.runtime import Runtime
@@ -33,23 +33,23 @@ def _in_float64() -> Iterator[None]:
     torch.set_default_dtype(before)
 
 
-def trained(layers: Sequence[OutputLayerConfig] = STACKED, **evaluation: Any) -> list[Trainer]:
+def lstm(layer: OutputLayerConfig) -> LanguageTrialConfig:
+    return tiny.trial(output_layer=layer, epochs=1, epoch_tokens=600, learning_rate=20.0)
+
+
+def transformer(layer: OutputLayerConfig) -> LanguageTrialConfig:
+    return tiny_transformer.trial(output_layer=layer, epochs=1, epoch_tokens=600)
+
+
+def trained(
+    layers: Sequence[OutputLayerConfig] = STACKED,
+    new: Callable[[OutputLayerConfig], LanguageTrialConfig] = lstm,
+    **evaluation: Any,
+) -> list[Trainer]:
     """In the order of a stack, after some steps."""
     trainers = []
     for seed, layer in enumerate(layers):
-        config = tiny.trial(output_layer=layer, epochs=1, epoch_tokens=600, learning_rate=20.0)
-        settings = config.evaluation.model_copy(update=evaluation)
-        config = config.model_copy(update={"seed": seed, "evaluation": settings})
-        trainers.append(Trainer(config, tiny.corpus(), Runtime()))
-        tiny.train(trainers[-1])
-    return Stack(trainers).trainers
-
-
-def trained_transformers(layers: Sequence[OutputLayerConfig], **evaluation: Any) -> list[Trainer]:
-    """Likewise."""
-    trainers = []
-    for seed, layer in enumerate(layers):
-        config = tiny_transformer.trial(output_layer=layer, epochs=1, epoch_tokens=600)
+        config = new(layer)
         settings = config.evaluation.model_copy(update=evaluation)
         config = config.model_copy(update={"seed": seed, "evaluation": settings})
         trainers.append(Trainer(config, tiny.corpus(), Runtime()))
@@ -79,18 +79,20 @@ def assert_same(measured: object, expected: dict[str, Measured]) -> None:
 
 
 @pytest.mark.parametrize("evaluation", [{}, {"test_batch_size": 4, "window": 9}, {"rank_contexts": 30}])
-@pytest.mark.parametrize("new", [trained, trained_transformers])
+@pytest.mark.parametrize("new", [lstm, transformer])
 def test_a_stack_measures_what_its_trials_measure_alone(
-    new: Callable[..., list[Trainer]], evaluation: dict[str, Any]
+    new: Callable[[OutputLayerConfig], LanguageTrialConfig], evaluation: dict[str, Any]
 ) -> None:
-    trainers = new(STACKED, **evaluation)
+    trainers = trained(new=new, **evaluation)
     for trainer, measured in zip(trainers, measure_stack(NAMES, trainers), strict=True):
         assert_same(measured, alone(trainer))
 
 
-@pytest.mark.parametrize("new", [trained, trained_transformers])
-def test_what_has_no_way_for_a_stack_is_taken_one_by_one(new: Callable[..., list[Trainer]]) -> None:
-    trainers = new(STACKED[:3])
+@pytest.mark.parametrize("new", [lstm, transformer])
+def test_what_has_no_way_for_a_stack_is_taken_one_by_one(
+    new: Callable[[OutputLayerConfig], LanguageTrialConfig],
+) -> None:
+    trainers = trained(STACKED[:3], new)
     for trainer, measured in zip(trainers, measure_stack(ONE_BY_ONE, trainers), strict=True):
         epochs = trainer.progress.epochs
         alone = measure(ONE_BY_ONE, trainer.model, trainer.corpus, trainer.config, trainer.runtime, epochs=epochs)
