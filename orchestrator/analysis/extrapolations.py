@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from orchestrator.analysis.power_laws import LawFit, fit_of, points_of
-from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Statistic
-from orchestrator.analysis.statistics.power_law import FEWEST_PLACES, Curve, curve_over_seeds, fit_laws, over_draws
+from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, Statistic
+from orchestrator.analysis.statistics.power_law import (
+    FEWEST_PLACES,
+    Array,
+    Curve,
+    curves_over_seeds,
+    fit_laws,
+    over_draws,
+)
 from orchestrator.analysis.values import losses_at
 from search_spaces.laws import Extrapolation
 
@@ -29,6 +38,8 @@ class HeldOut:
     difference: Statistic
     """Loss less prediction in nats per token: positive where the narrow model is worse than the law says. Its p-value
     is that of no difference."""
+    detectable: float | None = None
+    """The smallest true excess that this test finds with 80% power after the correction; None without seeds."""
     p_adjusted: float | None = None
     """After Bonferroni's correction over the sizes held out: which of them are judged by which law is decided from the
     largest to the least, so that no correction may depend on what comes later."""
@@ -62,17 +73,20 @@ class ExtrapolationNumbers:
 
 def extrapolation_numbers(frame: pd.DataFrame, request: Extrapolation) -> ExtrapolationNumbers | None:
     """The differences that a study asks for, over the done trials; None where none has the metric."""
-    places, trials = losses_at(frame, request.x, request.metric)
-    if not trials:
+    losses = losses_at(frame, request.x, request.metric)
+    if not losses.trials:
         return None
-    curve = curve_over_seeds(places, [one.value for one in trials])
+    alone = [None] * len(losses.trials)
+    curve = curves_over_seeds(losses.x, losses.values, losses.seeds, groups=alone, parts=alone)[None, None]
     sizes = len(curve.x_R)
     if sizes <= FEWEST_PLACES:
         missing = (
             f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, there are {sizes} "
             "in all"
         )
-        fit = LawFit(panel=None, group=None, points=points_of(curve), missing=missing, trials=trials, places=places)
+        fit = LawFit(
+            panel=None, group=None, points=points_of(curve), missing=missing, trials=losses.trials, places=losses.x
+        )
         return ExtrapolationNumbers(request=request, fit=fit, fitted=(), held_out=())
     count, from_place = sizes - FEWEST_PLACES, 0
     held_out: list[HeldOut] = []
@@ -84,10 +98,16 @@ def extrapolation_numbers(frame: pd.DataFrame, request: Extrapolation) -> Extrap
     fit = fit_of(None, None, wide, fit_laws([wide]), down_to=float(curve.x_R[0]))
     return ExtrapolationNumbers(
         request=request,
-        fit=replace(fit, points=points_of(curve), trials=trials, places=places),
+        fit=replace(fit, points=points_of(curve), trials=losses.trials, places=losses.x),
         fitted=tuple(map(float, wide.x_R)),
         held_out=tuple(held_out),
     )
+
+
+def _detectable(difference_B: Array, family: int) -> float:
+    """The excess whose corrected interval leaves out zero in 80% of repetitions, if these deviate as the draws do."""
+    ends = np.nanquantile(difference_B[1:] - difference_B[0], [SIGNIFICANCE / (2 * family), 1 - POWER])
+    return -float(ends.sum())
 
 
 def _above(curve: Curve, place: int) -> Curve:
@@ -107,5 +127,6 @@ def _held_out(curve: Curve, place: int, from_place: int, *, family: int) -> Held
         fitted=len(curve.x_R) - from_place,
         predicted=over_draws(law.at(x)),
         difference=difference,
+        detectable=_detectable(loss_B - law.at(x), family) if difference.interval else None,
         p_adjusted=None if difference.p_value is None else min(1.0, family * difference.p_value),
     )

@@ -21,14 +21,14 @@ from orchestrator.analysis.statistics.power_law import (
     Array,
     Curve,
     Laws,
-    curve_over_seeds,
+    curves_over_seeds,
     f_test,
     fit_laws,
     lack_of_fit,
     over_draws,
 )
 from orchestrator.analysis.statistics.samples import holm
-from orchestrator.analysis.values import TrialValue, losses_at
+from orchestrator.analysis.values import Losses, TrialValue, losses_at
 from search_spaces.laws import PowerLaw
 
 if TYPE_CHECKING:
@@ -129,21 +129,21 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     columns = [*([request.panel] if request.panel else []), request.by]
     if not {*columns, request.x} <= set(frame.columns):
         return None
-    keys = dict.fromkeys(tuple(key) for key in frame[columns].itertuples(index=False, name=None))
-    chosen = {key: (frame[columns] == list(key)).all(axis=1) for key in keys}
-    trials = {key: losses_at(frame[rows], request.x, request.metric) for key, rows in chosen.items()}
     fits: dict[tuple[Any, Any], LawFit] = {}
     curves: dict[tuple[Any, Any], Curve] = {}
     laws: dict[tuple[Any, Any], Laws] = {}
-    for stream, (key, (places, values)) in enumerate(trials.items()):
-        panel, group = (key[0] if request.panel else None), key[-1]
-        if values:
-            curve = curve_over_seeds(places, [one.value for one in values], stream=stream)
+    for panel in dict.fromkeys(frame[request.panel]) if request.panel else (None,):
+        of_panel = frame if panel is None else frame[frame[request.panel] == panel]
+        by_group = {
+            group: losses_at(of_panel[of_panel[request.by] == group], request.x, request.metric)
+            for group in dict.fromkeys(of_panel[request.by])
+        }
+        drawn = _curves(panel, by_group)
+        for key, curve in drawn.items():
             if len(curve.x_R) >= FEWEST_PLACES:
-                curves[panel, group], laws[panel, group] = curve, fit_laws([curve])
-            fits[panel, group] = replace(
-                fit_of(panel, group, curve, laws.get((panel, group))), trials=values, places=places
-            )
+                curves[key], laws[key] = curve, fit_laws([curve])
+            losses = by_group[key[1]]
+            fits[key] = replace(fit_of(*key, curve, laws.get(key)), trials=losses.trials, places=losses.x)
     if not fits:
         return None
     pairs = [
@@ -154,6 +154,17 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     return PowerLawNumbers(
         request=request, fits=tuple(fits.values()), factors=_as_family(factors), equals=_as_family(equals)
     )
+
+
+def _curves(panel: Any, by_group: Mapping[Any, Losses]) -> dict[tuple[Any, Any], Curve]:
+    """The curves of one panel, whose groups share seeds."""
+    groups = [group for group, losses in by_group.items() for _ in losses.trials]
+    if not groups:
+        return {}
+    x, values, seeds = (
+        [one for losses in by_group.values() for one in getattr(losses, name)] for name in ("x", "values", "seeds")
+    )
+    return curves_over_seeds(x, values, seeds, groups=groups, parts=[panel] * len(groups))
 
 
 def points_of(curve: Curve) -> tuple[LossPoint, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from orchestrator.analysis.power_laws import NO_LAW
 from orchestrator.analysis.statistics.estimates import Statistic
-from orchestrator.analysis.statistics.power_law import Array, Curve, curve_over_seeds, over_draws, seed_deviations
+from orchestrator.analysis.statistics.power_law import Array, Curve, curves_over_seeds, over_draws
 from orchestrator.analysis.statistics.samples import holm
 from orchestrator.analysis.values import values_of_done
 from search_spaces.laws import Threshold
@@ -66,8 +65,6 @@ class ThresholdLaw:
     """log a."""
     off: float | None = None
     """The largest factor by which an x that it was fitted to lies off it, 1 or more."""
-    misfit: float | None = None
-    """The p-value of what the law leaves against what it would leave of the spread of seeds; None without seeds."""
     missing: str = ""
 
     def at(self, z: float) -> float:
@@ -92,12 +89,7 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
         return None
     points: dict[tuple[float, Any], ThresholdPoint] = {}
     draws: dict[tuple[float, Any], Array] = {}
-    trials = list(_logarithms(frame, request))
-    pools = defaultdict(list)
-    for (_, group), places, logs in trials:
-        pools[group].append(seed_deviations(places, logs))
-    for stream, (key, places, logs) in enumerate(trials):
-        curve = curve_over_seeds(places, logs, stream=stream, pool=np.concatenate(pools[key[1]]))
+    for key, curve in _curves(frame, request).items():
         draws[key] = least_x(curve, math.log(request.value))
         points[key] = ThresholdPoint(
             z=key[0],
@@ -117,19 +109,18 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
     )
 
 
-def _logarithms(
-    frame: pd.DataFrame, request: Threshold
-) -> Iterator[tuple[tuple[float, Any], tuple[float, ...], list[float]]]:
-    """Of each z, ascending, and group with a done trial: its places, and the logarithms of the metric there."""
-    numbers, low = frame[request.over].map(number_in), request.value * LEAST_SHARE
-    for z in sorted(numbers.dropna().unique()):
-        of_z = frame[numbers == z]
-        for group in dict.fromkeys(of_z[request.by].dropna()):
-            of_group = values_of_done(of_z[of_z[request.by] == group], request.metric, request.x)
-            found = [(float(place), value) for place, value in of_group if np.isfinite([place, value]).all()]
-            if found:
-                places, values = zip(*found, strict=True)
-                yield (float(z), group), places, [math.log(max(value, low)) for value in values]
+def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], Curve]:
+    """The logarithm of the metric over x of each z, ascending, and group with a done trial."""
+    by_z = frame.assign(z=frame[request.over].map(number_in)).sort_values("z", kind="stable")
+    found = [
+        (float(x), math.log(max(value, request.value * LEAST_SHARE)), seed, group, z)
+        for z, group, x, seed, value in values_of_done(by_z, request.metric, "z", request.by, request.x, "seed")
+        if group is not None and np.isfinite([z, x, value]).all()
+    ]
+    if not found:
+        return {}
+    x, logarithms, seeds, groups, z = zip(*found, strict=True)
+    return curves_over_seeds(x, logarithms, seeds, groups=groups, parts=z)
 
 
 def number_in(value: Any) -> float | None:
@@ -188,7 +179,6 @@ def law_over(group: Any, x: Mapping[float, Array]) -> ThresholdLaw:
         exponent=exponent,
         log_factor=over_draws(log_factor_B),
         off=math.exp(float(np.abs(rest_BK[0]).max())),
-        misfit=_misfit(rest_BK) if exponent.interval else None,
     )
 
 
@@ -198,13 +188,6 @@ def _line(z_K: Array, x_BK: Array) -> tuple[Array, Array, Array]:
     slope_B: Array = x_BK @ from_mean_K / (from_mean_K @ from_mean_K)
     height_B: Array = x_BK.mean(axis=1) - slope_B * z_K.mean()
     return height_B, slope_B, x_BK - height_B[:, None] - slope_B[:, None] * z_K
-
-
-def _misfit(rest_BK: Array) -> float:
-    """How often a line leaves as much of the draws' deviations from the data as it leaves of the data."""
-    noise_BK = rest_BK[1:] - rest_BK[0]
-    squares_B = (noise_BK[~np.isnan(noise_BK).any(axis=1)] ** 2).sum(axis=1)
-    return float((1 + (squares_B >= (rest_BK[0] ** 2).sum()).sum()) / (1 + len(squares_B)))
 
 
 def _are(count: int) -> str:

@@ -49,13 +49,29 @@ def less_mean(trials: Sequence[TrialValue], baseline: SampleSummary) -> tuple[Tr
     return () if mean is None else tuple(replace(one, value=one.value - mean) for one in trials)
 
 
-def losses_at(frame: pd.DataFrame, x: str, metric: str) -> tuple[tuple[float, ...], tuple[TrialValue, ...]]:
-    """The number x of each done trial and its loss in nats, the logarithm of a perplexity or another metric as it is;
-    of trials that have both, as finite numbers."""
-    places, trials = [], []
-    for name, trial_id, place, value in values_of_done(frame, metric, "name", "trial_id", x):
-        if place is not None and math.isfinite(float(place)) and math.isfinite(value):
-            places.append(float(place))
+@dataclass(frozen=True, kw_only=True)
+class Losses:
+    """Trials with a loss at a size x, in the order of the plan."""
+
+    x: tuple[float, ...]
+    seeds: tuple[Any, ...]
+    trials: tuple[TrialValue, ...]
+
+    @property
+    def values(self) -> list[float]:
+        """The losses, in nats if the metric is a perplexity."""
+        return [one.value for one in self.trials]
+
+
+def losses_at(frame: pd.DataFrame, x: str, metric: str) -> Losses:
+    """Return the losses of the done trials: the logarithm of a perplexity, another metric as it is.
+
+    Trials without a finite x and a finite metric are left out.
+    """
+    found = []
+    for name, trial_id, size, seed, value in values_of_done(frame, metric, "name", "trial_id", x, "seed"):
+        if size is not None and math.isfinite(float(size)) and math.isfinite(value):
             loss = math.log(value) if metric.endswith("perplexity") else value
-            trials.append(TrialValue(name=name, trial_id=trial_id, value=loss))
-    return tuple(places), tuple(trials)
+            found.append((float(size), seed, TrialValue(name=name, trial_id=trial_id, value=loss)))
+    sizes, seeds, trials = zip(*found, strict=True) if found else ((), (), ())
+    return Losses(x=sizes, seeds=seeds, trials=trials)

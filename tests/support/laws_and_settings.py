@@ -46,10 +46,10 @@ def head_rank_rows(
 
 
 def width_rows(
-    above: Mapping[int, float], *, widths: Sequence[int] = (8, 16, 32, 64, 96, 128, 192), seeds: int = 3
+    above: Mapping[int, float], *, widths: Sequence[int] = (8, 16, 32, 64, 96, 128, 192), seeds: int = 3, seed: int = 1
 ) -> list[dict[str, Any]]:
     """Losses 3.5 + 6 w^-0.5 of models of width w, and how much some are above."""
-    rng, rows = np.random.default_rng(1), []
+    rng, rows = np.random.default_rng(seed), []
     for width, seed in product(widths, range(1, seeds + 1)):
         loss = 3.5 + 6 * width**-0.5 + above.get(width, 0.0) + rng.normal(0, 0.005)
         config = {"kind": "transformer", "seed": seed, "model": {"width": width}}

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, gammaincinv
 
 from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
 
@@ -46,8 +47,8 @@ class Curve:
     """The means in the first row, those of the draws below; one row where there are no
     deviations to draw from."""
     variance: float | None
-    """Within places, pooled; None where no place has two values."""
-    df: int
+    """Of the rest, within places and less the seeds' effects; None where no place has two values."""
+    df: float
     """Of the variance."""
 
 
@@ -78,49 +79,92 @@ class Laws:
         return x_B
 
 
-def curve_over_seeds(
-    x: ArrayLike, y: ArrayLike, *, stream: int = 0, resamples: int = RESAMPLES, pool: Array | None = None
-) -> Curve:
-    """The curve of N values y at N places x > 0, which repeat.
+def curves_over_seeds(
+    x: ArrayLike,
+    y: ArrayLike,
+    seeds: Sequence[Any],
+    *,
+    groups: Sequence[Any],
+    parts: Sequence[Any],
+    resamples: int = RESAMPLES,
+) -> dict[tuple[Any, Any], Curve]:
+    """Return the curve of each part and group of N values y at sizes x > 0, with draws of its means over other seeds.
 
-    A draw adds to each place's mean a mean of as many deviations, taken with replacement from those of all places, each
-    times sqrt(n / (n - 1)), as their mean square is too small by that (Davison and Hinkley 1997, section 2.3). From all
-    places, as two or three seeds of one say too little: intervals for E and b then covered the truth in 91% of made-up
-    curves of six places with two seeds, and in 93% with three; from each place's own in 86% and 89%. Curves of
-    different `stream` draw independently. `pool` are the enlarged deviations of several curves, as `seed_deviations`
-    has them, to draw from in place of this one's own. Raises ValueError for what is not finite, and for x <= 0.
+    A place is one part, group and x. A value is the mean of its place, plus an effect of its seed that is common to all
+    places, plus a rest, which has one variance over all places of a group. Rests at one part, x and seed are correlated
+    between groups, and the draws keep that correlation: groups that share seeds differ by as much as their pairs do.
+    Effects and rests are drawn from Student's t with the degrees of freedom of their estimates, so that an interval of
+    a linear function is the exact one for normal values. A group in which no place has two values has no draws.
+    Raises ValueError for values that are not finite, and for x <= 0.
     """
     x_N, y_N = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_N.ndim != 1 or x_N.shape != y_N.shape or not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
         raise ValueError("a power law needs as many finite values as places, and places above zero")
-    x_R, place_N = np.unique(x_N, return_inverse=True)
-    count_R = np.bincount(place_N)
-    mean_R = np.bincount(place_N, weights=y_N) / count_R
-    rest_N = y_N - mean_R[place_N]
-    rows, df = [mean_R[None]], len(y_N) - len(x_R)
-    if pool is None:
-        pool = seed_deviations(x_N, y_N)
-    if len(pool):
-        rng = np.random.default_rng([SEED, stream])
-        draws = [rng.choice(pool, size=(resamples, int(count))).mean(axis=1) for count in count_R]
-        rows.append(mean_R + np.stack(draws, axis=1))
-    return Curve(
-        x_R=x_R,
-        count_R=count_R.astype(np.float64),
-        mean_BR=np.concatenate(rows),
-        variance=float(rest_N @ rest_N) / df if df else None,
-        df=df,
-    )
+    (part_names, part_N), (group_names, group_N), (_, seed_N) = map(_codes, (parts, groups, seeds))
+    (part_P, group_P, x_P), place_N = _unique(part_N, group_N, x_N)
+    group_P = group_P.astype(np.intp)
+    site_P, cell_N = _unique(part_P, x_P)[1], _unique(part_N, x_N, seed_N)[1]
+    count_P = np.bincount(place_N).astype(np.float64)
+    mean_P = np.bincount(place_N, weights=y_N) / count_P
+    effect_S, effect_df, rest_N = _without_seeds(y_N - mean_P[place_N], place_N, seed_N)
+    rest_GJ = np.zeros((len(group_names), cell_N.max() + 1))
+    np.add.at(rest_GJ, (group_N, cell_N), rest_N)
+    size_G = np.bincount(group_N)
+    df_G = size_G - np.bincount(group_P) - effect_df * size_G / len(x_N)
+    squares_G = (rest_GJ**2).sum(axis=1)
+
+    rng = np.random.default_rng(SEED)
+    # The rows of the root have the products of the rows of rests: the same covariances from fewer normal numbers.
+    root_GK: Array = np.transpose(np.linalg.qr(rest_GJ.T, mode="r"))
+    normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
+    drawn_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P]) / np.sqrt(count_P)[:, None]
+    quantile_B = rng.uniform(size=resamples)
+    drawn_PB /= np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in df_G])[group_P]
+    if effect_df:
+        drawn_PB -= count_P @ drawn_PB / count_P.sum()  # what all places have in common is drawn with the seeds
+        share_PS = np.zeros((len(count_P), len(effect_S)))
+        np.add.at(share_PS, (place_N, seed_N), 1 / count_P[place_N])
+        normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
+        drawn_PB += share_PS @ normal_SB / np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
+
+    curves = {}
+    for part, group in zip(*_unique(part_P, group_P)[0], strict=True):
+        of_curve, df = (part_P == part) & (group_P == group), df_G[int(group)]
+        means = [mean_P[of_curve, None], mean_P[of_curve, None] + drawn_PB[of_curve]][: 2 if df > 0 else 1]
+        curves[part_names[int(part)], group_names[int(group)]] = Curve(
+            x_R=x_P[of_curve],
+            count_R=count_P[of_curve],
+            mean_BR=np.concatenate(means, axis=1).T,
+            variance=squares_G[int(group)] / df if df > 0 else None,
+            df=df,
+        )
+    return curves
 
 
-def seed_deviations(x: ArrayLike, y: ArrayLike) -> Array:
-    """The deviations of values from the mean of their place, each times sqrt(n / (n - 1)); none of a single value."""
-    _, place_N = np.unique(np.asarray(x, dtype=np.float64), return_inverse=True)
-    y_N, count_R = np.asarray(y, dtype=np.float64), np.bincount(place_N)
-    rest_N = y_N - (np.bincount(place_N, weights=y_N) / count_R)[place_N]
-    n_N = count_R[place_N]
-    deviations: Array = rest_N[n_N > 1] * np.sqrt(n_N[n_N > 1] / (n_N[n_N > 1] - 1))
-    return deviations
+def _codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    """The different labels by first appearance, and the index of each label among them."""
+    indices = {label: index for index, label in enumerate(dict.fromkeys(labels))}
+    return list(indices), np.array([indices[label] for label in labels], dtype=np.intp)
+
+
+def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
+    """The different rows of these columns, ascending, as columns; and the index of each row among them."""
+    rows, index = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return rows.T, index.ravel()
+
+
+def _without_seeds(rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.intp]) -> tuple[Array, int, Array]:
+    """The effects of S seeds by least squares, their degrees of freedom, and what they leave of values less their
+    place's mean. No effects if seeds and places leave no other degree of freedom: a seed is then at one place only."""
+    one_NS = np.eye(seed_N.max() + 1)[seed_N]
+    count_P = np.bincount(place_N)
+    mean_PS = np.zeros((len(count_P), one_NS.shape[1]))
+    np.add.at(mean_PS, place_N, one_NS)
+    centred_NS = one_NS - (mean_PS / count_P[:, None])[place_N]
+    effect_S, _, rank, _ = np.linalg.lstsq(centred_NS, rest_N, rcond=1e-10)
+    if len(rest_N) - len(count_P) - rank < 1:
+        return np.zeros(one_NS.shape[1]), 0, rest_N
+    return effect_S - effect_S.mean(), int(rank), rest_N - centred_NS @ effect_S
 
 
 def fit_laws(curves: Sequence[Curve]) -> Laws:

@@ -71,16 +71,16 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
     apart = [point for point in tested if point.p_adjusted is not None and point.p_adjusted < SIGNIFICANCE]
     same = [point for point in tested if point not in apart]
     if apart:
-        yield f"Another {x} than {request.baseline} is needed, as factors of its, by {_ratios(apart, numbers)}."
+        yield f"Compared with {request.baseline}, the required {x} is: {_ratios(apart, numbers)}."
     if same:
         yield (
-            f"Not told apart from the {x} of {request.baseline}, which does not show that they are equal: "
-            f"{_ratios(same, numbers)}, as factors of its."
+            f"No difference from the {x} of {request.baseline} was shown, which does not show that they are equal: "
+            f"{_ratios(same, numbers)}."
         )
     laws = [law for law in numbers.laws if not law.missing]
     if laws:
         shown = listed([f"{law.group} {formats.ranged(law.exponent)}" for law in laws])
-        yield (f"That {x} as a power law a {z}^b over the {z} tried: b is [95%] {shown}; {_misfits(laws)}.")
+        yield f"As a power law a {z}^b over the {z} tried, that {x} has the exponents b [95%]: {shown}."
     for missing in dict.fromkeys(law.missing for law in numbers.laws if law.missing):
         without = listed([str(law.group) for law in numbers.laws if law.missing == missing])
         yield f"There is no power law over {z} for {without} yet: of {z}, {missing}."
@@ -95,17 +95,8 @@ def _sizes(numbers: ThresholdNumbers) -> Iterator[str]:
             yield f"{group} {sizes} at {numbers.request.over_name} = {listed([f'{point.z:g}' for point in reached])}"
 
 
-def _misfits(laws: Sequence[ThresholdLaw]) -> str:
-    tested = [law for law in laws if law.misfit is not None]
-    if not tested:
-        return "without seeds nothing says whether the law fits"
-    bent = [str(law.group) for law in _bent(laws)]
-    of = "" if len(tested) == len(laws) else f" of {listed([str(law.group) for law in tested])}"
-    return f"the law misfits (p < {SIGNIFICANCE}) for {listed(bent) if bent else 'none'}{of}"
-
-
 def _ratios(points: Sequence[ThresholdPoint], numbers: ThresholdNumbers) -> str:
-    """ "mos 0.98 [0.91, 1.05] (p = 0.4) at V = 1000; ..."."""
+    """ "mos 0.98x [0.91, 1.05] (p = 0.4) at V = 1000; ..."."""
     return "; ".join(
         f"{listed(shown)} at {numbers.request.over_name} = {z:g}"
         for z in dict.fromkeys(point.z for point in points)
@@ -121,25 +112,16 @@ def _ratio_words(point: ThresholdPoint) -> str:
 def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
     x, z = formats.title(numbers.request.x), numbers.request.over_name
     yield (
-        f"The intervals hold what other seeds would bring. That the metric does not fall along a straight line between "
-        f"two {x}s that were trained, or the {x} along one over {z}, is not in them."
+        f"The intervals contain the effect of other seeds. They do not contain the error of interpolating between two "
+        f"trained {x}s, which can be larger, and do not test whether the {x} follows a power of {z}. A ratio at "
+        f"one {z} is less affected: most of that error is common to both layers."
     )
-    if bent := _bent(numbers.laws):
-        shown = listed([f"{law.group} (up to {formats.percent((law.off or 1) - 1)})" for law in bent])
-        yield (
-            f"The law leaves more than the seeds' spread (p < {SIGNIFICANCE}) of {shown}: no power of {z} describes "
-            f"the interpolated {x} there, b is a mean over the {z} tried, and its interval says nothing beyond them."
-        )
     partly = [law for law in numbers.laws if not law.missing and len(law.fitted) < len(_tried(law.group, numbers))]
     if partly:
         yield (
             f"A law is over those {z} alone at which the value is reached between two {x}s that were trained; for "
             f"{listed([str(law.group) for law in partly])} others are left out."
         )
-
-
-def _bent(laws: Sequence[ThresholdLaw]) -> list[ThresholdLaw]:
-    return [law for law in laws if law.misfit is not None and law.misfit < SIGNIFICANCE]
 
 
 def _tried(group: Any, numbers: ThresholdNumbers) -> list[float]:
@@ -189,7 +171,6 @@ def _law_table(numbers: ThresholdNumbers) -> TextTable:
             "b [95%]": Cell(formats.ranged(law.exponent), law.exponent.value),
             "ln a [95%]": Cell(formats.ranged(law.log_factor), law.log_factor.value),
             "farthest off": formats.DASH if law.off is None else formats.percent(law.off - 1),
-            "misfit p": formats.p_value(law.misfit),
             "missing": law.missing or law.exponent.missing or "nothing",
         }
         for law in numbers.laws
@@ -224,7 +205,6 @@ def _law_record(law: ThresholdLaw, numbers: ThresholdNumbers) -> dict[str, Any]:
         "log_a": law.log_factor.value,
         **ends("log_a", law.log_factor.interval),
         "farthest_off": law.off,
-        "misfit_p": law.misfit,
         "missing": law.missing or law.exponent.missing,
     }
 

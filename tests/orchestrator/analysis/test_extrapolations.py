@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from orchestrator.analysis.extrapolations import ExtrapolationNumbers, extrapolation_numbers
+from orchestrator.analysis.extrapolations import ExtrapolationNumbers, HeldOut, extrapolation_numbers
 from orchestrator.analysis.frames import flatten
 from search_spaces.laws import Extrapolation
 from tests.support.laws_and_settings import width_rows
@@ -45,6 +46,20 @@ def test_the_first_size_off_the_law_is_named_and_those_below_are_held_against_th
 def test_a_loss_below_the_law_is_told_with_its_sign() -> None:
     numbers = numbers_of(width_rows({8: -0.6}))
     assert numbers.first is not None and numbers.first.leaves == -1 and numbers.first.x == 8
+
+
+def test_most_detectable_excesses_are_found() -> None:
+    """Eight is off by the distance that its own tests report in the mean, over and over with new seeds."""
+
+    def line_of_eight(seed: int, off: float) -> HeldOut:
+        return numbers_of(width_rows({8: off}, seed=seed)).held_out[-1]
+
+    distances = [line_of_eight(seed, 0.0).detectable for seed in range(6)]
+    assert None not in distances
+    distance = np.mean(np.array(distances, dtype=float))
+    found = np.mean([line_of_eight(seed, distance).leaves == 1 for seed in range(20, 40)])
+    missed = np.mean([line_of_eight(seed, distance / 3).leaves == 1 for seed in range(20, 40)])
+    assert found > 0.5 and missed < 0.4
 
 
 def test_too_few_sizes_and_single_seeds_say_what_is_missing() -> None:
