@@ -47,6 +47,7 @@ from trainables.config.language_model import (
     TrialConfig,
 )
 from trainables.config.measurement_names import (
+    BENT_SOFTMAX,
     GRADIENT_BOTTLENECK,
     KL_RANK,
     LAYER_JACOBIAN,
@@ -63,6 +64,7 @@ from trainables.config.measurement_names import (
     WORD_SIMILARITY,
 )
 from trainables.config.output_layer import (
+    SOFTCAPS,
     CustomConfig,
     GssConfig,
     LmsPlifConfig,

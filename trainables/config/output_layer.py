@@ -46,6 +46,13 @@ class SoftcapConfig(Frozen):
     """The greatest value of f in size; of the sigmoid form, whose least is 0, the greatest value."""
 
 
+SOFTCAPS = (
+    *(SoftcapConfig(form="tanh", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 30.0)),
+    *(SoftcapConfig(form="sigmoid", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 23.0, 30.0)),
+)
+"""The bends of `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid 23."""
+
+
 class PlifConfig(Frozen):
     """A piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -11,16 +12,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import kl_div
 
 from trainables.config import (
+    BENT_SOFTMAX,
     GRADIENT_BOTTLENECK,
     KL_RANK,
     PERPLEXITY,
+    SOFTCAPS,
     SPECTRUM,
     SPECTRUM_BY_EPOCH,
     TOP_K,
     WORD_SIMILARITY,
     LanguageTrialConfig,
+    SoftmaxConfig,
     TransformerTrialConfig,
     require_in_text,
 )
@@ -37,10 +42,11 @@ from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
 from trainables.measurements.spectrum import Spectrum, log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
+from trainables.output_layers import Softcap
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import MAX_LOSS, DivergedError, mean_loss
-from trainables.trial_folder import EpochMetrics, EpochRanks, Measured
+from trainables.trial_folder import EpochMetrics, EpochRanks, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
 """Of the KL rank at the end of an epoch, in nats."""
@@ -101,6 +107,7 @@ def measurements(runtime: Runtime, epochs: Sequence[EpochMetrics] = ()) -> dict[
         WORD_SIMILARITY: published_similarity,
         KL_RANK: _kl_rank,
         GRADIENT_BOTTLENECK: _gradient_bottleneck,
+        BENT_SOFTMAX: _bent_softmax,
         SPECTRUM_BY_EPOCH: lambda *_: Measured(ranks_by_epoch_metrics(epochs)),
     }
     if file is not None:
@@ -213,6 +220,29 @@ def _gradient_bottleneck(model: LanguageModel, corpus: Corpus, config: LanguageT
     contexts_nC = context_vectors(model, tokens[: indices.max() + 1], window=config.evaluation.window)[indices]
     targets_n = torch.tensor(tokens[indices + 1])
     return Measured(gradient_bottleneck_metrics(model.output, model.exact_output_weight(), contexts_nC, targets_n))
+
+
+def _bent_softmax(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+    """Perplexity and ranks of a trained softmax whose logits are bent without further training, and the KL of the bent
+    model from the trained one in nats per context: under "bent tanh 15 press_rank" by form, cap and metric. No metrics
+    for a model with another output layer."""
+    if not isinstance(config.output_layer, SoftmaxConfig):
+        return Measured({})
+    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+    bent, metrics = copy.deepcopy(model), dict[str, Metric]()
+    for layer in SOFTCAPS:
+        bent.output.function = Softcap(form=layer.form, cap=layer.cap)
+        both = (log_probability_chunks(of, contexts_NC) for of in (bent, model))
+        pairs = zip(*both, strict=True)
+        kls = [kl_div(q.double(), p.double(), reduction="sum", log_target=True).item() for q, p in pairs]
+        measured = {
+            **_perplexity(bent, corpus, config).metrics,
+            "press_rank": press_rank(_spectrum_at(bent, contexts_NC)),
+            f"kl_rank_{EPOCH_BOUND}": kl_ranks_after(bent, contexts_NC, bounds=(EPOCH_BOUND,)).ranks[EPOCH_BOUND],
+            "kl_from_softmax": sum(kls) / len(contexts_NC),
+        }
+        metrics |= {f"bent {layer.form} {layer.cap:g} {name}": value for name, value in measured.items()}
+    return Measured(metrics)
 
 
 def _top_k(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
