@@ -200,6 +200,10 @@ class Lines(Analysis):
     claims: tuple[Claim, ...] = ()
     note: str = ""
     """What the source has or has not printed, and other words on the method."""
+    after: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """Further points, of settings that were tried on a trial after its training: prefix of the metrics -> line and x.
+    With "bent tanh 15 " -> ("bent", 15.0), a trial's "bent tanh 15 press_rank" is a Press rank at 15 on the line
+    "bent"."""
 
 
 @dataclass(frozen=True, kw_only=True)

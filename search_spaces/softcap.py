@@ -8,10 +8,12 @@ another name, and chosen for other reasons.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Correlation, GroupTable, Lines, LossByRank, PairedComparison, RankOverTraining, Study
 from trainables.config import (
+    SOFTCAPS,
     AnyConfig,
     CorpusConfig,
     OutputLayerConfig,
@@ -21,13 +23,11 @@ from trainables.config import (
     output_layer_of,
 )
 
-CAPS = (5.0, 10.0, 15.0, 20.0, 30.0)
-SIGMOID_CAPS = (*CAPS[:4], 23.0, CAPS[4])
-"""With modded-nanogpt's own."""
-SOFTCAPS = (
-    *(SoftcapConfig(form="tanh", cap=cap) for cap in CAPS),
-    *(SoftcapConfig(form="sigmoid", cap=cap) for cap in SIGMOID_CAPS),
-)
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENDS = (5.0, 30.0)
+"""The smallest and the largest cap of either form."""
 SEEDS = 5
 PLAIN = "softmax"
 
@@ -51,13 +51,46 @@ def _group(layer: SoftcapConfig) -> str:
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
     """Softmax, and the smallest and the largest cap of either form, for scale smoke."""
-    ends = {PLAIN, *(_group(layer) for layer in SOFTCAPS if layer.cap in (CAPS[0], CAPS[-1]))}
+    ends = {PLAIN, *(_group(layer) for layer in SOFTCAPS if layer.cap in ENDS)}
     return [config for config in configs if label(config) in ends]
 
 
 BASELINES = {_group(layer): PLAIN for layer in SOFTCAPS}
 METRICS = ("test_perplexity", "press_rank", "entropy_rank", "kl_rank_1e-1", "kl_rank_1e-2", "kl_rank_1e-3")
 DRAWN = ("test_perplexity", "press_rank", "kl_rank_1e-2")
+PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
+"""The bends of nanochat, Gemma 2 and modded-nanogpt."""
+
+
+def _after(layer: SoftcapConfig) -> str:
+    """What metrics of a softmax bent in this way after its training begin with (measurement bent_softmax@1)."""
+    return f"bent {layer.form} {layer.cap:g} "
+
+
+def softmax_bent_after_training(results: pd.DataFrame) -> list[Any]:
+    """The logits of the trained softmax, bent without further training, next to models trained with the same bend;
+    means over seeds. KL: of the bent softmax from the unbent one, in nats per context."""
+    import pandas as pd
+
+    means = results.groupby("group").mean(numeric_only=True).to_dict("index")
+    softmax, rows, parts = means.get(PLAIN, {}), [], []
+    for layer in SOFTCAPS:
+        group, prefix = _group(layer), _after(layer)
+        if group not in means or f"{prefix}press_rank" not in softmax:
+            continue
+        trained, kl = means[group], softmax[f"{prefix}kl_from_softmax"]
+        rows.append({"bend": group.removeprefix("softcap "), "KL (nats)": kl})
+        for name, title in (("press_rank", "Press rank"), ("test_perplexity", "test perplexity")):
+            rows[-1] |= {
+                f"{title}, bent after training": softmax[prefix + name],
+                f"{title}, trained with the bend": trained[name],
+            }
+        if group in PUBLISHED:
+            after = f"{softmax[f'{prefix}press_rank']:.0f} at {rows[-1]['bend']}"
+            parts.append(f"{after} ({trained['press_rank']:.0f} if trained with it; KL {kl:.2g} nats)")
+    sentence = f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}."
+    return [*([sentence] if parts else []), pd.DataFrame(rows)] if rows else ["No trained softmax was bent yet."]
+
 
 STUDY = Study(
     name="softcap",
@@ -67,7 +100,7 @@ STUDY = Study(
     label=label,
     corner=corner,
     seeds={"quick": SEEDS, "small": SEEDS, "paper": SEEDS},
-    measurements=("perplexity@1", "spectrum@1", "kl_rank@1"),
+    measurements=("perplexity@1", "spectrum@1", "kl_rank@1", "bent_softmax@1"),
     analyses=(
         Lines(
             x="output_layer.cap",
@@ -79,8 +112,11 @@ STUDY = Study(
             note="tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: modded-nanogpt's "
             "23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three numbers in proportion. So the sigmoid form "
             "has half the range of the tanh form of the same cap, and a slope of 0.77 at most. No source printed a "
-            "rank.",
+            "rank. After training: the logits of a trained softmax go through the same function, and "
+            "nothing is trained again.",
+            after={_after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS},
         ),
+        softmax_bent_after_training,
         *(PairedComparison(baselines=BASELINES, metric=metric) for metric in DRAWN),
         Correlation(),
         Correlation(x="kl_rank_1e-2"),

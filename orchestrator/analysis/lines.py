@@ -87,7 +87,7 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     """The lines that a study asks for, over the done trials; a line without a trial has no points."""
     columns = [*([request.panel] if request.panel else []), request.by, request.x]
     every = frame if set(columns) <= set(frame.columns) else frame[:0].reindex(columns=frame.columns.union(columns))
-    planned = every.dropna(subset=columns)
+    planned = _with_after(every, request).dropna(subset=columns)
     panels = tuple(dict.fromkeys(planned[request.panel])) if request.panel else (None,)
     groups = tuple(dict.fromkeys(planned[request.by]))
     values: dict[tuple[Any, str, Any], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -118,6 +118,18 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
         claims=tuple(claim for claim in claims if claim.places),
         limited=tuple(limited["name"]),
     )
+
+
+def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
+    """The frame, and a further row for each trial and setting of `request.after` that was measured."""
+    import pandas as pd
+
+    rows = [frame]
+    for prefix, (by, x) in request.after.items():
+        values: dict[str, Any] = {name: frame.get(prefix + name) for name in request.metrics}
+        measured = frame.assign(**values | {request.by: by, request.x: x})
+        rows.append(measured.dropna(subset=list(values), how="all"))
+    return pd.concat(rows)
 
 
 def _references(frame: pd.DataFrame, request: Lines, panels: Sequence[Any]) -> dict[tuple[Any, str], LinePoint]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import pandas as pd
 import pytest
 
 from orchestrator.analysis.thresholds import FEWEST_SETTINGS
@@ -15,6 +16,7 @@ from orchestrator.plan.texts import text_of
 from search_spaces.analyses import Lines, PairedComparison
 from search_spaces.catalog import load_study
 from search_spaces.laws import Threshold
+from search_spaces.softcap import softmax_bent_after_training
 from search_spaces.spam import LEARNED, QUICK, SYMBOLS
 from search_spaces.study import group_of
 from trainables.config import SoftcapConfig, SoftmaxConfig, TrialConfig, spam_floor
@@ -45,6 +47,35 @@ def test_softcaps_are_all_held_against_softmax_as_one_family_a_metric() -> None:
         assert {*request.baselines} | {"softmax"} == groups and {*request.baselines.values()} == {"softmax"}
     [lines] = [request for request in load_study("softcap").analyses if isinstance(request, Lines)]
     assert lines.reference == "softmax"
+
+
+def test_softcaps_have_the_same_bends_after_training() -> None:
+    [lines] = [request for request in load_study("softcap").analyses if isinstance(request, Lines)]
+    groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials} - {"softmax"}
+    assert {f"softcap {prefix.removeprefix('bent ')}" for prefix in lines.after} == {f"{group} " for group in groups}
+    assert {(by.split()[0], x) for by, x in lines.after.values()} == {
+        (form, float(cap)) for _, form, cap in map(str.split, groups)
+    }
+
+
+def test_the_table_of_bends_after_training_has_means() -> None:
+    after = {
+        f"bent tanh 15 {name}": value
+        for name, value in (("press_rank", 196.0), ("test_perplexity", 106.0), ("kl_from_softmax", 0.0255))
+    }
+    rows = [{"group": "softmax", **after}, {"group": "softmax", **after, "bent tanh 15 press_rank": 200.0}]
+    rows += [{"group": f"softcap tanh {cap}", "press_rank": 205.0, "test_perplexity": 104.0} for cap in (15, 20)]
+    sentence, table = softmax_bent_after_training(pd.DataFrame(rows))
+    assert "198 at tanh 15 (205 if trained with it; KL 0.025 nats)" in sentence
+    assert table.to_dict("list") == {
+        "bend": ["tanh 15"],
+        "KL (nats)": [pytest.approx(0.0255)],
+        "Press rank, bent after training": [198],
+        "Press rank, trained with the bend": [205],
+        "test perplexity, bent after training": [106],
+        "test perplexity, trained with the bend": [104],
+    }
+    assert softmax_bent_after_training(pd.DataFrame(rows[2:])) == ["No trained softmax was bent yet."]
 
 
 def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:

@@ -167,6 +167,27 @@ def test_a_group_without_such_settings_is_a_level_line_and_no_line_of_its_own(tm
     assert ">plain<" in svg
 
 
+def test_points_measured_after_training_are_lines_of_their_own() -> None:
+    """They lie on the trials of the reference, whose level they leave as it is."""
+    plain = [
+        {"name": f"plain seed={seed}", "group": "plain", "state": "done", "score": 50.0, "at 2 score": score}
+        for seed, score in enumerate((40.0, 60.0))
+    ]
+    data = pd.concat([frame(SCORES).assign(group="bent"), pd.DataFrame(plain)], ignore_index=True)
+    after = {"at 2 ": ("a after", 2.0), "at 4 ": ("a after", 4.0)}
+    request = Lines(x="width", by="layer", metrics=("score", "loss"), reference="plain", after=after)
+    numbers = line_numbers(data, request)
+    assert numbers.groups == ("a", "b", "a after")
+    [(x, point)] = numbers.lines[None, "score", "a after"].items()
+    assert (x, point.n, point.mean, point.least, point.greatest) == (2, 2, 50, 40, 60)
+    assert not numbers.lines[None, "loss", "a after"]
+    level = numbers.references[None, "score"]
+    assert (level.n, level.least, level.greatest) == (2, 50, 50)
+    unmeasured = line_numbers(data.drop(columns="at 2 score"), request)
+    assert unmeasured.groups == ("a", "b")
+    assert {key: line for key, line in numbers.lines.items() if key[2] != "a after"} == dict(unmeasured.lines)
+
+
 def test_a_figure_has_a_dotted_line_at_a_value_that_is_asked_for(numbers: LineNumbers) -> None:
     drawn = line_section(numbers).drawings[0].draw().axes[0].lines
     assert 90 in [line.get_ydata()[0] for line in drawn if line.get_linestyle() == ":"]  # type: ignore[index]

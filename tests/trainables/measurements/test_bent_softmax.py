@@ -1,0 +1,91 @@
+"""A trained softmax that is bent afterwards, against numpy's formulas in float64."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax
+
+from tests.support import tiny_trial as tiny
+from trainables.config import BENT_SOFTMAX, GssConfig, SoftmaxConfig
+from trainables.measurements import measure
+from trainables.measurements.log_probabilities import context_vectors
+from trainables.runtime import Runtime
+from trainables.training import Trainer
+from trainables.trial_folder.metrics import check_metrics
+
+Array = NDArray[np.float64]
+FORMS: dict[str, tuple[tuple[int, ...], Callable[[Array, int], Array]]] = {
+    "tanh": ((5, 10, 15, 20, 30), lambda x, cap: cap * np.tanh(x / cap)),
+    "sigmoid": ((5, 10, 15, 20, 23, 30), lambda x, cap: cap * expit((x * 23 / cap + 5) / 7.5)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_float64() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+def press_rank(log_p: Array) -> int:
+    sigma = np.linalg.svd(log_p, compute_uv=False)
+    return int((sigma > 0.5 * np.sqrt(sum(log_p.shape) + 1) * sigma[0] * np.finfo(np.float32).eps).sum())
+
+
+def mean_kl(log_p: Array, log_q: Array) -> float:
+    return float((np.exp(log_p) * (log_p - log_q)).sum(1).mean())
+
+
+def kl_rank(log_p: Array, bound: float) -> int:
+    left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
+    cut = (log_softmax(left[:, :r] * sigma[:r] @ right[:r], axis=1) for r in range(len(sigma) + 1))
+    return next(rank for rank, log_q in enumerate(cut) if mean_kl(log_p, log_q) <= bound)
+
+
+@pytest.mark.parametrize("rank_contexts", [None, 60])
+def test_every_bend_is_numpys_and_leaves_the_model_alone(rank_contexts: int | None) -> None:
+    corpus, config = tiny.corpus(), tiny.trial(output_layer=SoftmaxConfig())
+    limited = config.evaluation.model_copy(update={"rank_contexts": rank_contexts})
+    config = config.model_copy(update={"evaluation": limited})
+    model = Trainer(config, corpus, Runtime()).model.eval()
+    model.embedding_VD.data *= 150  # logits beyond the smaller caps
+    before = copy.deepcopy(model.state_dict())
+    hidden, weight, bias = (
+        values.detach().numpy()
+        for values in (context_vectors(model, corpus.test, window=70), model.embedding_VD, model.output.bias_V)
+    )
+    logits = hidden @ weight.T + bias
+    assert np.abs(logits).max() > 5
+    metrics = measure([BENT_SOFTMAX], model, corpus, config, Runtime())[BENT_SOFTMAX].metrics
+    check_metrics(metrics)
+    expected = {}
+    log_p = log_softmax(logits, axis=1)[:rank_contexts]
+    for form, (caps, bend) in FORMS.items():
+        for cap in caps:
+            log_q = log_softmax(bend(logits, cap), axis=1)
+            loss = -log_q[np.arange(len(log_q) - 1), corpus.test[1:]].mean()
+            ranked = log_q[:rank_contexts]
+            expected |= {
+                f"bent {form} {cap} test_perplexity": np.exp(loss),
+                f"bent {form} {cap} press_rank": press_rank(ranked),
+                f"bent {form} {cap} kl_rank_1e-2": kl_rank(ranked, 0.01),
+                f"bent {form} {cap} kl_from_softmax": mean_kl(log_p, ranked),
+            }
+    assert metrics == pytest.approx(expected, rel=1e-9)
+    ranks = [metrics[f"bent tanh {cap} press_rank"] for cap in (5, 15, 30)]
+    assert ranks[0] > ranks[2] > 10, "more than a softmax of width 8 has"
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert [name for name, _ in model.output.named_modules() if name] == ["function"]
+
+
+def test_other_layers_are_not_bent() -> None:
+    corpus, config = tiny.corpus(), tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
+    model = Trainer(config, corpus, Runtime()).model
+    assert measure([BENT_SOFTMAX], model, corpus, config, Runtime())[BENT_SOFTMAX] == ({}, None)
