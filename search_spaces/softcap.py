@@ -8,7 +8,7 @@ another name, and chosen for other reasons.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Correlation, GroupTable, Lines, LossByRank, PairedComparison, RankOverTraining, Study
@@ -22,9 +22,6 @@ from trainables.config import (
     TrialConfig,
     output_layer_of,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ENDS = (5.0, 30.0)
 """The smallest and the largest cap of either form."""
@@ -58,6 +55,15 @@ def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
 BASELINES = {_group(layer): PLAIN for layer in SOFTCAPS}
 METRICS = ("test_perplexity", "press_rank", "entropy_rank", "kl_rank_1e-1", "kl_rank_1e-2", "kl_rank_1e-3")
 DRAWN = ("test_perplexity", "press_rank", "kl_rank_1e-2")
+TRAINED = {
+    "press_rank": "Press rank, trained with the bend",
+    "test_perplexity": "test perplexity, trained with the bend",
+}
+AFTER = {
+    "press_rank": "Press rank, bent after training",
+    "test_perplexity": "test perplexity, bent after training",
+    "kl_from_softmax": "KL (nats)",
+}
 PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
 """The bends of nanochat, Gemma 2 and modded-nanogpt."""
 
@@ -67,29 +73,24 @@ def _after(layer: SoftcapConfig) -> str:
     return f"bent {layer.form} {layer.cap:g} "
 
 
-def softmax_bent_after_training(results: pd.DataFrame) -> list[Any]:
+def softmax_bent_after_training(results: Any) -> list[Any]:
     """The logits of the trained softmax, bent without further training, next to models trained with the same bend;
     means over seeds. KL: of the bent softmax from the unbent one, in nats per context."""
-    import pandas as pd
-
-    means = results.groupby("group").mean(numeric_only=True).to_dict("index")
-    softmax, rows, parts = means.get(PLAIN, {}), [], []
-    for layer in SOFTCAPS:
-        group, prefix = _group(layer), _after(layer)
-        if group not in means or f"{prefix}press_rank" not in softmax:
-            continue
-        trained, kl = means[group], softmax[f"{prefix}kl_from_softmax"]
-        rows.append({"bend": group.removeprefix("softcap "), "KL (nats)": kl})
-        for name, title in (("press_rank", "Press rank"), ("test_perplexity", "test perplexity")):
-            rows[-1] |= {
-                f"{title}, bent after training": softmax[prefix + name],
-                f"{title}, trained with the bend": trained[name],
-            }
-        if group in PUBLISHED:
-            after = f"{softmax[f'{prefix}press_rank']:.0f} at {rows[-1]['bend']}"
-            parts.append(f"{after} ({trained['press_rank']:.0f} if trained with it; KL {kl:.2g} nats)")
-    sentence = f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}."
-    return [*([sentence] if parts else []), pd.DataFrame(rows)] if rows else ["No trained softmax was bent yet."]
+    means = results.groupby("group").mean(numeric_only=True)
+    softmax = means.to_dict("index").get(PLAIN, {})
+    table = means.reindex(index=list(BASELINES), columns=list(TRAINED)).rename(columns=TRAINED)
+    for name, title in AFTER.items():
+        table[title] = [softmax.get(_after(layer) + name) for layer in SOFTCAPS]
+    table = table.dropna().rename_axis("bend").reset_index()
+    parts = [
+        f"{row[AFTER['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
+        f"({row[TRAINED['press_rank']]:.0f} if trained with it; KL {row[AFTER['kl_from_softmax']]:.2g} nats)"
+        for row in table.to_dict("records")
+        if row["bend"] in PUBLISHED
+    ]
+    if not parts:
+        return ["No trained softmax was bent yet."]
+    return [f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}.", table]
 
 
 STUDY = Study(

@@ -59,13 +59,13 @@ def test_every_bend_is_numpys_and_leaves_the_model_alone(rank_contexts: int | No
     before = copy.deepcopy(model.state_dict())
     hidden, weight, bias = (
         values.detach().numpy()
-        for values in (context_vectors(model, corpus.test, window=70), model.embedding_VD, model.output.bias_V)
+        for values in (context_vectors(model, corpus.test, window=70), model.embedding_VD, *model.output.parameters())
     )
     logits = hidden @ weight.T + bias
     assert np.abs(logits).max() > 5
     metrics = measure([BENT_SOFTMAX], model, corpus, config, Runtime())[BENT_SOFTMAX].metrics
     check_metrics(metrics)
-    expected = {}
+    expected = dict[str, float]()
     log_p = log_softmax(logits, axis=1)[:rank_contexts]
     for form, (caps, bend) in FORMS.items():
         for cap in caps:
@@ -73,13 +73,13 @@ def test_every_bend_is_numpys_and_leaves_the_model_alone(rank_contexts: int | No
             loss = -log_q[np.arange(len(log_q) - 1), corpus.test[1:]].mean()
             ranked = log_q[:rank_contexts]
             expected |= {
-                f"bent {form} {cap} test_perplexity": np.exp(loss),
+                f"bent {form} {cap} test_perplexity": float(np.exp(loss)),
                 f"bent {form} {cap} press_rank": press_rank(ranked),
                 f"bent {form} {cap} kl_rank_1e-2": kl_rank(ranked, 0.01),
                 f"bent {form} {cap} kl_from_softmax": mean_kl(log_p, ranked),
             }
     assert metrics == pytest.approx(expected, rel=1e-9)
-    ranks = [metrics[f"bent tanh {cap} press_rank"] for cap in (5, 15, 30)]
+    ranks = [int(metrics[f"bent tanh {cap} press_rank"]) for cap in (5, 15, 30)]
     assert ranks[0] > ranks[2] > 10, "more than a softmax of width 8 has"
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert [name for name, _ in model.output.named_modules() if name] == ["function"]
