@@ -1,7 +1,7 @@
 """The KL rank beside the spectrum of the same 16,000 x 4,000 log-P matrix, taking turns; seconds of wall and processor.
 
     python -m benchmarks.kl_rank --threads 1            the matrix of `benchmarks.spectrum`: gss, width 64
-    python -m benchmarks.kl_rank --threads 1 --hard     one whose loss needs hundreds of directions
+    python -m benchmarks.kl_rank --threads 1 --hard     one with KL ranks of thousands
 
 Legend: N rows (contexts), V vocabulary, D width.
 """

@@ -250,7 +250,8 @@ class GroupSpectra(Spectra):
 
 @dataclass(frozen=True, kw_only=True)
 class LossByRank(Analysis):
-    """Ask what the best approximation of log P costs in nats, over its rank (measurement kl_rank), a line a group."""
+    """Ask what least-squares approximations of log P cost in nats, over their rank (measurement kl_rank), a line a
+    group."""
 
 
 @dataclass(frozen=True, kw_only=True)

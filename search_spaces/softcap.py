@@ -56,12 +56,12 @@ BASELINES = {_group(layer): PLAIN for layer in SOFTCAPS}
 METRICS = ("test_perplexity", "press_rank", "entropy_rank", "kl_rank_1e-1", "kl_rank_1e-2", "kl_rank_1e-3")
 DRAWN = ("test_perplexity", "press_rank", "kl_rank_1e-2")
 TRAINED = {
-    "press_rank": "Press rank, trained with the bend",
-    "test_perplexity": "test perplexity, trained with the bend",
+    "press_rank": "Press rank, trained",
+    "test_perplexity": "test perplexity, trained",
 }
 AFTER = {
-    "press_rank": "Press rank, bent after training",
-    "test_perplexity": "test perplexity, bent after training",
+    "press_rank": "Press rank, bent after",
+    "test_perplexity": "test perplexity, bent after",
     "kl_from_softmax": "KL (nats)",
 }
 PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")

@@ -1,4 +1,4 @@
-"""What the best approximations of log P cost in nats, rank by rank."""
+"""What least-squares approximations of log P cost in nats, rank by rank."""
 
 from __future__ import annotations
 

@@ -69,10 +69,10 @@ def test_the_table_of_bends_after_training_has_means() -> None:
     assert "198 at tanh 15 (205 if trained with it; KL 0.025 nats)" in sentence
     assert table.to_dict("list") == {
         "bend": ["softcap tanh 15"],
-        "Press rank, trained with the bend": [205],
-        "test perplexity, trained with the bend": [104],
-        "Press rank, bent after training": [198],
-        "test perplexity, bent after training": [106],
+        "Press rank, trained": [205],
+        "test perplexity, trained": [104],
+        "Press rank, bent after": [198],
+        "test perplexity, bent after": [106],
         "KL (nats)": [pytest.approx(0.0255)],
     }
     assert softmax_bent_after_training(pd.DataFrame(rows[2:])) == ["No trained softmax was bent yet."]

@@ -1,9 +1,11 @@
-"""The KL rank of a log-P matrix: how many directions of log P matter for the loss.
+"""The KL rank of a log-P matrix: an upper bound on how many directions of log P a given loss in nats needs.
 
 L is log P with every row centred, which a softmax does not see, and L_r its best approximation of rank r in the sense
 of least squares (Eckart and Young 1936): L V_r V_r^T with the r leading right singular vectors. KL_r is the mean over
 contexts of KL(P || softmax(L_r)) in nats, and the KL rank for a bound is the least r with KL_r at or below it. Where
-other ranks count singular values, this weighs directions by what leaving them out costs in cross-entropy.
+other ranks count singular values, this weighs directions by what leaving them out costs in cross-entropy. Another
+matrix of rank r can have a lower KL: factors optimised for it had about half the nats. Between tied singular values L_r
+and KL_r are undefined, as any basis of their directions is as good as another.
 
 KL_r is evaluated over all rows for the ranks that are looked at: 0, the powers of two, and those around a
 crossing of the bound until two neighbours r - 1 and r lie on its two sides. Nothing makes KL_r fall with every r, as

@@ -37,13 +37,13 @@ def kl_curve_section(lines: Mapping[str, Line]) -> Section:
     ]
     return Section(
         kind="kl-curves",
-        heading="What a lower rank would cost",
-        tables=(text_table("KL in nats of the best approximation of rank r (across), means over seeds", rows),),
+        heading="What a lower rank would cost at most",
+        tables=(text_table("KL in nats of least-squares approximations of rank r (across), means over seeds", rows),),
         drawings=(
             Drawing(
                 name="kl_over_rank",
-                caption="KL of the best approximation of log P over its rank, a line a group, means over seeds, with "
-                "their least and greatest. Dotted: the bounds of the KL ranks.",
+                caption="KL of the least-squares approximation of log P over its rank, a line a group, means over seeds, "
+                "with their least and greatest. Dotted: the bounds of the KL ranks.",
                 draw=partial(_draw, lines),
             ),
         ),
