@@ -101,9 +101,9 @@ class LogP:
 def print_gap(name: str, matrix: LogP) -> None:
     """KL ranks by the bounds, and KL in nats by rank."""
     log_p_NV = matrix.log_p_NV
-    known = kl_ranks(lambda: [log_p_NV], rows=len(log_p_NV), columns=log_p_NV.shape[1]).ranks
+    ranks = kl_ranks(lambda: [log_p_NV], rows=len(log_p_NV), columns=log_p_NV.shape[1]).ranks
     rows: Sequence[tuple[str, tuple[Tensor, Tensor]]] = (("truncated", matrix.truncated), ("weighted", matrix.weighted))
-    print(f"\n{name}; kl_rank@1 {list(known.values())}\n{'':<11}{'rank for nats':<16}KL at {RANKS}")
+    print(f"\n{name}; kl_rank@1 {list(ranks.values())}\n{'':<11}{'rank for nats':<16}KL at {RANKS}")
     for way, factors in rows:
         needed = "/".join(str(matrix.rank_for(factors, nats)) for nats in BOUNDS)
         print(f"{way:<11}{needed:<16}{' '.join(f'{matrix.kl_at(factors, rank):.4f}' for rank in RANKS)}")

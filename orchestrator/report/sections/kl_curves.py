@@ -42,8 +42,8 @@ def kl_curve_section(lines: Mapping[str, Line]) -> Section:
         drawings=(
             Drawing(
                 name="kl_over_rank",
-                caption="KL of the least-squares approximation of log P over its rank, a line a group, means over seeds, "
-                "with their least and greatest. Dotted: the bounds of the KL ranks.",
+                caption="KL of the least-squares approximation of log P over its rank, a line a group, means over "
+                "seeds, with their least and greatest. Dotted: the bounds of the KL ranks.",
                 draw=partial(_draw, lines),
             ),
         ),
