@@ -256,13 +256,13 @@ class LossByRank(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class RankOverTraining(Analysis):
-    """Ask how ranks and validation perplexity move together from epoch to epoch, and which says more of the other.
+    """Ask for ranks and validation perplexity from epoch to epoch, as a figure and a table.
 
     Trials without ranks by epoch (`evaluation.epoch_rank_contexts`) have no answer: those of scales small and paper.
     """
 
     ranks: tuple[str, ...] = ("press_rank", "entropy_rank")
-    """Those of an epoch; the first one is drawn."""
+    """Metrics of an epoch; the first one is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)

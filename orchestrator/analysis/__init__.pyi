@@ -73,7 +73,6 @@ from .press_noise import RANKS as RANKS
 from .press_noise import NoisyMatrix as NoisyMatrix
 from .press_noise import PressNoiseNumbers as PressNoiseNumbers
 from .press_noise import press_noise_numbers as press_noise_numbers
-from .rank_over_training import HalfWay as HalfWay
 from .rank_over_training import RankTraining as RankTraining
 from .rank_over_training import TrainingPath as TrainingPath
 from .rank_over_training import rank_training_numbers as rank_training_numbers
@@ -89,7 +88,6 @@ from .statistics.estimates import POWER as POWER
 from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
 from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
-from .statistics.lead_lag import LeadLag as LeadLag
 from .statistics.samples import FEWEST as FEWEST
 from .statistics.samples import mean_interval as mean_interval
 from .statistics.taken_away import SHAPES as SHAPES

@@ -1,7 +1,7 @@
-"""How rank and validation perplexity move together from epoch to epoch, and which says more of the other.
+"""Rank and validation perplexity from epoch to epoch.
 
-Both are taken as natural logarithms: log perplexity is the validation loss, and a step of the rank is a share of it.
-A setting is the trials that differ in nothing but their seed. Legend: T epochs.
+Both are natural logarithms; the log perplexity is the validation loss. A setting is the trials that differ only in
+their seed. Legend: T epochs.
 """
 
 from __future__ import annotations
@@ -9,22 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis.statistics.lead_lag import LeadLag, lead_lag
 from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_WAY = 0.05
-"""Change of a logarithm below which shares of it mean nothing: 5%."""
+LEAST_CHANGE = 0.05
+"""Change of a logarithm below which half of it means nothing: 5%."""
 FEWEST_EPOCHS = 3
 """With two, both are half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
@@ -53,43 +50,15 @@ class TrainingPath:
         return self.averaging.index(True) if True in self.averaging else len(self.epochs)
 
     @property
-    def rank_shares(self) -> NDArray[np.float64] | None:
-        """How much of its change from the first epoch to the last one before averaging the rank had behind it; None for
-        fewer than three such epochs, and where it hardly changed."""
-        return _shares(self.log_rank_T[: self.plain])
-
-    @property
-    def perplexity_shares(self) -> NDArray[np.float64] | None:
-        """The same of the log perplexity."""
-        return _shares(self.log_perplexity_T[: self.plain])
-
-    @property
     def rank_half(self) -> float | None:
-        """The epoch, on a straight line between two, at which the rank first had half of its change behind it."""
-        return _half(self.epochs, self.rank_shares)
+        """Return the epoch, on a straight line between two, at which the log rank first had half of its change from the
+        first epoch to the last one before averaging; None if there are fewer than three, or if it hardly changed."""
+        return _half(self.epochs, self.log_rank_T[: self.plain])
 
     @property
     def perplexity_half(self) -> float | None:
-        """The same of the log perplexity."""
-        return _half(self.epochs, self.perplexity_shares)
-
-
-@dataclass(frozen=True, kw_only=True)
-class HalfWay:
-    """In how many settings which of the two first had half of its change behind it."""
-
-    rank_first: int
-    perplexity_first: int
-    same: int
-    lead: float
-    """Median over the settings that tell it of how many epochs earlier the rank was there; NaN where none does."""
-    left_out: int
-    """Settings in which one of the two hardly changed, or with fewer than three epochs before averaging."""
-
-    @property
-    def told(self) -> int:
-        """Settings that say which, or that neither."""
-        return self.rank_first + self.perplexity_first + self.same
+        """Return the epoch at which the log perplexity first had half of its change."""
+        return _half(self.epochs, self.log_perplexity_T[: self.plain])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +73,10 @@ class RankTraining:
     measured: int
     """Epochs of trials, in all."""
     paths: tuple[TrainingPath, ...]
-    lead_lag: LeadLag
-    """Of changes of the log rank (x) and falls of the log perplexity (y) from epoch to epoch; without those by which
-    averaging began."""
-    half_way: HalfWay
+    rank_earlier: int
+    """Settings whose rank was half way earlier than their log perplexity."""
+    compared: int
+    """Settings in which both have a half way."""
     colour_by: str | None
 
     @property
@@ -146,6 +115,8 @@ def _one_rank(
         colour = None if colour_by is None else float(trials[colour_by].iloc[0])
         paths.append(replace(_path(str(group), own, rank), colour=colour, place=groups.index(group)))
     every = [epochs[trial_id] for trial_id in done["trial_id"]]
+    halves = [(path.rank_half, path.perplexity_half) for path in paths]
+    earlier = [rank < perplexity for rank, perplexity in halves if rank is not None and perplexity is not None]
     bounds = list(done.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
     return RankTraining(
         rank=rank,
@@ -155,8 +126,8 @@ def _one_rank(
         ),
         measured=sum(map(len, every)),
         paths=tuple(paths),
-        lead_lag=_lead_lag(every, list(done["group"]), rank),
-        half_way=_half_way(paths),
+        rank_earlier=sum(earlier),
+        compared=len(earlier),
         colour_by=colour_by,
     )
 
@@ -185,43 +156,9 @@ def _path(group: str, trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Tr
     )
 
 
-def _lead_lag(trials: Sequence[Sequence[EpochMetrics]], groups: Sequence[str], rank: str) -> LeadLag:
-    longest = max(map(len, trials))
-    rises_NT = np.full((len(trials), longest - 1), np.nan)
-    falls_NT = rises_NT.copy()
-    for place, trial in enumerate(trials):
-        for step, (before, after) in enumerate(pairwise(trial)):
-            if before.averaging == after.averaging:
-                rises_NT[place, step] = math.log(getattr(after, rank) / getattr(before, rank))
-                falls_NT[place, step] = before.valid_loss - after.valid_loss
-    return lead_lag(rises_NT, falls_NT, groups)
-
-
-def _half_way(paths: Sequence[TrainingPath]) -> HalfWay:
-    halves = [(path.rank_half, path.perplexity_half) for path in paths]
-    told = [(rank, perplexity) for rank, perplexity in halves if rank is not None and perplexity is not None]
-    rank_first = sum(rank < perplexity for rank, perplexity in told)
-    perplexity_first = sum(perplexity < rank for rank, perplexity in told)
-    return HalfWay(
-        rank_first=rank_first,
-        perplexity_first=perplexity_first,
-        same=len(told) - rank_first - perplexity_first,
-        lead=median(perplexity - rank for rank, perplexity in told) if told else math.nan,
-        left_out=len(halves) - len(told),
-    )
-
-
-def _shares(values_T: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    if len(values_T) < FEWEST_EPOCHS or abs(way := values_T[-1] - values_T[0]) < LEAST_WAY:
+def _half(epochs: Sequence[int], values_T: NDArray[np.float64]) -> float | None:
+    if len(values_T) < FEWEST_EPOCHS or abs(change := values_T[-1] - values_T[0]) < LEAST_CHANGE:
         return None
-    shares: NDArray[np.float64] = (values_T - values_T[0]) / way
-    return shares
-
-
-def _half(epochs: Sequence[int], shares_T: NDArray[np.float64] | None) -> float | None:
-    if shares_T is None:
-        return None
+    shares_T = (values_T - values_T[0]) / change
     after = int(np.argmax(shares_T >= 0.5))
-    before = after - 1
-    part = (0.5 - shares_T[before]) / (shares_T[after] - shares_T[before])
-    return float(epochs[before] + part * (epochs[after] - epochs[before]))
+    return float(np.interp(0.5, shares_T[after - 1 : after + 1], epochs[after - 1 : after + 1]))

@@ -1,4 +1,4 @@
-"""The figures of rank over training: the ways of settings in the plane, and who is ahead."""
+"""The figure of rank over training: a line a setting in the plane of rank and perplexity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from orchestrator.report.figures import (
     GROUP_COLOURS,
     GROUP_LINES,
     HEIGHT_IN,
-    LIMIT,
     Drawing,
     group_colour,
     group_line,
@@ -38,32 +37,24 @@ TICKS = {5.0: (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0), 50.0: (1.0, 2.0, 3.0, 5.0)}
 """Greatest over least value of an axis up to which it has ticks at these numbers; beyond, at powers of ten."""
 
 
-def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
-    """The plane of rank and perplexity, and, where a setting has shares, that of the shares of their changes."""
-    title = formats.title(numbers.rank)
+def rank_training_drawing(numbers: RankTraining) -> Drawing:
+    """Return validation perplexity against rank, a point an epoch."""
     colours = f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
     seeds = {path.seeds for path in numbers.paths}
     mean = f", the mean of {formats.bounds(min(seeds), max(seeds))} seeds" if max(seeds) > 1 else ""
-    line = f"a line a setting{mean}"
-    yield Drawing(
+    return Drawing(
         name="rank_over_training",
-        caption=f"Validation perplexity against {title} from epoch to epoch, {line}{colours}; the ring is the last "
-        f"epoch{', pale points those with averaged weights' if numbers.averaged else ''}.",
+        caption=f"Validation perplexity against {formats.title(numbers.rank)} from epoch to epoch, a line a "
+        f"setting{mean}{colours}; the ring is the last epoch"
+        f"{', pale points those with averaged weights' if numbers.averaged else ''}.",
         draw=partial(_draw_plane, numbers),
     )
-    until = " until averaging began" if numbers.averaged else ""
-    if any(path.rank_half is not None and path.perplexity_half is not None for path in numbers.paths):
-        yield Drawing(
-            name="rank_lead_or_lag",
-            caption=f"How much of its change{until} {title} had behind it, against the same of the log "
-            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; thick: the mean of the settings "
-            "that have the epoch.",
-            draw=partial(_draw_shares, numbers),
-        )
 
 
 def _draw_plane(numbers: RankTraining) -> Figure:
-    figure, axes = _new_figure(numbers)
+    named = 0 if numbers.colour_by or len(numbers.paths) > MOST_NAMED else len(numbers.paths)
+    top_in = 0.15 + LEGEND_LINE_IN * -(-named // LEGEND_COLUMNS)
+    figure, axes = new_figure(height_in=HEIGHT_IN + top_in, top_in=top_in)
     for place, path in enumerate(numbers.paths):
         rank_T, perplexity_T = np.exp(path.log_rank_T), np.exp(path.log_perplexity_T)
         look = _look(numbers, place)
@@ -88,33 +79,6 @@ def _names(path: TrainingPath, rank: str) -> Iterator[str]:
     for epoch, *values in zip(path.epochs, np.exp(path.log_rank_T), np.exp(path.log_perplexity_T), strict=True):
         metrics = dict(zip((rank, "valid_perplexity"), values, strict=True))
         yield formats.described(f"{path.group}, epoch {epoch}", metrics, trials=path.seeds)
-
-
-def _draw_shares(numbers: RankTraining) -> Figure:
-    figure, axes = _new_figure(numbers)
-    axes.plot([0, 1], [0, 1], color=LIMIT, linestyle="--", linewidth=1.2, zorder=3)
-    shown = []
-    for place, path in enumerate(numbers.paths):
-        rank, perplexity = path.rank_shares, path.perplexity_shares
-        if rank is not None and perplexity is not None:
-            shown.append((perplexity, rank))
-            axes.plot(perplexity, rank, linewidth=0.9, label=path.group, alpha=0.6, **_look(numbers, place))
-    longest = max(len(rank) for _, rank in shown)
-    shares_N2T = np.full((len(shown), 2, longest), np.nan)
-    for shares_2T, pair in zip(shares_N2T, shown, strict=True):
-        shares_2T[:, : len(pair[1])] = pair
-    axes.plot(*np.nanmean(shares_N2T, axis=0), "o-", color="black", linewidth=1.8, markersize=4.5, zorder=4)
-    axes.set_xlabel("share of the log perplexity's change")
-    axes.set_ylabel(f"share of {formats.title(numbers.rank)}'s change")
-    _explain(figure, axes, numbers)
-    return figure
-
-
-def _new_figure(numbers: RankTraining) -> tuple[Figure, Axes]:
-    """As high as its legend needs."""
-    named = 0 if numbers.colour_by or len(numbers.paths) > MOST_NAMED else len(numbers.paths)
-    top_in = 0.15 + LEGEND_LINE_IN * -(-named // LEGEND_COLUMNS)
-    return new_figure(height_in=HEIGHT_IN + top_in, top_in=top_in)
 
 
 def _look(numbers: RankTraining, place: int) -> dict[str, Any]:

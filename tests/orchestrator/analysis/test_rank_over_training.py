@@ -1,4 +1,4 @@
-"""Rank over training: half ways by hand, what counts and what is left out."""
+"""Rank over training: half ways by hand, which trials count and which are left out."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ def numbers_of(epochs: Epochs, **config: Any) -> RankTraining:
     return press
 
 
-def test_half_of_the_way_is_reached_on_straight_lines_between_epochs() -> None:
+def test_half_of_the_way_is_on_straight_lines() -> None:
     """Logarithms by hand: rank 0, 1, 4 of 4, half at epoch 2 + 1 / 3; loss 0, 3, 4 of 4, half at 1 + 2 / 3."""
     path = numbers_of({"a seed=1": training(ranks=(10, 20, 160), losses=(9.0, 6.0, 5.0))}).paths[0]
-    assert path.rank_shares is not None and path.rank_shares.tolist() == pytest.approx([0, 0.25, 1])
     assert (path.rank_half, path.perplexity_half) == pytest.approx((2 + 1 / 3, 1 + 2 / 3))
 
 
@@ -44,9 +43,8 @@ def test_half_ways_are_counted_by_settings() -> None:
         "same seed=1": training((10, 40, 160), (9, 7, 5)),
     }
     epochs |= {"still seed=1": training(ranks=(10, 11, 10), losses=(9, 6, 5))}
-    half = numbers_of(epochs).half_way
-    assert (half.rank_first, half.perplexity_first, half.same, half.left_out) == (6, 1, 1, 1)
-    assert half.told == 8
+    numbers = numbers_of(epochs)
+    assert (numbers.rank_earlier, numbers.compared) == (6, 8)
 
 
 def test_a_setting_is_the_geometric_mean_of_its_seeds() -> None:
@@ -57,22 +55,10 @@ def test_a_setting_is_the_geometric_mean_of_its_seeds() -> None:
     assert numbers.paths[0].log_perplexity_T.tolist() == pytest.approx([4, 3, 1.5])
 
 
-def test_the_change_by_which_averaging_begins_counts_nowhere() -> None:
-    ranks = [(10, 30, 50, 60 + i, 200 + 7 * i, 210, 230 + i * i) for i in range(12)]
-    losses = [(6 - i / 30, 5.5, 5, 4.8 + i / 90, 3, 2.9 - i / 50, 2.85) for i in range(12)]
-    jumps = [
-        {f"{i} seed=1": training(ranks[i], losses[i], averaged_from=5, jump=jump) for i in range(12)} for jump in (1, 9)
-    ]
-    (small, large) = (numbers_of(epochs) for epochs in jumps)
-    assert small.lead_lag.together.value is not None and small.lead_lag.leads.value is not None
-    assert (small.lead_lag.leads.value, small.lead_lag.together.value) == pytest.approx(
-        (large.lead_lag.leads.value, large.lead_lag.together.value)
-    )
-    assert small.lead_lag.pairs == 12 * 3, "pairs of steps: two before averaging, one after it"
-    assert small.half_way == large.half_way
-    assert [path.plain for path in large.paths] == [4] * 12
-    shares = large.paths[0].perplexity_shares
-    assert shares is not None and (len(shares), shares[-1]) == (4, 1.0)
+def test_half_ways_end_before_averaging() -> None:
+    """Ranks 10, 20, 160 and losses 9, 6, 5 as above; what averaging does after them changes nothing."""
+    path = numbers_of({"a seed=1": training((10, 20, 160, 900), (9.0, 6.0, 5.0, 4.0), averaged_from=4)}).paths[0]
+    assert (path.plain, path.rank_half, path.perplexity_half) == (3, pytest.approx(2 + 1 / 3), pytest.approx(1 + 2 / 3))
 
 
 def test_trials_that_are_not_done_or_have_no_rank_of_an_epoch_do_not_count() -> None:
