@@ -93,5 +93,6 @@ STUDY = Study(
         "Gates: the post's formula leaves open whether a gate is for an expert or for each of its units. Here it is "
         "one for an expert, as in the author's released DenseMoE.py; weights of each gate are Glorot-uniform for 128 "
         "inputs and 1 output, as there.",
+        "Not here: the post's convolutional mixture of experts, its non-local layer, and networks of several layers.",
     ),
 )

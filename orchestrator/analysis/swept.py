@@ -118,7 +118,9 @@ def _metrics(study: Study) -> dict[str, None]:
             names += request.values
         else:
             names += [*getattr(request, "metrics", ()), *filter(None, [getattr(request, "metric", None)])]
-    return dict.fromkeys(names or ("test_perplexity", "press_rank"))
+    names = names or ["test_perplexity", "press_rank"]
+    # A value is chosen by the validation text: its perplexity comes first.
+    return dict.fromkeys(["valid_perplexity", *names] if "test_perplexity" in names else names)
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:

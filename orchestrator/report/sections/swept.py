@@ -71,7 +71,10 @@ def swept_section(numbers: SweptNumbers) -> Section:
 
 
 def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
-    """What the means say, of the models that have one at every value: descriptions, not tests."""
+    """The means of the models that have one at every value, and which value is lowest: descriptions, not tests.
+
+    Nothing is chosen by the test text, so of a test metric only the means are given.
+    """
     title = formats.title(numbers.request.key)
     for metric in metrics:
         means = numbers.means(metric)
@@ -85,7 +88,7 @@ def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
             of = f", mean of {counted(len(means), 'model')}"
             lowest += f", in {_how_many(means.values(), least)}"
         at_end = _at_end(least, numbers.values) if metric.endswith(BEST_WHERE_LOWEST) else ""
-        if len(set(overall.values())) == 1:
+        if len(set(overall.values())) == 1 or metric.startswith("test_"):
             lowest = at_end = ""
         yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}.{at_end}"
 

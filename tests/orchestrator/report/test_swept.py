@@ -12,7 +12,14 @@ import pytest
 from scipy import stats
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.swept import BySetting, SweptNumbers, at_each_value, swept_numbers, swept_settings
+from orchestrator.analysis.swept import (
+    BySetting,
+    SweptNumbers,
+    at_each_value,
+    by_setting_requests,
+    swept_numbers,
+    swept_settings,
+)
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
@@ -152,12 +159,26 @@ def test_equal_values_are_said_to_be_equal_where_an_interval_would_have_no_width
 def test_a_best_value_at_an_end_of_the_range_is_said(perplexities: dict[Any, float], said: str) -> None:
     """Of a rank, more is not worse: its lowest one says nothing."""
     rows = [
-        trial_row(f"a, x={x}", config={"x": x}, test_perplexity=perplexity, press_rank=round(perplexity))
+        trial_row(f"a, x={x}", config={"x": x}, valid_perplexity=perplexity, press_rank=round(perplexity))
         for x, perplexity in perplexities.items()
     ]
-    numbers = swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("test_perplexity", "press_rank")))
+    numbers = swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("valid_perplexity", "press_rank")))
     by_perplexity, by_rank = swept_section(numbers).findings
     assert "range" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (said and f"{said}.")
+
+
+def test_validation_chooses_where_the_test_disagrees() -> None:
+    perplexities = {5: (90.0, 70.0), 10: (80.0, 75.0), 20: (70.0, 80.0)}
+    rows = [
+        trial_row(f"a, x={x}", config={"x": x}, valid_perplexity=valid, test_perplexity=test)
+        for x, (valid, test) in perplexities.items()
+    ]
+    frame = flatten(rows).frame()
+    [request] = by_setting_requests(STUDY, ["x"], frame)
+    assert request.metrics == ("valid_perplexity", "test_perplexity")
+    by_valid, by_test = swept_section(swept_numbers(frame, request)).findings
+    assert "lowest at 20" in by_valid and "try larger" in by_valid
+    assert "70.00 at 5" in by_test and "lowest" not in by_test and "try" not in by_test
 
 
 def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
@@ -197,7 +218,7 @@ def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) ->
     overrides = {"training.optimizer": ("sgd", "adam")}
     plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
     rows = [
-        trial_row(trial.name, config=trial.config.model_dump(mode="json"), test_perplexity=50.0 + i)
+        trial_row(trial.name, config=trial.config.model_dump(mode="json"), valid_perplexity=50.0 + i)
         | {"trial_id": trial.config.trial_id}
         for i, trial in enumerate(plan.trials)
         if isinstance(trial.config, TrialConfig)
@@ -206,6 +227,6 @@ def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) ->
     result = build_report(study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
     (first,) = result.answers[0].section.findings
     assert first.startswith(
-        "Test perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; lowest at sgd"
+        "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; lowest at sgd"
     )
     assert (tmp_path / "by_optimizer.svg").is_file()

@@ -1,0 +1,150 @@
+"""How often 95% intervals contain the truth, by simulation at the designs of the studies at scale quick.
+
+    python -m benchmarks.coverage --draws 1000
+
+Losses are made from a known law, with normal noise a trial (`rest`), an effect of each seed that all groups and sizes
+share (`common`), or one that the groups share at each size (`shared`). Groups have the same seeds, as in the studies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis import threshold_numbers
+from orchestrator.analysis.statistics.estimates import Statistic
+from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, fit_laws, over_draws
+from search_spaces.catalog import load_study
+from search_spaces.laws import Threshold
+from search_spaces.spam import QUICK
+
+HEAD_RANKS = (2, 4, 8, 15, 31, 61)
+WIDTHS = (8, 12, 16, 24, 32, 40, 48, 64, 80, 96)
+NOISE: Mapping[str, Mapping[str, float]] = {
+    "independent": {"rest": 0.006},
+    "common": {"rest": 0.006, "common": 0.006},
+    "shared": {"rest": 0.004, "shared": 0.01},
+}
+SPAM = {
+    "softmax": (1.0, 0.42),
+    "sigsoftmax": (1.0, 0.42),
+    "gss": (1.0, 0.42),
+    "mos": (1.25, 0.38),
+    "softcap": (1.5, 0.46),
+}
+"""a and b of the width a V^b at which the made-up gap is 0.1 nats."""
+RESAMPLES = 999
+
+
+def made_up(
+    rng: np.random.Generator,
+    sizes: tuple[int, ...],
+    factors: tuple[float, ...],
+    *,
+    seeds: int,
+    limit: float,
+    exponent: float,
+    rest: float,
+    common: float = 0.0,
+    shared: float = 0.0,
+) -> list[Curve]:
+    """A curve for each factor m of losses limit + (m x)^-exponent."""
+    effect_S = rng.normal(0, common, seeds)
+    shared_RS = rng.normal(0, shared, (len(sizes), seeds))
+    rows = [
+        (x, limit + (factor * x) ** -exponent + effect_S[s] + shared_RS[r, s] + rng.normal(0, rest), s, g)
+        for (g, factor), (r, x), s in product(enumerate(factors), enumerate(sizes), range(seeds))
+    ]
+    x, y, seed, group = zip(*rows, strict=True)
+    curves = curves_over_seeds(x, y, seed, groups=group, parts=[None] * len(x), resamples=RESAMPLES)
+    return list(curves.values())
+
+
+def head_rank(rng: np.random.Generator, noise: Mapping[str, float]) -> Iterator[tuple[str, Statistic, float]]:
+    """Seven layers at six ranks with two seeds: one factor, and E and b of the baseline."""
+    factors = (1.0, 0.95, *[1.0] * 5)
+    first, second, *_ = made_up(rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise)
+    both = fit_laws([first, second])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        yield "factor", over_draws((both.factor_KB[1] / both.factor_KB[0]) ** (-1 / both.exponent_B)), 0.95
+    yield from _law("head_rank", first, 4.45, 0.8)
+
+
+def saturation(rng: np.random.Generator, noise: Mapping[str, float]) -> Iterator[tuple[str, Statistic, float]]:
+    """Ten widths with three seeds."""
+    [curve] = made_up(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
+    yield from _law("saturation", curve, 4.36, 0.59)
+
+
+def _law(design: str, curve: Curve, limit: float, exponent: float) -> Iterator[tuple[str, Statistic, float]]:
+    laws = fit_laws([curve])
+    yield f"{design} E", over_draws(laws.limit_B), limit
+    yield f"{design} b", over_draws(laws.exponent_B), exponent
+
+
+def spam(
+    rng: np.random.Generator, *, rest: float, common: float, curvature: float
+) -> Iterator[tuple[str, Statistic, float]]:
+    """The widths, layers and seeds of spam: each width's ratio to softmax. The gap may be curved in log d."""
+    effect_S = rng.normal(0, common, 3)
+    rows: dict[str, dict[str, Any]] = {}
+    for symbols, widths, layers, seeds in QUICK:
+        for width, layer, seed in product(widths, layers, range(seeds)):
+            factor, exponent = SPAM[layer]
+            u = math.log(width / (factor * symbols**exponent))
+            gap = math.log(0.1) - 3 * u - curvature * u * abs(u) + rng.normal(0, rest) + effect_S[seed]
+            name = f"{layer} V={symbols} d={width} seed={seed}"
+            rows[name] = {
+                "name": name,
+                "state": "done",
+                "seed": seed,
+                "corpus.name": f"spam-{symbols}",
+                "output_layer.name": layer,
+                "model.embedding_width": width,
+                "excess_cross_entropy": math.exp(gap),
+            }
+    [request] = [request for request in load_study("spam").analyses if isinstance(request, Threshold)]
+    numbers = threshold_numbers(pd.DataFrame(rows.values()), request)
+    assert numbers is not None
+    for point in numbers.points:
+        if point.ratio is not None:
+            factor, exponent = SPAM[point.group]
+            yield "threshold ratio", point.ratio, factor * point.z**exponent / point.z**0.42
+
+
+def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
+    """Interval and noise -> the share of intervals that contain the truth, and how many there were."""
+    rng = np.random.default_rng(seed)
+    held: dict[tuple[str, str], list[bool]] = {}
+
+    def add(noise: str, results: Iterator[tuple[str, Statistic, float]]) -> None:
+        for name, statistic, truth in results:
+            if statistic.interval is not None:
+                held.setdefault((name, noise), []).append(truth in statistic.interval)
+
+    for _ in range(draws):
+        for name, noise in NOISE.items():
+            add(name, head_rank(rng, noise))
+            add(name, saturation(rng, noise))
+        add("independent", spam(rng, rest=0.08, common=0.0, curvature=0.0))
+        add("common", spam(rng, rest=0.05, common=0.08, curvature=0.0))
+        add("curved", spam(rng, rest=0.08, common=0.0, curvature=3.0))
+    return {key: (float(np.mean(values)), len(values)) for key, values in held.items()}
+
+
+def main() -> None:
+    """Print a line for each interval and noise."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=1_000, metavar="N", help="simulated studies (default: 1000)")
+    for (name, noise), (share, count) in sorted(coverage(parser.parse_args().draws).items()):
+        print(f"{name:16} {noise:12} {share:6.1%} of {count}")
+
+
+if __name__ == "__main__":
+    main()
