@@ -19,6 +19,7 @@ from .correlations import correlation_numbers as correlation_numbers
 from .extrapolations import ExtrapolationNumbers as ExtrapolationNumbers
 from .extrapolations import HeldOut as HeldOut
 from .extrapolations import extrapolation_numbers as extrapolation_numbers
+from .families import adjust_together as adjust_together
 from .frames import ID_DIGITS as ID_DIGITS
 from .frames import LEADING as LEADING
 from .frames import METRICS as METRICS

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.comparisons import GroupComparison, PairComparison, compare, compare_pairs
 from orchestrator.analysis.statistics.estimates import Names
-from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.statistics.samples import with_holm
 from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_of_done
 from search_spaces.analyses import Comparison, PairedComparison
 
@@ -47,7 +47,7 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
     ]
     return ContrastNumbers(
         metric=request.metric,
-        comparisons=_as_family(comparisons),
+        comparisons=with_holm(comparisons, "test"),
         single={line.names: less_mean(trials[line.names[0]], line.b) for line in comparisons},
         corpus=corpus,
         source=request.source,
@@ -69,16 +69,8 @@ def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> ContrastNu
         single[comparison.names] = tuple(replace(x, value=x.value - y.value) for x, y in pairs)
         values = sum(map(len, (*a.values(), *b.values())))
         comparisons.append(replace(comparison, unpaired=values - 2 * len(seeds)))
-    return ContrastNumbers(metric=request.metric, comparisons=_as_family(comparisons), single=single)
+    return ContrastNumbers(metric=request.metric, comparisons=with_holm(comparisons, "test"), single=single)
 
 
 def _planned(frame: pd.DataFrame, baselines: Mapping[str, str]) -> Iterator[Names]:
     return (pair for pair in baselines.items() if set(frame["group"]).issuperset(pair))
-
-
-def _as_family(comparisons: Sequence[Compared]) -> tuple[Compared, ...]:
-    """With Holm's correction over all of them."""
-    adjusted = holm([comparison.test.p_value for comparison in comparisons])
-    return tuple(
-        replace(comparison, p_adjusted=p_value) for comparison, p_value in zip(comparisons, adjusted, strict=True)
-    )

@@ -27,7 +27,7 @@ from orchestrator.analysis.statistics.power_law import (
     lack_of_fit,
     over_draws,
 )
-from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.statistics.samples import with_holm
 from orchestrator.analysis.values import Losses, TrialValue, losses_at
 from search_spaces.laws import PowerLaw
 
@@ -152,7 +152,10 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     factors = [_factor(pair, curves, laws, request) for pair in pairs]
     equals = [line for pair in pairs for line in _equals(pair, curves, laws, request)]
     return PowerLawNumbers(
-        request=request, fits=tuple(fits.values()), factors=_as_family(factors), equals=_as_family(equals)
+        request=request,
+        fits=tuple(fits.values()),
+        factors=with_holm(factors, "factor"),
+        equals=with_holm(equals, "ratio"),
     )
 
 
@@ -259,13 +262,6 @@ def _equals(
             ratio=over_draws(equal_B / x, null=1.0),
             extrapolated=float(equal_B[0]) not in inside,
         )
-
-
-def _as_family(lines: Sequence[Any]) -> tuple[Any, ...]:
-    """With Holm's correction over all of them."""
-    tests = [line.factor if isinstance(line, RankFactor) else line.ratio for line in lines]
-    adjusted = holm([test.p_value for test in tests])
-    return tuple(replace(line, p_adjusted=p_value) for line, p_value in zip(lines, adjusted, strict=True))
 
 
 def _at_bound(statistic: Statistic, bounds: Sequence[float]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from orchestrator.analysis.power_laws import NO_LAW
 from orchestrator.analysis.statistics.estimates import Statistic
 from orchestrator.analysis.statistics.power_law import Array, Curve, curves_over_seeds, over_draws
-from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.statistics.samples import with_holm
 from orchestrator.analysis.values import values_of_done
 from search_spaces.laws import Threshold
 
@@ -104,7 +104,7 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
     reached = {key: draws[key] for key, point in points.items() if point.is_reached}
     return ThresholdNumbers(
         request=request,
-        points=tuple(_against_baseline(points, reached, request.baseline)),
+        points=_against_baseline(points, reached, request.baseline),
         laws=tuple(law_over(group, {z: x_B for (z, of), x_B in reached.items() if of == group}) for group in groups),
     )
 
@@ -148,7 +148,7 @@ def least_x(curve: Curve, level: float) -> Array:
 
 def _against_baseline(
     points: Mapping[tuple[float, Any], ThresholdPoint], reached: Mapping[tuple[float, Any], Array], baseline: Any
-) -> Iterator[ThresholdPoint]:
+) -> tuple[ThresholdPoint, ...]:
     """The points with their ratios, all of them one family of Holm's correction."""
     ratios = {}
     for (z, group), x_B in reached.items():
@@ -157,9 +157,7 @@ def _against_baseline(
             draws = min(len(x_B), len(by_B))  # one, the data, where a side has no seeds
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios[z, group] = over_draws(x_B[:draws] / by_B[:draws], null=1.0)
-    adjusted = dict(zip(ratios, holm([ratio.p_value for ratio in ratios.values()]), strict=True))
-    for key, point in points.items():
-        yield replace(point, ratio=ratios.get(key), p_adjusted=adjusted.get(key))
+    return with_holm([replace(point, ratio=ratios.get(key)) for key, point in points.items()], "ratio")
 
 
 def law_over(group: Any, x: Mapping[float, Array]) -> ThresholdLaw:

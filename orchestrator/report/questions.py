@@ -161,10 +161,18 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
     if keys:
         answers = _answers(replace(results, frame=frame), analysis.by_setting_requests(results.study, keys, frame))
-        for at in analysis.at_each_value(frame, keys):
+        at_values = list(analysis.at_each_value(frame, keys))
+        found = [_numbers(replace(results, frame=at.frame), requests) for at in at_values]
+        # A question has one family of tests: its comparisons at all values.
+        for of_request in zip(*found, strict=True):
+            there = [one for one in of_request if one.numbers]
+            adjusted = analysis.adjust_together([one.numbers for one in there])
+            for one, numbers in zip(there, adjusted, strict=True):
+                one.numbers = numbers
+        for at, at_value in zip(at_values, found, strict=True):
             answers += [
                 replace(answered, section=section_at(answered.section, at.values, leads=place == 0))
-                for place, answered in enumerate(_answers(replace(results, frame=at.frame), requests))
+                for place, answered in enumerate(_shown(at_value, at.frame))
             ]
     else:
         answers = _answers(results, requests)
@@ -173,19 +181,40 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     return tuple(_numbered(answers))
 
 
+@dataclass
+class _Numbers:
+    """What answers a request; a function of the study's file is its own numbers."""
+
+    request: Analysis | Callable[[Any], Any]
+    numbers: Any
+
+
 def _answers(results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]) -> list[Answer]:
-    answers: list[Answer] = []
+    return _shown(_numbers(results, requests), results.frame)
+
+
+def _numbers(results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]) -> list[_Numbers]:
+    found = []
     for request in requests:
         if not isinstance(request, Analysis):
-            answers.append(Answer(request=request, numbers=request, section=custom_section(request, results.frame)))
+            found.append(_Numbers(request, request))
             continue
         if is_generated(results.corpus):
             # Of a generated language no paper has printed anything, and another one's values say nothing of it.
             request = request.without_published()
-        find_numbers, make_section = QUESTIONS[type(request)]
-        numbers = find_numbers(results, request)
-        if numbers:
-            answers.append(Answer(request=request, numbers=numbers, section=make_section(numbers)))
+        found.append(_Numbers(request, QUESTIONS[type(request)][0](results, request)))
+    return found
+
+
+def _shown(found: Sequence[_Numbers], frame: pd.DataFrame) -> list[Answer]:
+    """The sections of the requests that have an answer."""
+    answers = []
+    for one in found:
+        if not isinstance(one.request, Analysis):
+            answers.append(Answer(request=one.request, numbers=one.numbers, section=custom_section(one.request, frame)))
+        elif one.numbers:
+            section = QUESTIONS[type(one.request)][1](one.numbers)
+            answers.append(Answer(request=one.request, numbers=one.numbers, section=section))
     return answers
 
 

@@ -33,7 +33,7 @@ FOLLOWS: Mapping[str, Sequence[str]] = {
 """The tabs, and what changes what they show, beside the trials that are chosen."""
 AXIS_PX = 100
 """Between two axes of parallel coordinates, at least."""
-BEST = ("test_perplexity", "valid_perplexity")
+BEST = ("valid_perplexity", "test_perplexity")
 
 
 def layout(source: Source, key: StudyKey, first: Mapping[str, Any]) -> Any:

@@ -8,7 +8,8 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -136,3 +137,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     for smaller, (p_value, place) in enumerate(family):
         adjusted[place] = largest = max(largest, min(1.0, (len(family) - smaller) * p_value))
     return adjusted
+
+
+def with_holm(lines: Sequence[Any], test: str) -> tuple[Any, ...]:
+    """Return dataclasses with `p_adjusted` set, Holm's family being all of them; the field `test` is a Statistic or
+    None."""
+    adjusted = holm([statistic.p_value if (statistic := getattr(line, test)) else None for line in lines])
+    return tuple(replace(line, p_adjusted=p_value) for line, p_value in zip(lines, adjusted, strict=True))

@@ -14,7 +14,7 @@ from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, csv_lines, ends, text_table
 from orchestrator.words import listed
 
-ORDERED = ("test_perplexity", "valid_perplexity", "press_rank", "effective_rank_1e-4")
+ORDERED = ("valid_perplexity", "press_rank", "effective_rank_1e-4")
 
 
 def group_section(numbers: GroupNumbers) -> Section:

@@ -72,6 +72,8 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
         alone = answers(**{RATE: rate})
         for ours, single in zip(swept[place * count : (place + 1) * count], alone, strict=True):
             assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
+            if isinstance(ours.request, Comparison):
+                continue  # its p values are corrected over all values
             assert [table.body for table in ours.section.tables] == [table.body for table in single.section.tables]
             assert list(ours.section.files.values()) == list(single.section.files.values())
             leads = [
@@ -179,6 +181,20 @@ def test_validation_chooses_where_the_test_disagrees() -> None:
     by_valid, by_test = swept_section(swept_numbers(frame, request)).findings
     assert "lowest at 20" in by_valid and "try larger" in by_valid
     assert "70.00 at 5" in by_test and "lowest" not in by_test and "try" not in by_test
+
+
+def test_one_family_of_tests_covers_all_values() -> None:
+    comparisons = [
+        line
+        for answered in answers(**{RATE: (0.001, 0.01, 0.1)})
+        if isinstance(answered.request, Comparison)
+        for line in answered.numbers.comparisons
+    ]
+    p_values = [line.test.p_value for line in comparisons]
+    order = np.argsort(p_values)
+    by_hand = np.minimum(1.0, np.maximum.accumulate(np.sort(p_values) * [3, 2, 1]))
+    assert len(comparisons) == 3
+    assert [comparisons[place].p_adjusted for place in order] == pytest.approx(list(by_hand))
 
 
 def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
