@@ -34,6 +34,8 @@ TABLES = {
     "sm_table10_11_averaging": "SM Tables 10 and 11, averaging",
     "sm_table12_mos_dropout": "SM Table 12, dropout of MoS",
     "sm_table13_word_pairs": "SM Table 13, word pairs",
+    "sm_section5_press_rank": "SM 5.1, Press rank by contexts",
+    "sm_table14_round_trips": "SM Table 14, round trips",
     "sm_table15_16_press_noise": "SM Tables 15 and 16, noise",
     "sm_table1_significance": "SM Table 1, significance",
     "sm_table3_word_similarity": "SM Table 3, word similarity",
