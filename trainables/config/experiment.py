@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeInt, field_validator, model_validator
+from pydantic import Field, NonNegativeInt, field_validator
 
 from trainables.config.built_in_corpora import MARKOV_TOKENS, MARKOV_TYPES, markov_rank
 from trainables.config.frozen import Identified, NonNegative
@@ -40,39 +40,32 @@ class ExperimentConfig(Identified):
 
 
 class PressNoiseConfig(ExperimentConfig):
-    """Ranks of one log-P matrix of known rank, n x n, with Gaussian noise on it, and of what SVD round trips make of
-    it (AAAI 2021, SM Algorithms 1 and 2)."""
+    """Ranks of a made log-P matrix, n x n, cut to its strongest directions: with Gaussian noise, or after SVD round
+    trips (AAAI 2021, SM Algorithms 1 and 2)."""
 
+    schema_version: Literal[2] = 2
     kind: Literal["press_noise"] = "press_noise"
     size: Annotated[int, Field(ge=20)] = 10_000
     """n: contexts (rows) and words (columns)."""
-    rank: Annotated[int, Field(ge=3, le=20)] = 10
-    """Of the matrix without noise: d + 2 of a softmax layer of width d."""
+    rank: Annotated[int, Field(ge=3, le=18)] = 10
+    """Singular values that the cut keeps, divided by the largest; the matrix has 18."""
     noise_variance: NonNegative = 0.0
-    """c: of each entry of the noise. Its standard deviation is the root of c."""
+    """c: each entry of the noise has variance c / n^2."""
     round_trips: NonNegativeInt = 0
-    """So many times: decompose, multiply the directions that are kept, decompose again."""
-    kept: Literal["press_rank", "all"] = "press_rank"
-    """The directions that a round trip keeps: as many as the Press rank counts, or all of them."""
+    """How many times the matrix is decomposed and multiplied back. Nothing is cut on the way."""
     precision: Literal["float32", "float64"] = "float64"
-    """Of the matrix, of its decompositions and of the eps in the Press tolerance."""
-
-    @model_validator(mode="after")
-    def _fewer_directions_than_rows(self) -> Self:
-        if self.rank >= self.size:
-            raise ValueError(f"rank must be less than size, as noise needs room; got {self.rank} and {self.size}")
-        return self
+    """Of the matrix, of its round trips and of the eps in the Press tolerance."""
 
     @property
     def operations(self) -> float:
-        """A decomposition without its directions takes about 8/3 n^3, with them 22 n^3, much of it bound by memory."""
-        return 2.0 * (8.0 / 3.0 + 22.0 * self.round_trips) * self.size**3
+        """By the time on one core: 18 n^3 for a full decomposition and its product, 4 n^3 for noise."""
+        return (18.0 * (self.round_trips + 1) if self.round_trips else 4.0) * self.size**3
 
     @property
     def memory_bytes(self) -> float:
-        """The matrix, its noise and what LAPACK works on; a round trip has two sides of directions besides (up to 7.1
-        n^2 numbers were seen at n = 2,000)."""
-        return 8.0 * (7.5 if self.round_trips else 3.0) * self.size**2
+        """The matrix, its noise and the Gram matrix; for a round trip two matrices, both sides of directions and what
+        LAPACK works on."""
+        return 8.0 * (9.5 if self.round_trips else 3.3) * self.size**2
 
 
 class TrueRankConfig(ExperimentConfig):

@@ -11,7 +11,7 @@ SPECTRUM_BY_EPOCH = "spectrum_by_epoch@1"
 LAYER_JACOBIAN = "layer_jacobian@2"
 LAYER_TASK = "layer_task@2"
 
-PRESS_NOISE = "press_noise@1"
+PRESS_NOISE = "press_noise@2"
 WORD_PAIRS = "word_pairs@1"
 
 NAMES = (

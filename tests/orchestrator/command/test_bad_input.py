@@ -80,7 +80,6 @@ def over(**fields):
         (("gss_grid", "--heads", "2"), "for language models, type --set model.heads=VALUE"),
         (("published", "--corpus", "ptb", "--dry-run"), "published always reads ptb and wikitext-2: "),
         (("press_robustness", "--corpus", "ptb", "--dry-run"), "press_robustness reads none"),
-        (("press_robustness", "--set", "size=20", "--set", "rank=20", "--dry-run"), "rank must be less than size"),
         (("gss_grid", "--contexts", "{tmp}/contexts.json", "--dry-run"), "--contexts is for studies that measure "),
         (("gss_grid", "--benchmarks", "{tmp}/wrong", "--dry-run"), "--benchmarks is for studies that measure "),
         ((*LOGGED, "wandb"), "takes mlflow, mlflow=URI or tensorboard, not wandb"),
