@@ -73,7 +73,11 @@ from .press_noise import PRINTED_SIZE as PRINTED_SIZE
 from .press_noise import RANKS as RANKS
 from .press_noise import NoisyMatrix as NoisyMatrix
 from .press_noise import PressNoiseNumbers as PressNoiseNumbers
+from .press_noise import RoundTrip as RoundTrip
 from .press_noise import press_noise_numbers as press_noise_numbers
+from .press_noise import rank_at_printed_size as rank_at_printed_size
+from .press_noise import rank_with_noise as rank_with_noise
+from .press_noise import share_below as share_below
 from .rank_over_training import RankTraining as RankTraining
 from .rank_over_training import TrainingPath as TrainingPath
 from .rank_over_training import rank_training_numbers as rank_training_numbers

@@ -47,6 +47,7 @@ TITLES = {
     "apart_against": "every trial worse",
     "noise_variance": "c",
     "press_rank_predicted": "the law",
+    "press_rank_predicted_10000": "the law, n = 10,000",
     "largest_below_in_tolerances": "largest not counted / tolerance",
     "gradient_lost_share": "gradient out of reach (share of its square)",
     "gradient_angle_degrees": "angle of gradient and step (degrees)",

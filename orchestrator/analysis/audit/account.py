@@ -19,7 +19,7 @@ Fate = Literal["differs", "open", "agrees", "compatible", "explained", "used", "
 printed number, config or file determines it."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 USED: Fate = "used"
-LABELS = frozenset({"stage"})
+LABELS = frozenset({"stage", "iteration"})
 """Columns of numerals that number something and measure nothing."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -10,64 +11,74 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from orchestrator.analysis import COUNT_SPREAD, PRINTED_SIZE, RANKS, NoisyMatrix, PressNoiseNumbers
-from orchestrator.report import formats
+from orchestrator.analysis import (
+    COUNT_SPREAD,
+    PRINTED_SIZE,
+    RANKS,
+    NoisyMatrix,
+    PressNoiseNumbers,
+    RoundTrip,
+    rank_at_printed_size,
+)
 from orchestrator.report.figures import ABOVE, Drawing, group_colour, make_logarithmic, new_figure
 from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import csv_lines, record_table
-from orchestrator.words import counted
 
 PRECISIONS = ("float64", "float32")
 
 
 def press_noise_section(numbers: PressNoiseNumbers) -> Section:
     """The tables and the figure of a PressNoise request."""
-    if not numbers.noise and not numbers.trips:
-        return Section(kind="noise", heading="Ranks under noise", findings=("No matrix was measured yet.",))
-    noise, trips = list(map(_noise_record, numbers.noise)), list(_trip_records(numbers))
-    beside = [f"{prefix}{name}" for name in RANKS[1:] for prefix in ("", "printed_")]
-    shown = ("noise_variance", "precision", "press_rank", "press_rank_predicted", "printed_press_rank", *beside)
-    tables = (
-        record_table(
-            f"Ranks of a {_sizes(numbers.noise)} matrix with Gaussian noise of variance c; printed ones are of a "
-            f"{PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix",
-            noise,
-            shown,
-        ),
-        record_table(
-            f"Ranks of a {_sizes(numbers.trips)} matrix with Gaussian noise of variance c after SVD round trips",
-            trips,
-            ("precision", "directions_kept", "noise_variance", "round_trips", *RANKS, "largest_below_in_tolerances"),
-        ),
-    )
-    records = {"press_noise.csv": noise, "round_trips.csv": trips}
+    noise, trips = list(map(_noise_record, numbers.noise)), [vars(trip) for trip in numbers.trips]
+    printed = f"; printed ones are of a {PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix"
+    captions = {
+        f"Ranks of an n x n matrix with Gaussian noise of variance c / n\N{SUPERSCRIPT TWO}{printed}": noise,
+        f"Ranks of an n x n matrix after SVD round trips that cut nothing{printed}": trips,
+    }
+    files = {"press_noise.csv": noise, "round_trips.csv": trips}
     return Section(
         kind="noise",
         heading="Ranks under noise",
-        findings=tuple(_findings(numbers)),
-        tables=tables,
+        findings=tuple(_findings(numbers)) or ("No matrix was measured yet.",),
+        tables=tuple(record_table(caption, records) for caption, records in captions.items() if records),
         method=prose("method_press_noise.txt"),
-        files={name: csv_lines(lines) for name, lines in records.items() if lines},
+        files={name: csv_lines(records) for name, records in files.items() if records},
         drawings=tuple(_drawings(numbers)),
     )
 
 
 def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
+    if printed := [line for line in numbers.noise if line.printed]:
+        yield _of_printed(printed)
     for precision in PRECISIONS:
-        lines = [line for line in numbers.noise if line.precision == precision]
-        if lines:
+        if lines := [line for line in numbers.noise if line.precision == precision]:
             yield from _of_precision(precision, lines)
-    for keeps_all in (False, True):
-        alike = [trips for trips in numbers.trips if trips.keeps_all == keeps_all]
-        if alike:
-            yield _of_trips(alike)
+    if numbers.trips:
+        yield _of_trips(numbers.trips)
+
+
+def _of_printed(lines: Sequence[NoisyMatrix]) -> str:
+    law = max(abs(rank_at_printed_size(line.variance) / line.printed["press_rank"] - 1) for line in lines)
+    middle = min(lines, key=lambda line: abs(line.printed["press_rank"] - PRINTED_SIZE / 2))
+    raw = rank_at_printed_size(middle.variance * PRINTED_SIZE**2, sigma_max=PRINTED_SIZE * math.log(PRINTED_SIZE))
+    if lines[0].size == PRINTED_SIZE:
+        miss = max(abs(line.counted["press_rank"] / line.printed["press_rank"] - 1) for line in lines)
+        counted = f"and the counted ones differ by at most {miss:.2%}"
+    else:
+        counted = f"while those counted here are for n = {lines[0].size:,}, for which the law gives others"
+    return (
+        f"The law for n = {PRINTED_SIZE:,} differs from the {len(lines)} printed Press ranks by at most {law:.2%}, "
+        f"{counted}. A log-P matrix that is not divided by its largest singular value, which is at least n ln n, "
+        f"cannot give them: at c = {middle.variance:g} the law is then at most {raw:.0f}, even for noise of variance "
+        f"c, where {middle.printed['press_rank']:,} is printed."
+    )
 
 
 def _of_precision(precision: str, lines: Sequence[NoisyMatrix]) -> Iterator[str]:
     size, rank = lines[0].size, lines[0].rank
-    misses = [abs(line.counted[0]["press_rank"] - line.predicted(line.variance)) for line in lines]
+    misses = [abs(line.counted["press_rank"] - line.predicted(line.variance)) for line in lines]
     agreed = sum(miss <= COUNT_SPREAD for miss in misses)
     yield (
         f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise is what the "
@@ -75,71 +86,39 @@ def _of_precision(precision: str, lines: Sequence[NoisyMatrix]) -> Iterator[str]
         f"{max(misses):.1f}): Press' rank counts the noise's singular values as soon as they pass the tolerance, "
         "whatever their weight."
     )
-    full = [line for line in lines if line.counted[0]["press_rank"] > size / 2]
-    if full:
-        least = min(full, key=lambda line: line.variance)
-        words = ", ".join(f"{least.counted[0][name]} ({name.removeprefix('effective_rank_')})" for name in RANKS[1:])
+    if full := [line for line in lines if line.counted["press_rank"] > size / 2]:
+        least = full[-1]
+        words = ", ".join(f"{least.counted[name]} ({name.removeprefix('effective_rank_')})" for name in RANKS[1:])
         yield (
-            f"At c = {least.variance:g} in {precision}, where the noise holds at most {least.noise_share:.1e} of the "
-            f"sum of squares, the Press rank is {least.counted[0]['press_rank']:,} and the effective ranks are {words}."
+            f"At c = {least.variance:g} in {precision}, where the noise adds about {least.variance:g} to a sum of "
+            f"squares above 1, the Press rank is {least.counted['press_rank']:,} and the effective ranks are {words}."
         )
-    first = min(lines, key=lambda line: line.variance)
-    moved = [line for line in lines if any(line.counted[0][name] != first.counted[0][name] for name in RANKS[1:])]
-    where = ", ".join(f"c = {line.variance:g} (at most {line.noise_share:.1e} of the sum of squares)" for line in moved)
-    yield f"In {precision}, effective ranks differ from those of the least noise at {where or 'no variance of it'}."
+    moved = [
+        f"c = {line.variance:g}" for line in lines if any(line.counted[n] != lines[-1].counted[n] for n in RANKS[1:])
+    ]
+    yield f"In {precision}, effective ranks differ from those of the least noise at {', '.join(moved) or 'no c'}."
 
 
-def _of_trips(alike: Sequence[NoisyMatrix]) -> str:
-    """Of round trips that keep the same directions; each matrix is held against itself alone."""
-    kept = "all directions" if alike[0].keeps_all else "as many directions as the Press rank counts"
-    matrices = counted(len(alike), "matrix", "matrices")
-    moved = [text for matrix in alike if (text := _what_moved(matrix))]
-    below = max(largest for matrix in alike for largest in matrix.largest_below)
+def _of_trips(trips: Sequence[RoundTrip]) -> str:
+    first, last = trips[0], trips[-1]
     return (
-        f"SVD round trips that keep {kept} change a rank of {len(moved)} of {matrices}{': ' if moved else ''}"
-        f"{'; '.join(moved)}. The largest singular value that is not counted comes to {below:.2f} times the Press "
-        "tolerance."
+        f"The Press rank is {last.rank} after {sum(trip.press_rank == trip.rank for trip in trips)} of {len(trips)} "
+        "round trips; Table 14 prints 10 for all ten. The largest singular value that is not counted moves from "
+        f"{first.largest_below_in_tolerances:.2f} to {last.largest_below_in_tolerances:.2f} of the tolerance. It is "
+        "rounding, and an accident of the matrix and of the LAPACK library."
     )
 
 
-def _what_moved(matrix: NoisyMatrix) -> str:
-    """ "float64, no noise: Press rank from 10 to 11 with trip 5"; empty where no rank moved."""
-    changes = [
-        f"{formats.title(name)} from {matrix.counted[0][name]:,} to {matrix.counted[trip][name]:,} with trip {trip}"
-        for name in RANKS
-        if (trip := matrix.first_moved(name))
-    ]
-    noise = f"c = {matrix.variance:g}" if matrix.variance else "no noise"
-    return f"{matrix.precision}, {noise}: {', '.join(changes)}" if changes else ""
-
-
-def _sizes(matrices: Sequence[NoisyMatrix]) -> str:
-    return " or ".join(f"{size:,} x {size:,}" for size in dict.fromkeys(matrix.size for matrix in matrices))
-
-
 def _noise_record(line: NoisyMatrix) -> dict[str, Any]:
+    ranks = ((name, line.counted[name], line.printed.get(name)) for name in RANKS)
     return {
         "noise_variance": line.variance,
-        **{name: getattr(line, name) for name in ("precision", "size", "rank", "sigma_max")},
-        **line.counted[0],
+        "precision": line.precision,
+        "size": line.size,
         "press_rank_predicted": line.predicted(line.variance),
-        **{f"printed_{name}": line.printed.get(name) for name in RANKS},
+        "press_rank_predicted_10000": rank_at_printed_size(line.variance) if line.printed else None,
+        **{key: value for name, ours, printed in ranks for key, value in ((name, ours), (f"printed_{name}", printed))},
     }
-
-
-def _trip_records(numbers: PressNoiseNumbers) -> Iterator[dict[str, Any]]:
-    for trips in numbers.trips:
-        for trip, (ranks, below) in enumerate(zip(trips.counted, trips.largest_below, strict=True)):
-            yield {
-                "precision": trips.precision,
-                "directions_kept": "all" if trips.keeps_all else "press_rank",
-                "noise_variance": trips.variance,
-                "size": trips.size,
-                "rank": trips.rank,
-                "round_trips": trip,
-                **ranks,
-                "largest_below_in_tolerances": below,
-            }
 
 
 def _drawings(numbers: PressNoiseNumbers) -> Iterator[Drawing]:
@@ -148,7 +127,7 @@ def _drawings(numbers: PressNoiseNumbers) -> Iterator[Drawing]:
         lines = [line for line in numbers.noise if line.precision == precision and line.variance > 0]
         printed = ", and the printed ranks of the supplement's matrix" if any(line.printed for line in lines) else ""
         caption = (
-            f"Press rank over the variance of the noise, {precision}: counted, by the quarter-circle law{printed}, "
+            f"Press rank over c, {precision}: counted, by the quarter-circle law{printed}, "
             "each as a share of the matrix' rows."
         )
         if lines:
@@ -157,24 +136,29 @@ def _drawings(numbers: PressNoiseNumbers) -> Iterator[Drawing]:
 
 def _draw(lines: Sequence[NoisyMatrix]) -> Figure:
     figure, axes = new_figure(top_in=0.6)
-    first, least = lines[0], min(lines, key=lambda line: line.variance)
-    grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
-    # By the tolerance of the least noise: all lines are of one matrix, whose largest value noise hardly moves.
-    law = [least.predicted(c) / first.size for c in grid]
-    ours, beside = group_colour(0), group_colour(1)
-    axes.plot(grid, law, color=ours, linewidth=1.2, label=f"the law, n = {first.size:,}")
-    for whose, n, colour, marker, ranks in (
-        ("counted", first.size, ours, "o", {line.variance: line.counted[0]["press_rank"] for line in lines}),
-        ("printed", PRINTED_SIZE, beside, "^", {line.variance: line.printed.get("press_rank") for line in lines}),
+    first, least = lines[0], lines[-1]
+    grid = np.geomspace(least.variance / 10, first.variance * 10, 400)
+    for colour, whose, n, marker, law, ranks in (
+        # By the tolerance of the least noise: all lines are of one matrix, whose largest value noise hardly moves.
+        (0, "counted", first.size, "o", least.predicted, {line.variance: line.counted["press_rank"] for line in lines}),
+        (
+            1,
+            "printed",
+            PRINTED_SIZE,
+            "^",
+            rank_at_printed_size,
+            {line.variance: line.printed["press_rank"] for line in lines if line.printed},
+        ),
     ):
-        shares = {variance: rank / n for variance, rank in ranks.items() if rank is not None}
+        shares = {variance: rank / n for variance, rank in ranks.items()}
         if shares:
-            label = f"{whose}, n = {n:,}"
-            axes.plot(*zip(*shares.items(), strict=True), marker, color=colour, markeredgecolor="black", label=label)
+            label, shade = f"{whose}, n = {n:,}", group_colour(colour)
+            axes.plot(grid, [law(c) / n for c in grid], linewidth=1.2, label=f"the law, n = {n:,}", color=shade)
+            axes.plot(*zip(*shares.items(), strict=True), marker, markeredgecolor="black", label=label, color=shade)
             names = [f"{label}, c {variance:g}\nPress rank / n {share:.4g}" for variance, share in shares.items()]
             name_marks(axes, shares.items(), names)
     make_logarithmic(axes, "x").set_major_locator(LogLocator(numticks=8))
-    axes.set_xlabel("Variance of the noise, c")
+    axes.set_xlabel("c: the noise has variance c / n\N{SUPERSCRIPT TWO}")
     axes.set_ylabel("Press rank / n")
     axes.legend(fontsize=8, **ABOVE)
     return figure
