@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import threshold_numbers
-from orchestrator.analysis.statistics.estimates import Statistic
-from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, fit_laws, over_draws
+from orchestrator.analysis import Curve, Statistic, curves_over_seeds, fit_laws, over_draws, threshold_numbers
 from search_spaces.catalog import load_study
 from search_spaces.laws import Threshold
 from search_spaces.spam import QUICK

@@ -93,6 +93,10 @@ from .statistics.estimates import POWER as POWER
 from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
 from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
+from .statistics.power_law import Curve as Curve
+from .statistics.power_law import curves_over_seeds as curves_over_seeds
+from .statistics.power_law import fit_laws as fit_laws
+from .statistics.power_law import over_draws as over_draws
 from .statistics.samples import FEWEST as FEWEST
 from .statistics.samples import mean_interval as mean_interval
 from .statistics.taken_away import SHAPES as SHAPES

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainables.config import PRESS_NOISE, PressNoiseConfig
-from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance
-from trainables.measurements.decomposition import eigenvalues_in_place
+from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank, eigenvalues_in_place, press_tolerance
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric

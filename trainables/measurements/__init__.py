@@ -6,7 +6,7 @@ from trainables import on_first_use
 from trainables.measurements.memory import PeakMemory, status_mib
 
 if TYPE_CHECKING:
-    from trainables.measurements.decomposition import singular_values
+    from trainables.measurements.decomposition import eigenvalues_in_place, singular_values
     from trainables.measurements.head import KL_NATS, RankedFile, rank_file
     from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
     from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks
