@@ -53,6 +53,7 @@ STUDY = Study(
     quick=coarse,
     seeds={"quick": 3},
     corpora=("ptb", "wikitext-2"),
+    measurements=("perplexity@1", "spectrum@1", "centred_spectrum@1", "kl_rank@1"),
     analyses=(
         Correlation(
             windows={"ptb": (56.6, 57.6), "wikitext-2": (64.0, 65.0)},

@@ -97,6 +97,9 @@ Seeds = Annotated[
     int | None,
     Option(help="Seeds of each setting, up to 11; trials that are done count. [default: 1, or what the study says]"),
 ]
+AllTrials = Annotated[
+    bool, Option("--all-trials", help="Run every trial of the study, also those that --scale leaves out.")
+]
 LogTo = Annotated[
     list[str] | None,
     Option(

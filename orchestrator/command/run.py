@@ -47,6 +47,7 @@ def run(
     budget: options.Budget = None,
     model: options.Model = None,
     seeds: options.Seeds = None,
+    all_trials: options.AllTrials = False,
     log_to: options.LogTo = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: options.Format = "table",
@@ -66,6 +67,7 @@ def run(
         budget=budget,
         model=model,
         seeds=seeds,
+        all_trials=all_trials,
     )
     try:
         plans = _plans_of(study, scale, corpus, request)

@@ -43,6 +43,8 @@ class PlanRequest:
     """How many it picks for each side."""
     seeds: int | None = None
     """How many each setting gets; None leaves that to the study."""
+    all_trials: bool = False
+    """Whether every trial of the study is planned, also those that the scale leaves out."""
     model: str | None = None
     """The model in place of the study's own, "lstm" or "transformer"; None leaves that to the study."""
     argument: str | None = None
@@ -126,7 +128,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     if tuning is not None:
         trials = tuple(_trial_plan(name, config, text, place) for name, place, config in tuning.certain())
     else:
-        named, seeds = named_trials(planned, scale, content, overrides, seeds=request.seeds)
+        named, seeds = named_trials(planned, scale, content, overrides, request.seeds, all_trials=request.all_trials)
         trials = tuple(_trial_plan(name, config, text) for name, config in named)
     _refuse_duplicates(study, trials, overrides)
     _refuse_unknown_keys(study, trials)

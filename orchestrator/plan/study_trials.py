@@ -21,12 +21,19 @@ from trainables.errors import UserError, first_line, first_problem
 
 
 def named_trials(
-    study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any], *, seeds: int | None
+    study: Study,
+    scale: Scale,
+    corpus: CorpusConfig,
+    overrides: Mapping[str, Any],
+    seeds: int | None = None,
+    *,
+    all_trials: bool = False,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Each trial that the scale runs, with its name, and how many seeds each setting has; `seeds` None leaves that to
-    the study. Raises UserError where the study cannot make them, or where an override or `seeds` does not fit."""
+    """Each trial that the scale runs, or `all_trials`, with its name, and how many seeds each setting has; `seeds` None
+    leaves that to the study. Raises UserError where the study cannot make them, or an override or `seeds` does not fit.
+    """
     written = _written_trials(study, corpus)
-    configs = _at_scale(study, scale, written)
+    configs = written if all_trials else _at_scale(study, scale, written)
     scaled = [_resized(study, scale, config) for config in configs]
     keys = swept_keys(overrides)
     trials: list[tuple[str, AnyConfig]] = []

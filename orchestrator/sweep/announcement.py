@@ -113,6 +113,7 @@ def run_command(
     """What to type for the trials of this variant, `rows` as the store has them, on the same store and storage as in
     `typed`; a file that the user brought stands there by its name."""
     words = [word for words, _ in _options(typed, *SIZES) for word in words]
+    words += [word for word in typed if word == "--all-trials"]
     if not any(_options(typed, "--seeds")) and (seeds := _further_seeds(study, key, rows)):
         words += ["--seeds", str(seeds)]
     return command_line(*_words(argument, key.scale, (key.corpus,), typed, *words, *_of_variant(key, rows)))

@@ -130,7 +130,7 @@ def _register(plan: Plan, store: Store, say: Callable[[str], None]) -> list[Plan
     if others := sum(row.state == "done" and row.trial_id not in planned for row in store.trials(plan.key)):
         say(
             f"Left out of this plan and of its report: {counted(others, 'done trial')} of {plan.study.name} with other "
-            "seeds (--seeds N takes more of them) or from before the study changed. The store keeps them."
+            "settings (try --seeds N or --all-trials) or from before the study changed. The store keeps them."
         )
     store.register(plan.key, trials)
     store.reset([trial.trial_id for trial in trials], states=("pruned",))

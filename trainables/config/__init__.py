@@ -48,6 +48,7 @@ from trainables.config.language_model import (
 )
 from trainables.config.measurement_names import (
     BENT_SOFTMAX,
+    CENTRED_SPECTRUM,
     GRADIENT_BOTTLENECK,
     KL_RANK,
     LAYER_JACOBIAN,

@@ -17,6 +17,13 @@ from trainables.pulse import PULSE
 FLOAT32_EPS = float(np.finfo(np.float32).eps)
 EFFECTIVE_RANK_EPSILONS = ("1e-3", "1e-4", "1e-5")
 """Of the published effective ranks, in the spelling of the metrics' names."""
+RANKS = (
+    "press_rank",
+    *(f"effective_rank_{epsilon}" for epsilon in EFFECTIVE_RANK_EPSILONS),
+    "entropy_rank",
+    "stable_rank",
+)
+"""Metrics of a spectrum that are ranks."""
 PRIME = 2**31 - 1
 """A remainder less a product of two fits an int64."""
 

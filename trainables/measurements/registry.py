@@ -16,6 +16,7 @@ from torch.nn.functional import kl_div
 
 from trainables.config import (
     BENT_SOFTMAX,
+    CENTRED_SPECTRUM,
     GRADIENT_BOTTLENECK,
     KL_RANK,
     PERPLEXITY,
@@ -33,11 +34,12 @@ from trainables.corpora import Benchmark, Corpus, read_published, test_words
 from trainables.device import forget_cache, products_in
 from trainables.errors import UserError
 from trainables.language_model import LanguageModel
+from trainables.measurements.directions import centred
 from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
 from trainables.measurements.gradient_bottleneck import gradient_bottleneck_metrics, sampled_contexts
 from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks_after
 from trainables.measurements.log_probabilities import context_vectors, log_probability_chunks, log_probability_rows
-from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
+from trainables.measurements.ranks import RANKS, entropy_rank, press_rank, rank_report
 from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
 from trainables.measurements.spectrum import Spectrum, log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
@@ -108,6 +110,7 @@ def measurements(runtime: Runtime, epochs: Sequence[EpochMetrics] = ()) -> dict[
         KL_RANK: _kl_rank,
         GRADIENT_BOTTLENECK: _gradient_bottleneck,
         BENT_SOFTMAX: _bent_softmax,
+        CENTRED_SPECTRUM: _centred_spectrum,
         SPECTRUM_BY_EPOCH: lambda *_: Measured(ranks_by_epoch_metrics(epochs)),
     }
     if file is not None:
@@ -136,6 +139,14 @@ def _spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig)
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
     contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
     return ranks_of(_spectrum_at(model, contexts_NC))
+
+
+def _centred_spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+    """Ranks of the matrix of `spectrum@1` less the mean of each row, which a softmax does not see: "centred_press_rank"
+    and so on."""
+    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+    report = rank_report(_spectrum_at(model, contexts_NC, centre=True))
+    return Measured({f"centred_{name}": report[name] for name in RANKS})
 
 
 def ranks_of(spectrum: Spectrum) -> Measured:
@@ -171,31 +182,38 @@ def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfi
     return EpochRanks(press_rank(spectrum), entropy_rank(spectrum.singular_values), kl_rank)
 
 
-def _spectrum_at(model: LanguageModel, contexts_NC: Tensor) -> Spectrum:
+def _spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
     """Of the log-P matrix with a row for each context."""
-    [spectrum] = spectra_at([model], [contexts_NC])
+    [spectrum] = spectra_at([model], [contexts_NC], centre=centre)
     if isinstance(spectrum, Exception):
         raise spectrum
     return spectrum
 
 
-def spectra_at(models: Sequence[LanguageModel], contexts_GNC: Sequence[Tensor]) -> list[Spectrum | Exception]:
-    """Of the log-P matrix of every model after its contexts; or what was raised on the way. On the GPU where the models
-    lie, unless its memory is too small."""
+def spectra_at(
+    models: Sequence[LanguageModel], contexts_GNC: Sequence[Tensor], *, centre: bool = False
+) -> list[Spectrum | Exception]:
+    """Return the spectrum of each model's log-P matrix after its contexts, or the exception it raised.
+
+    `centre` subtracts the mean of each row, in float64. On the models' GPU, unless its memory is too small.
+    """
     first = models[0].embedding_VD
     rows, columns = len(contexts_GNC[0]), len(first)
-    pairs = list(zip(models, contexts_GNC, strict=True))
+
+    def matrices() -> list[Iterator[Tensor]]:
+        chunks = map(log_probability_chunks, models, contexts_GNC)
+        return [(centred(chunk_NV.double()) for chunk_NV in of) if centre else of for of in chunks]
+
     if fits_gpu(first, rows=rows, columns=columns):
         with suppress(torch.OutOfMemoryError):
-            chunks = [log_probability_chunks(model, contexts_NC) for model, contexts_NC in pairs]
-            return gpu_spectra(chunks, first.device, rows=rows, columns=columns)
+            return gpu_spectra(matrices(), first.device, rows=rows, columns=columns)
         forget_cache(str(first.device))
     return [
         attempt(
-            lambda rows_NV: log_p_spectrum(rows_NV, rows=rows, columns=columns),
-            log_probability_rows(model, contexts_NC),
+            lambda chunks: log_p_spectrum((c.cpu().numpy() for c in chunks), rows=rows, columns=columns),
+            matrix,
         )
-        for model, contexts_NC in pairs
+        for matrix in matrices()
     ]
 
 

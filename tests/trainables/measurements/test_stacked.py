@@ -22,7 +22,7 @@ from trainables.training import DivergedError, Trainer
 from trainables.trial_folder import Measured
 
 NAMES = (PERPLEXITY, SPECTRUM, "top_k@1")
-ONE_BY_ONE = ("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1", "bent_softmax@1")
+ONE_BY_ONE = ("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1", "bent_softmax@1", "centred_spectrum@1")
 
 
 @pytest.fixture(autouse=True)

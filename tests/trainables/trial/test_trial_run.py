@@ -40,7 +40,7 @@ RUNTIME = Runtime(contexts=CONTEXTS, benchmarks=BENCHMARKS)
 Measurements = dict[str, Measured | None]
 NAMES = (
     *("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement),
-    *("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1", "bent_softmax@1"),
+    *("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1", "bent_softmax@1", "centred_spectrum@1"),
 )
 
 
