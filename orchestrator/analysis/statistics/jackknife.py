@@ -1,0 +1,81 @@
+"""Correlations of points that are not independent: a jackknife over blocks, and a permutation test of a grid.
+
+The cells of a grid share rows and columns, and smooth effects make neighbours alike: 9 x 3 cells are not 27 points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr, stdtrit
+
+from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
+
+FEWEST_BLOCKS = 5
+PERMUTATIONS = 9_999
+SEED = 0
+
+
+def over_blocks(estimate: Callable[[NDArray[np.bool_]], Statistic], blocks: ArrayLike, *, name: str) -> Statistic:
+    """Return the correlation `estimate` gives of all points, with its interval and p-value from whole blocks.
+
+    `estimate` takes a mask of points; `blocks` labels them, and `name` is what a block is called. The correlation is
+    estimated again without each of the B blocks (Tukey's jackknife), on Fisher's scale, with Student's t of B - 1
+    degrees of freedom. Coverage: benchmarks/coverage.py.
+    """
+    labels_n = np.unique(np.asarray(blocks), return_inverse=True)[1]
+    count = int(labels_n.max(initial=-1)) + 1
+    whole = estimate(np.ones(len(labels_n), dtype=bool))
+    if whole.value is None:
+        return whole
+    if abs(whole.value) >= 1:
+        return replace(whole, missing=whole.missing or "a correlation of one leaves no interval")
+    bare = Statistic(value=whole.value)
+    if count < FEWEST_BLOCKS:
+        return replace(bare, missing=f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}")
+    values = [estimate(labels_n != block).value for block in range(count)]
+    without_B = np.array([math.nan if value is None or abs(value) >= 1 else value for value in values])
+    if not np.isfinite(without_B).all():
+        return replace(bare, missing=f"without one value of {name} there is no correlation")
+    z, without_B = math.atanh(whole.value), np.arctanh(without_B)
+    error = math.sqrt((count - 1) * float(without_B.var()))
+    if error == 0:
+        return replace(bare, missing=f"the correlation is the same without any value of {name}")
+    half = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) * error
+    interval = Interval(low=math.tanh(z - half), high=math.tanh(z + half))
+    p_value = 2 * float(stdtr(count - 1, -abs(z) / error))
+    return replace(bare, interval=interval, p_value=p_value, t=z / error, df=count - 1)
+
+
+def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
+    """Return the two-sided p-value of Pearson's r over the cells of a grid; `rows` and `columns` label the points.
+
+    Whole rows of x, and whole columns, are permuted against y: `PERMUTATIONS` draws, the same at every call, and the
+    order that was seen. Cells may be missing.
+    """
+    row_n, column_n = (np.unique(np.asarray(labels), return_inverse=True)[1] for labels in (rows, columns))
+    x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
+    x_RC[row_n, column_n], y_RC[row_n, column_n] = x, y
+    rng = np.random.default_rng(SEED)
+    row_PR, column_PC = (rng.permuted(np.tile(np.arange(n), (PERMUTATIONS, 1)), axis=1) for n in x_RC.shape)
+    permuted_PRC = np.concatenate([x_RC[None], x_RC[row_PR[:, :, None], column_PC[:, None, :]]])
+    r_P = np.abs(_pearson(permuted_PRC.reshape(len(permuted_PRC), -1), y_RC.ravel()))
+    return float(np.mean(r_P >= r_P[0] - 1e-12))
+
+
+def _pearson(x_Pn: NDArray[np.float64], y_n: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Over the points that have both; 0 if one of the two is constant there."""
+    both_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
+    counts_P1 = both_Pn.sum(axis=1, keepdims=True)
+    deviations = []
+    for values_Pn in (x_Pn, np.broadcast_to(y_n, x_Pn.shape)):
+        filled_Pn = np.where(both_Pn, values_Pn, 0.0)
+        mean_P1 = filled_Pn.sum(axis=1, keepdims=True) / np.maximum(counts_P1, 1)
+        deviations.append(np.where(both_Pn, values_Pn - mean_P1, 0.0))
+    x_dev, y_dev = deviations
+    scale_P = np.sqrt((x_dev**2).sum(axis=1) * (y_dev**2).sum(axis=1))
+    return np.divide((x_dev * y_dev).sum(axis=1), scale_P, out=np.zeros_like(scale_P), where=scale_P > 0)
