@@ -150,7 +150,7 @@ def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
 def test_the_audit_says_what_it_counts_in_names_that_a_reader_of_the_papers_knows() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
     assert "compatible (which includes bounds that a wrong number could pass as well)" in section.findings[0]
-    assert "print 856 numbers" in section.findings[-1]
+    assert "print 1636 numbers" in section.findings[-1]
     assert "a check may involve several, on both sides of a difference" in section.findings[-1]
     shown = [cell.text for table in section.tables for row in table.body for cell in row]
     assert not [text for text in (*shown, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
