@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from search_spaces.published import PublishedTable
+from search_spaces.published import PublishedPredictions, PublishedTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +208,12 @@ class Lines(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Analysis):
-    """Ask for the likeliest next words at chosen contexts (measurement top_k)."""
+    """Ask for the likeliest next words at chosen contexts (measurement top_k), beside the published ones."""
+
+    source: str = ""
+    """The published table."""
+    published: Mapping[str, PublishedPredictions] = field(default_factory=dict)
+    """By corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)

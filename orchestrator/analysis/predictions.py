@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from search_spaces.analyses import Predictions
 from trainables.corpora import UNKNOWN
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ class Prediction:
 
     next: str
     """The word that follows."""
-    probability: float
-    """What the model gives it."""
-    rank: int
-    """Its place among all words, 1 for the likeliest."""
+    probability: float | None
+    """What the model gives it; None if a paper prints only likelier words."""
+    rank: int | None
+    """Its place among all words, 1 for the likeliest; None as for `probability`."""
     top: Sequence[tuple[str, float]]
     """The likeliest words with their probabilities."""
     context: str = ""
@@ -45,7 +46,7 @@ class Prediction:
     @property
     def hit(self) -> bool:
         """Whether the word that follows is among the likeliest."""
-        return self.askable and self.rank <= len(self.top)
+        return self.askable and self.rank is not None and self.rank <= len(self.top)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,20 @@ class PredictionNumbers:
     cells: tuple[tuple[Prediction | None, ...], ...]
     trial_ids: tuple[str, ...]
     """Of the models."""
+    source: str = ""
+    """The table that prints the predictions; empty for trials."""
+    printed: PredictionNumbers | None = None
+    """What a paper prints at the same contexts."""
+
+    @property
+    def sides(self) -> tuple[PredictionNumbers, ...]:
+        """These predictions, then the printed ones if there are any."""
+        return (self, self.printed) if self.printed else (self,)
+
+    @property
+    def all_models(self) -> tuple[str, ...]:
+        """The models of all sides, each once."""
+        return tuple(dict.fromkeys(model for side in self.sides for model in side.models))
 
     @property
     def first(self) -> tuple[Prediction | None, ...]:
@@ -74,12 +89,13 @@ class PredictionNumbers:
         return sum(cell is not None and not cell.askable for cell in self.first)
 
 
-def prediction_numbers(frame: pd.DataFrame, *, tag: str = "") -> PredictionNumbers:
-    """Read the metrics of the measurement top_k of the done trials; `tag` is that of the user's own contexts."""
+def prediction_numbers(frame: pd.DataFrame, request: Predictions, *, corpus: str, tag: str = "") -> PredictionNumbers:
+    """Read the metrics of the measurement top_k of the done trials; `tag` is that of the user's own contexts, at which
+    nothing is printed."""
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = sorted((name for name in frame.columns if name.startswith(prefix)), key=_place)
     done = frame[frame["state"] == "done"]
-    return PredictionNumbers(
+    numbers = PredictionNumbers(
         contexts=tuple(name.partition(" ")[2] for name in columns),
         # One model a trial: where several seeds repeat a group, the trials' names tell them apart.
         models=tuple(done["group" if done["group"].is_unique else "name"]),
@@ -89,6 +105,23 @@ def prediction_numbers(frame: pd.DataFrame, *, tag: str = "") -> PredictionNumbe
         ),
         trial_ids=tuple(done["trial_id"]),
     )
+    if tag or corpus not in request.published:
+        return numbers
+    published = request.published[corpus]
+    printed = PredictionNumbers(
+        contexts=numbers.contexts,
+        models=tuple(published),
+        cells=tuple(
+            tuple(
+                Prediction(**row[context], context=first.context if first else "") if context in row else None
+                for row in published.values()
+            )
+            for context, first in zip(numbers.contexts, numbers.first, strict=True)
+        ),
+        trial_ids=("",) * len(published),
+        source=request.source,
+    )
+    return replace(numbers, printed=printed)
 
 
 def _place(column: str) -> tuple[str, int]:

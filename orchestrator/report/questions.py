@@ -111,7 +111,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     analyses.Curves: (lambda r, q: analysis.curve_numbers(r.frame, q, corpus=r.corpus), curve_section),
     analyses.Lines: (lambda r, q: analysis.line_numbers(r.frame, q), line_section),
     analyses.Predictions: (
-        lambda r, _: analysis.prediction_numbers(r.frame, tag=r.tag("--contexts")),
+        lambda r, q: analysis.prediction_numbers(r.frame, q, corpus=r.corpus, tag=r.tag("--contexts")),
         prediction_section,
     ),
     analyses.Similarity: (

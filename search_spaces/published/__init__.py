@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from trainables.config import published_contexts
 
 FOLDER = Path(__file__).parent
 METRICS = {
@@ -42,6 +45,9 @@ class PublishedNumber:
 
 PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
 """Corpus -> group -> metric -> the printed number."""
+PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Model or group -> context ("yang 1") -> a prediction with the keys of the measurement top_k. `probability` and `rank`
+of the true word are None unless it is printed."""
 
 
 @cache
@@ -85,4 +91,21 @@ def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[s
     for row in rows(table):
         if row[column]:
             found.setdefault(row.get("corpus", "ptb"), {})[row["model"]] = float(row[column])
+    return found
+
+
+@cache
+def predictions() -> PublishedPredictions:
+    """Return SM Table 2, by the paper's names of models; true words are those of the test text."""
+    following = {f"{context.group} {context.number}": context.next_token or "" for context in published_contexts()}
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows("sm_table2_predictions"):
+        words, true = row["words"].split(), following[row["context"]]
+        top = tuple(zip(words, map(float, row["probabilities"].split()), strict=True))
+        found.setdefault(row["model"], {})[row["context"]] = {
+            "next": true,
+            "probability": dict(top).get(true),
+            "rank": words.index(true) + 1 if true in words else None,
+            "top": top,
+        }
     return found

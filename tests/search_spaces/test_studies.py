@@ -13,6 +13,7 @@ from search_spaces.analyses import (
     GroupTable,
     Lines,
     PairedComparison,
+    Predictions,
     Similarity,
 )
 from search_spaces.catalog import NAMES, load_study
@@ -161,3 +162,11 @@ def test_the_rank_of_a_generated_language_is_taken_over_all_contexts_and_of_a_te
 def _evaluation_of(config: object) -> EvaluationConfig:
     assert isinstance(config, TrialConfig | TrueRankConfig)
     return config.evaluation
+
+
+def test_printed_predictions_are_of_trained_models_and_yangs() -> None:
+    [printed] = [
+        analysis.published for analysis in load_study("qualitative").analyses if isinstance(analysis, Predictions)
+    ]
+    trained = {group_of(trial.name) for trial in plan_of("qualitative", "ptb").trials}
+    assert set(printed["ptb"]) == trained | {"mos (Yang)", "moc (Yang)"} and len(trained) == 8

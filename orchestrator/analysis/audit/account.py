@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal, get_args
 
-from orchestrator.analysis.audit import arithmetic, capacity, ranks, seeds
+from orchestrator.analysis.audit import arithmetic, capacity, predictions, ranks, seeds
 from orchestrator.analysis.audit.check import Check, PrintedNumber, Verdict
 from search_spaces.published import rows, tables
 
@@ -19,7 +19,7 @@ Fate = Literal["differs", "open", "agrees", "compatible", "explained", "used", "
 printed number, config or file determines it."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 USED: Fate = "used"
-LABELS = frozenset({"stage", "iteration"})
+LABELS = frozenset({"stage", "context", "iteration"})
 """Columns of numerals that number something and measure nothing."""
 
 
@@ -56,6 +56,7 @@ def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
         *seeds.checks(),
         *arithmetic.checks(),
         *ranks.checks(),
+        *predictions.checks(),
         *capacity.checks(),
         *ranks.correlations(),
         *capacity.tuned_settings(),

@@ -34,6 +34,7 @@ MODELS = {
 AVERAGING = {"et_asgd": "ET-ASGD", "nt_asgd": "NT-ASGD"}
 TITLES = {
     "ganea_language_modelling": ("the talk", "the talk"),
+    "sm_section5_press_rank": ("SM 5.1", ""),
     "sm_table10_11_averaging": ("SM Table 10", "SM Table 11"),
     "sm_table12_mos_dropout": ("SM Table 12", "SM Table 12"),
     "sm_table1_significance": ("SM Table 1", "SM Table 1"),

@@ -22,7 +22,7 @@ WikiText-2 alone, so that of SM Table 12's PTB no sign is said that could be che
 
 
 def checks() -> Iterator[Check]:
-    """d + 2 of softmax, MoC and a mixture of one; Table 6 against SM Tables 10 and 11; K = 15 and full dropout."""
+    """d + 2 of softmax, MoC and a mixture of one; ranks that two tables print; the two of SM 5.1."""
     for table, column in (
         ("table2_seeds", "rank_mean"),
         ("table6_rank_metrics", "press_rank"),
@@ -36,6 +36,19 @@ def checks() -> Iterator[Check]:
             yield _d_plus_2(printed, f"SM Table 4, K=1, {CORPORA[printed.corpus]}, MoS", "mixture of one")
     for corpus in CORPORA:
         yield from _printed_again(corpus)
+    few, every = column_of("sm_section5_press_rank", "press_rank")
+    nt_asgd = look("sm_table10_11_averaging", "press_rank", corpus="ptb", model="mos", averaging="nt_asgd")
+    yield same(every.source, "Press rank over all contexts", every, nt_asgd, beside=nt_asgd.title)
+    yield Check(
+        source=few.source,
+        quantity="Press rank over the first 10,000 contexts",
+        printed=few.text,
+        recomputed=f"{every.text} over all 82,430",
+        rule="the same model and text: the Press rank depends on the number of contexts, not on a model alone",
+        verdict="explained",
+        covers=(few,),
+        uses=(every, few.beside("contexts"), every.beside("contexts")),
+    )
 
 
 def _d_plus_2(printed: PrintedNumber, source: str, model: str) -> Check:

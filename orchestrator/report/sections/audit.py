@@ -38,6 +38,7 @@ TABLES = {
     "sm_table14_round_trips": "SM Table 14, round trips",
     "sm_table15_16_press_noise": "SM Tables 15 and 16, noise",
     "sm_table1_significance": "SM Table 1, significance",
+    "sm_table2_predictions": "SM Table 2, likeliest words",
     "sm_table3_word_similarity": "SM Table 3, word similarity",
     "sm_table4_5_mos_k": "SM Tables 4 and 5, K of MoS",
     "sm_table6_hyperparameters": "SM Table 6, hyper-parameters",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -27,60 +28,76 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
     return Section(
         kind="predictions",
         heading="The likeliest next words",
-        findings=tuple(_findings(numbers)),
+        findings=tuple(finding for side in numbers.sides for finding in _findings(side)),
         tables=(_hits_table(numbers), _words_table(numbers)),
         method=(
             "A context is the test text up to a word, the hidden state carried from the start. Contexts that were "
             "chosen by hand are no sample of the text: hits on them describe these contexts and test nothing."
         ),
-        files={"predictions.csv": csv_lines(list(_records(numbers)))},
-        drawings=(
+        files={"predictions.csv": csv_lines([record for side in numbers.sides for record in _records(side)])},
+        drawings=tuple(
             Drawing(
-                name="predictions",
-                caption="At each context, with its last words and the true next one, the word that a model finds "
-                "likeliest. Green, with its place in brackets: the true one is among the five likeliest; blue: it is "
-                "not; hatched: the vocabulary lacks it.",
-                draw=lambda: _draw(numbers),
-            ),
+                name="predictions_printed" if side.source else "predictions",
+                caption=f"{side.source or 'This run'}: at each context, with its last words and the true next one, the "
+                "word that a model finds likeliest. Green, with its place in brackets: the true one is among the five "
+                "likeliest; blue: it is not; hatched: it is not in the vocabulary, or there is no prediction.",
+                draw=partial(_draw, side),
+            )
+            for side in numbers.sides
         ),
     )
 
 
 def _findings(numbers: PredictionNumbers) -> Iterator[str]:
-    hits = (f"{model} at {' of '.join(map(str, numbers.hits(j)))}" for j, model in enumerate(numbers.models))
-    yield f"The true next word is among the five likeliest: {', '.join(hits)}."
+    hits = (f"{model} at {_hits(numbers, j)}" for j, model in enumerate(numbers.models))
+    where = f" in {numbers.source}" if numbers.source else ""
+    yield f"The true next word is among the five likeliest{where}: {', '.join(hits)}."
     contexts = counted(len(numbers.contexts), "context")
     if numbers.not_askable:
         yield f"At {numbers.not_askable} of {contexts} the vocabulary lacks that word: they count for no model."
     rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
     everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
-    yield f"All models have it at {everyone} of {contexts}, none at {no_one}."
+    yield f"All models have it at {everyone} of {contexts}{where}, none at {no_one}."
 
 
 def _hits_table(numbers: PredictionNumbers) -> TextTable:
-    rows = []
-    for j, model in enumerate(numbers.models):
-        hits, contexts = numbers.hits(j)
-        rows.append({"model": model, "hits": hits, "contexts": Cell(str(contexts))})
-    return text_table("Contexts with the true next word among the five likeliest", rows)
+    return text_table(
+        "Contexts with the true next word among the five likeliest",
+        (
+            {
+                "model": model,
+                **{
+                    side.source or "hits": _hits(side, side.models.index(model)) if model in side.models else DASH
+                    for side in numbers.sides
+                },
+            }
+            for model in numbers.all_models
+        ),
+    )
+
+
+def _hits(numbers: PredictionNumbers, j: int) -> str:
+    return " of ".join(map(str, numbers.hits(j)))
 
 
 def _words_table(numbers: PredictionNumbers) -> TextTable:
     rows, with_words = [], any(first and first.context for first in numbers.first)
-    for context, first, row in zip(numbers.contexts, numbers.first, numbers.cells, strict=True):
-        word = first.next_shown if first else ""
-        expected = (Cell(_expected(cell), kind="name") for cell in row)
-        ends_in = [first.context if first else ""] * with_words
-        rows.append([context, *ends_in, word, *expected])
-    head = ["context", *["ends in"] * with_words, "next word", *numbers.models]
-    return headed_table("The five likeliest words, and the place of the true one", head, rows)
+    for i, context in enumerate(numbers.contexts):
+        for side in numbers.sides:
+            first, cells = side.first[i], dict(zip(side.models, side.cells[i], strict=True))
+            name = f"{context}, {side.source}" if side.source else context
+            ends_in = [first.context if first else ""] * with_words
+            expected = (Cell(_expected(cells.get(model)), kind="name") for model in numbers.all_models)
+            rows.append([name, *ends_in, first.next_shown if first else "", *expected])
+    head = ["context", *["ends in"] * with_words, "next word", *numbers.all_models]
+    return headed_table("The five likeliest words with their probabilities, and the place of the true one", head, rows)
 
 
 def _expected(cell: Prediction | None) -> str:
     if cell is None:
         return DASH
-    place = f"({cell.rank})" if cell.askable else ""
-    return f"{' '.join(word for word, _ in cell.top)} {place}".rstrip()
+    place = f"({cell.rank})" if cell.askable and cell.rank else ""
+    return f"{' '.join(f'{word} {share:.2f}' for word, share in cell.top)} {place}".rstrip()
 
 
 def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
@@ -92,6 +109,7 @@ def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
                     "next_word": cell.next,
                     "next_word_in_text": cell.next_in_text,
                     "model": model,
+                    "printed_in": numbers.source,
                     "rank": cell.rank,
                     "probability": cell.probability,
                     "likeliest": " ".join(word for word, _ in cell.top),
@@ -146,6 +164,6 @@ def _cut(word: str, letters: int) -> str:
 def _name(model: str, cell: Prediction | None) -> str:
     if cell is None:
         return f"{model}: {DASH}"
-    true = f"{cell.next_shown}: place {cell.rank}, {formats.percent(cell.probability)}"
+    true = f"{cell.next_shown}: place {cell.rank or DASH}, {formats.percent(cell.probability)}"
     words = (f"{word} {formats.percent(share)}" for word, share in cell.top)
     return "\n".join([model, f"\N{HORIZONTAL ELLIPSIS} {cell.context}", f"followed by {true}", "expects:", *words])

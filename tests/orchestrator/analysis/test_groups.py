@@ -16,7 +16,7 @@ from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import comparisons, similarity_numbers, wins
 from orchestrator.report.sections.lines import curve_section
 from orchestrator.store.records import Place
-from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
+from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Predictions, Similarity
 from search_spaces.published import PublishedNumber
 from tests.support.synthetic_results import trial_row
 
@@ -125,11 +125,13 @@ def test_predictions_are_read_and_counted() -> None:
         row("b seed=1", **{"top_k yang 1": at(1)}),
         row("c seed=1", "planned"),
     ]
-    numbers = prediction_numbers(flatten(rows).frame())
+    numbers = prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb")
     assert (numbers.contexts, numbers.models) == (("yang 1", "yang 2"), ("a", "b"))
     assert [numbers.hits(j) for j in (0, 1)] == [(1, 2), (1, 1)]
     assert numbers.cells[1][1] is None
-    two_seeds = prediction_numbers(flatten([rows[0], row("a seed=2", **{"top_k yang 1": at(1)})]).frame())
+    two_seeds = prediction_numbers(
+        flatten([rows[0], row("a seed=2", **{"top_k yang 1": at(1)})]).frame(), Predictions(), corpus="ptb"
+    )
     assert two_seeds.models == ("a seed=1", "a seed=2")
 
 
@@ -138,9 +140,9 @@ def test_an_unknown_word_is_nobodys_hit_and_own_contexts_stay_apart() -> None:
     known = json.dumps({"next": "of", "probability": 0.5, "rank": 1, "top": [["of", 0.5]]})
     rows = [row("a", **{"top_k yang 1": unknown, "top_k yang 2": known, "top_k-1a2b3c4d own 1": known})]
     frame = flatten(rows).frame()
-    numbers = prediction_numbers(frame)
+    numbers = prediction_numbers(frame, Predictions(), corpus="ptb")
     assert (numbers.contexts, numbers.hits(0), numbers.not_askable) == (("yang 1", "yang 2"), (1, 1), 1)
-    assert prediction_numbers(frame, tag="1a2b3c4d").contexts == ("own 1",)
+    assert prediction_numbers(frame, Predictions(), corpus="ptb", tag="1a2b3c4d").contexts == ("own 1",)
 
 
 def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None:

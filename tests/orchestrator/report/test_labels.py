@@ -14,7 +14,7 @@ from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
-from search_spaces.analyses import JacobianSpectra, Similarity
+from search_spaces.analyses import JacobianSpectra, Predictions, Similarity
 from tests.support.synthetic_results import trial_row
 
 
@@ -50,10 +50,10 @@ def test_predictions_keep_a_column_for_each_model_whatever_its_name() -> None:
         )
         for i, name in enumerate(("context", "next word"))
     ]
-    section = prediction_section(prediction_numbers(flatten(rows).frame()))
+    section = prediction_section(prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb"))
     head, line = texts(section, 1)
     assert head == ["context", "next word", "context", "next word"]
-    assert line == ["yang 1", "tons", "word0 (1)", "word1 (1)"]
+    assert line == ["yang 1", "tons", "word0 0.50 (1)", "word1 0.50 (1)"]
 
 
 def test_layers_of_as_many_experts_that_differ_otherwise_are_two_entries_of_a_legend() -> None:

@@ -15,12 +15,13 @@ from orchestrator.analysis.contrasts import paired_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import count_numbers
 from orchestrator.analysis.predictions import prediction_numbers
+from orchestrator.report.formats import DASH
 from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.groups import count_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.significance import paired_section
-from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison
+from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison, Predictions
 from tests.support.synthetic_results import STUDY, done_trial, make_results, report_on, trial_row
 
 
@@ -69,7 +70,7 @@ def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
     told = {"next": "<unk>", "next_in_text": "banknote", "probability": 0.1, "rank": 1, "top": [["<unk>", 0.1]]}
     [row] = make_results()[0][:1]
     row["metrics"] = {"top_k A 1": json.dumps(told)}
-    section = prediction_section(prediction_numbers(flatten([row]).frame()))
+    section = prediction_section(prediction_numbers(flatten([row]).frame(), Predictions(), corpus="ptb"))
     assert "banknote (as <unk>)" in [cell.text for line in section.tables[1].body for cell in line]
     assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
 
@@ -88,10 +89,16 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
         trial_row("mos", config={"seed": 1}, **{"top_k A 1": json.dumps(hit), "top_k A 2": json.dumps(unknown)}),
         trial_row("softmax", config={"seed": 1}, **{"top_k A 1": json.dumps(miss)}),
     ]
-    section = prediction_section(prediction_numbers(flatten(rows).frame()))
+    section = prediction_section(prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb"))
     table = section.tables[1]
     assert list(table.head) == ["context", "ends in", "next word", "mos", "softmax"]
-    assert [cell.text for cell in table.body[0]] == ["A 1", "no it was", "black", "big black (2)", "a the (9)"]
+    assert [cell.text for cell in table.body[0]] == [
+        "A 1",
+        "no it was",
+        "black",
+        "big 0.50 black 0.25 (2)",
+        "a 0.50 the 0.25 (9)",
+    ]
     assert section.files["predictions.csv"][1][-1] == "no it was"
     [axes] = section.drawings[0].draw().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
@@ -103,6 +110,33 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     assert (
         named.marks[1].trial_id == "softmax" and "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in named.marks[1].name
     )
+
+
+def test_printed_predictions_stand_below_ours() -> None:
+    ours = {"context": "metric", "next": "tons", "probability": 0.25, "rank": 1, "top": [["tons", 0.25]]}
+    printed = {"next": "tons", "probability": None, "rank": None, "top": [("million", 0.38), ("N", 0.24)]}
+    request = Predictions(
+        source="SM Table 2", published={"ptb": {"mos": {"A 1": printed}, "mos (Yang)": {"A 2": printed}}}
+    )
+    ours_text = json.dumps(ours)
+    frame = flatten([trial_row("mos", config={"seed": 1}, **{"top_k A 1": ours_text, "top_k A 2": ours_text})]).frame()
+    section = prediction_section(prediction_numbers(frame, request, corpus="ptb"))
+    hits, words = ([[cell.text for cell in row] for row in table.body] for table in section.tables)
+    assert hits == [["mos", "2 of 2", "0 of 1"], ["mos (Yang)", DASH, "0 of 1"]]
+    assert words[:2] == [
+        ["A 1", "metric", "tons", "tons 0.25 (1)", DASH],
+        ["A 1, SM Table 2", "metric", "tons", "million 0.38 N 0.24", DASH],
+    ]
+    assert words[3] == ["A 2, SM Table 2", "metric", "tons", DASH, "million 0.38 N 0.24"]
+    assert "All models have it at 0 of 2 contexts in SM Table 2, none at 2." in section.findings
+    assert [drawing.name for drawing in section.drawings] == ["predictions", "predictions_printed"]
+    [axes] = section.drawings[1].draw().axes
+    assert [text.get_text() for text in axes.texts] == ["million", "", "", "million"]
+    [named] = axes.findobj(NamedMarks)
+    assert f"tons: place {DASH}, {DASH}\nexpects:\nmillion 38%" in named.marks[0].name
+    assert len(section.files["predictions.csv"]) == 1 + 2 + 2
+    for elsewhere in ({"corpus": "pydocs"}, {"corpus": "ptb", "tag": "1a2b3c4d"}):
+        assert prediction_numbers(frame, request, **elsewhere).printed is None
 
 
 PAIRS = PairedComparison(baselines={"gated": "dense"}, metric="test_error_percent")
@@ -150,7 +184,7 @@ def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
 def test_the_audit_says_what_it_counts_in_names_that_a_reader_of_the_papers_knows() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
     assert "compatible (which includes bounds that a wrong number could pass as well)" in section.findings[0]
-    assert "print 856 numbers" in section.findings[-1]
+    assert "print 1636 numbers" in section.findings[-1]
     assert "a check may involve several, on both sides of a difference" in section.findings[-1]
     shown = [cell.text for table in section.tables for row in table.body for cell in row]
     assert not [text for text in (*shown, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
