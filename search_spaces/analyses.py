@@ -30,13 +30,11 @@ class Analysis:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCorrelation:
-    """Pearson correlations that a paper printed for one corpus."""
+    """Pearson correlations that a paper printed for one corpus, without intervals."""
 
     all_cells: float
     windowed: float
     """Inside the perplexity window only."""
-    cells: int
-    """How many trials `all_cells` is over. Papers rarely print how many are in the window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +43,9 @@ class Correlation(Analysis):
 
     x: str = "press_rank"
     y: str = "test_perplexity"
+    definitions: tuple[str, ...] = ()
+    """Metrics like `x`, each of which has its correlation with `y` in a table, next to that of "centred_" and its
+    name."""
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Corpus -> the published window (low, high) of `y`, both ends inside. Used at paper scale only: a perplexity
     window means nothing for other models. Elsewhere the window is the better half of the trials."""

@@ -12,6 +12,12 @@ C_VALUES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 K_VALUES = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
 WIKITEXT_2_K_VALUES = (1.5, 2.0, 2.5, 3.0)
 QUICK_K_VALUES = (1.5, 2.0, 3.0)
+RANKS = (
+    "press_rank",
+    *(f"effective_rank_{share}" for share in ("1e-3", "1e-4", "1e-5")),
+    *("entropy_rank", "stable_rank"),
+    *(f"kl_rank_{nats}" for nats in ("1e-1", "1e-2", "1e-3")),
+)
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -56,10 +62,11 @@ STUDY = Study(
     measurements=("perplexity@1", "spectrum@1", "centred_spectrum@1", "kl_rank@1"),
     analyses=(
         Correlation(
+            definitions=RANKS,
             windows={"ptb": (56.6, 57.6), "wikitext-2": (64.0, 65.0)},
             published={
-                "ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24, cells=72),
-                "wikitext-2": PublishedCorrelation(all_cells=0.53, windowed=0.21, cells=36),
+                "ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24),
+                "wikitext-2": PublishedCorrelation(all_cells=0.53, windowed=0.21),
             },
         ),
         GridMap(row="output_layer.c", column="output_layer.k"),

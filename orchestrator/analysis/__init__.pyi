@@ -13,6 +13,7 @@ from .contrasts import paired_numbers as paired_numbers
 from .correlations import ComparedCorrelation as ComparedCorrelation
 from .correlations import CorrelationNumbers as CorrelationNumbers
 from .correlations import PartialCorrelation as PartialCorrelation
+from .correlations import RankCorrelation as RankCorrelation
 from .correlations import SeedNumbers as SeedNumbers
 from .correlations import Window as Window
 from .correlations import correlation_numbers as correlation_numbers

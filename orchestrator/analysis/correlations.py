@@ -1,26 +1,32 @@
 """A correlation that a study asks for, over its cells and inside a window, beside what the paper printed.
 
-A cell is one setting: the trials that differ in nothing but their seed. Where there are several, the correlation is
-over cell means, as trials of one cell are no independent points.
+A cell is one setting: the trials that differ in nothing but their seed. Correlations are over cell means, as trials of
+one cell are not independent points. Nor are the cells of a grid: their intervals come from whole rows, and their
+p-values from permutations of rows and columns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from orchestrator.analysis.statistics.correlation import correlate, fisher_interval, partial_correlation
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.analysis.statistics.correlation import correlate, partial_correlation
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
+from orchestrator.analysis.statistics.jackknife import over_blocks, permutation_p
+from orchestrator.analysis.statistics.samples import holm
 from orchestrator.analysis.statistics.variance_components import (
     VarianceComponents,
     between_correlation,
     variance_components,
     within_correlation,
 )
-from search_spaces.study import Correlation, PublishedCorrelation
+from search_spaces.study import Correlation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,9 +55,10 @@ class ComparedCorrelation:
     """The least and the most trials of these cells that have both."""
     pearson: Statistic
     spearman: Statistic
-    published: Mapping[str, Statistic]
-    """Corpus -> a paper's coefficient, with Fisher's interval from the paper's number of cells; papers print none. It
-    has none where that number is not printed either."""
+    published: Mapping[str, float | None]
+    """Corpus -> a paper's coefficient."""
+    independent: Statistic | None = None
+    """Pearson's r with Fisher's interval, which takes the cells of a grid for independent points; None if they are."""
     missing: str = ""
     """In words, which planned trials have no value here."""
 
@@ -85,6 +92,17 @@ class PartialCorrelation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankCorrelation:
+    """The correlations of y with one definition of rank, over cell means and between the seeds of one cell."""
+
+    x: str
+    pearson: Statistic
+    p_adjusted: float | None
+    """After Holm's correction over all definitions, of rows as they are and of centred rows."""
+    within: Statistic
+
+
+@dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
     """The lines of the table, the done trials as points, and what else tells how sure the correlation is."""
 
@@ -98,6 +116,9 @@ class CorrelationNumbers:
     all its trials share."""
     colour_by: str = ""
     """The column that the points have their colours by; empty for one colour."""
+    rows: str = ""
+    """The setting along the rows of the grid; empty if the cells are not one."""
+    definitions: tuple[RankCorrelation, ...] = ()
     partials: tuple[PartialCorrelation, ...] = ()
     seeds: SeedNumbers | None = None
     """None where every cell has one."""
@@ -109,33 +130,35 @@ def correlation_numbers(
     *,
     corpus: str,
     scale: str,
-    settings: Sequence[str] = (),
-    colours: Sequence[str] = (),
+    grid: tuple[str, str] | tuple[()] = (),
 ) -> CorrelationNumbers:
     """The correlation over all cells, then over those inside the window (where there are any).
 
-    Of the columns `settings` those that vary from cell to cell are left out by partial correlations, each alone and all
-    together. Points have the colours of the first of the columns `colours` that has numbers.
+    `grid` are the settings along the rows and the columns, if the study has a grid. Partial correlations leave out each
+    of the two that varies, and both. Points have the colours of the columns' values.
     """
     unmeasured = {name: math.nan for name in (request.x, request.y) if name not in frame.columns}
     done = frame.assign(**unmeasured)[frame["state"] == "done"]
     points = done.dropna(subset=[request.x, request.y])
-    cells = cell_means(points, (request.x, request.y), (*settings, *colours))
+    cells = cell_means(points, (request.x, request.y), grid)
+    grid = grid if set(grid) <= set(cells.columns) else ()
     missing = describe_missing(list(frame["state"]), usable=len(points))
-    lines = [_compare(cells, request, window=None, missing=missing)]
+    lines = [_compare(cells, request, grid, window=None, missing=missing)]
     if len(cells):
         window = choose_window(list(cells[request.y]), request.windows.get(corpus) if scale == "paper" else None)
         inside = cells[cells[request.y].between(window.low, window.high)]
-        lines.append(_compare(inside, request, window=window, missing=missing))
+        lines.append(_compare(inside, request, grid, window=window, missing=missing))
     numeric = set(cells.select_dtypes(include=["number", "bool"]).columns)
     return CorrelationNumbers(
         corpus=corpus,
         lines=tuple(lines),
         points=points,
         cells=cells,
-        colour_by=next((name for name in colours if name in numeric and cells[name].notna().all()), ""),
-        partials=tuple(_partials(cells, request, settings)),
-        seeds=_seed_numbers(points, request) if len(points) > len(cells) else None,
+        colour_by=next((name for name in grid[1:] if name in numeric and cells[name].notna().all()), ""),
+        rows=grid[0] if grid else "",
+        definitions=tuple(_definitions(done, request, grid)),
+        partials=tuple(_partials(cells, request, grid)),
+        seeds=_seed_numbers(points, request, grid) if len(points) > len(cells) else None,
     )
 
 
@@ -175,64 +198,116 @@ def describe_missing(states: Sequence[str], *, usable: int) -> str:
     return ", ".join(f"{count} of {len(states)} trials {words}" for words, count in counts.items() if count)
 
 
-def _compare(cells: pd.DataFrame, request: Correlation, *, window: Window | None, missing: str) -> ComparedCorrelation:
-    pearson, spearman = _both(cells, request)
+def _compare(
+    cells: pd.DataFrame, request: Correlation, grid: Sequence[str], *, window: Window | None, missing: str
+) -> ComparedCorrelation:
+    independent = _correlation(cells, request.x, request.y)
     return ComparedCorrelation(
         x=request.x,
         y=request.y,
         window=window,
         n=len(cells),
         seeds=(int(cells["seeds"].min()), int(cells["seeds"].max())) if len(cells) else (1, 1),
-        pearson=pearson,
-        spearman=spearman,
-        published={corpus: _published(value, window) for corpus, value in request.published.items()},
+        pearson=_correlation(cells, request.x, request.y, grid),
+        spearman=_correlation(cells, request.x, request.y, grid, ranks=True),
+        independent=independent if grid else None,
+        published={
+            corpus: printed.all_cells if window is None else printed.windowed
+            for corpus, printed in request.published.items()
+        },
         missing=missing,
     )
 
 
-def _both(rows: pd.DataFrame, request: Correlation) -> tuple[Statistic, Statistic]:
-    names = (request.x, request.y)
-    x, y = (rows[name].to_numpy(dtype=float) for name in names)
-    return correlate(x, y, names=names), correlate(x, y, ranks=True, names=names)
+def _correlation(cells: pd.DataFrame, x: str, y: str, grid: Sequence[str] = (), *, ranks: bool = False) -> Statistic:
+    """Over independent cells, or those of a grid."""
+    x_n, y_n = (cells[name].to_numpy(dtype=float) for name in (x, y))
+
+    def estimate(kept: NDArray[np.bool_]) -> Statistic:
+        return correlate(x_n[kept], y_n[kept], ranks=ranks, names=(x, y))
+
+    whole = estimate(np.ones(len(cells), dtype=bool))
+    if not grid or whole.interval is None:
+        return whole
+    statistic = _over_rows(estimate, cells, grid)
+    if ranks:
+        x_n, y_n = cells[x].rank().to_numpy(), cells[y].rank().to_numpy()
+    places = [cells[name] for name in grid]
+    unique = not cells.duplicated(list(grid)).any()
+    return replace(statistic, p_value=permutation_p(x_n, y_n, *places)) if unique else statistic
 
 
-def _published(printed: PublishedCorrelation, window: Window | None) -> Statistic:
-    if window is not None:
-        return Statistic(value=printed.windowed)
-    return Statistic(value=printed.all_cells, interval=fisher_interval(printed.all_cells, printed.cells))
+def _over_rows(
+    estimate: Callable[[NDArray[np.bool_]], Statistic], cells: pd.DataFrame, grid: Sequence[str]
+) -> Statistic:
+    return over_blocks(estimate, cells[grid[0]], name=_short(grid[0]))
 
 
-def _seed_numbers(points: pd.DataFrame, request: Correlation) -> SeedNumbers:
+def _short(setting: str) -> str:
+    return setting.rpartition(".")[2]
+
+
+def _definitions(done: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> list[RankCorrelation]:
+    """Of each definition of rank, and of its rows centred, as far as they were measured."""
+    measured = [
+        name
+        for definition in request.definitions
+        for name in (definition, f"centred_{definition}")
+        if name in done.columns and done[name].notna().any()
+    ]
+    lines = []
+    for name in measured:
+        points = done.dropna(subset=[name, request.y])
+        cells = cell_means(points, (name, request.y), grid)
+        within = _within(points, name, request.y) if len(points) > len(cells) else Statistic()
+        pearson = _correlation(cells, name, request.y, grid)
+        lines.append(RankCorrelation(x=name, pearson=pearson, p_adjusted=None, within=within))
+    adjusted = holm([line.pearson.p_value for line in lines])
+    return [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
+
+
+def _within(points: pd.DataFrame, x: str, y: str) -> Statistic:
+    return within_correlation(points[x], points[y], points["group"], points["seed"])
+
+
+def _seed_numbers(points: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> SeedNumbers:
     x, y = (points[name].to_numpy(dtype=float) for name in (request.x, request.y))
     labels = points["group"].to_numpy(), points["seed"].to_numpy()
-    pearson, spearman = (Statistic(value=single.value, missing=NOT_INDEPENDENT) for single in _both(points, request))
+    blocks, name = (points[grid[0]], _short(grid[0])) if grid else (None, "")
+    pearson, spearman = (
+        Statistic(value=_correlation(points, request.x, request.y, ranks=ranks).value, missing=NOT_INDEPENDENT)
+        for ranks in (False, True)
+    )
     return SeedNumbers(
         trials=len(points),
         pearson=pearson,
         spearman=spearman,
-        within=within_correlation(x, y, *labels),
-        between=between_correlation(x, y, *labels),
+        within=_within(points, request.x, request.y),
+        between=between_correlation(x, y, *labels, blocks=blocks, name=name),
         components={request.x: variance_components(x, *labels), request.y: variance_components(y, *labels)},
     )
 
 
-def _partials(cells: pd.DataFrame, request: Correlation, settings: Sequence[str]) -> list[PartialCorrelation]:
-    """Without each setting that varies, and without all of them."""
+def _partials(cells: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> list[PartialCorrelation]:
+    """Without each setting of the grid that varies, and without both."""
     import pandas as pd
 
-    varying = [name for name in dict.fromkeys(settings) if name in cells.columns and cells[name].nunique() > 1]
+    varying = [name for name in grid if cells[name].nunique() > 1]
     chosen = [(name,) for name in varying] + ([tuple(varying)] if len(varying) > 1 else [])
     names = (request.x, request.y)
     x, y = (cells[name].to_numpy(dtype=float) for name in names)
+
+    def without(controls: NDArray[np.float64]) -> Statistic:
+        return _over_rows(lambda kept: partial_correlation(x[kept], y[kept], controls[kept], names=names), cells, grid)
+
     partials = []
     for left_out in chosen:
         columns = cells[list(left_out)]
         levels = pd.get_dummies(columns.astype(str), drop_first=True).to_numpy(dtype=float)
         numbers = columns.select_dtypes(include=["number", "bool"]).dropna()
         if numbers.shape == columns.shape:
-            line = partial_correlation(x, y, columns.to_numpy(dtype=float), names=names)
+            line = without(columns.to_numpy(dtype=float))
         else:
             line = Statistic(missing="a straight line needs numbers")
-        by_level = partial_correlation(x, y, levels, names=names)
-        partials.append(PartialCorrelation(settings=left_out, line=line, levels=by_level))
+        partials.append(PartialCorrelation(settings=left_out, line=line, levels=without(levels)))
     return partials

@@ -76,6 +76,8 @@ MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 def title(name: str) -> str:
     """What a column of the results is called in a text: "output_layer.c" -> "c"."""
     name = name.removeprefix("noisy_")
+    if name.startswith("centred_"):
+        return f"{title(name.removeprefix('centred_'))}, rows centred"
     for prefix, text in WITH_BOUND.items():
         if name.startswith(prefix):
             return text.format(name.removeprefix(prefix))

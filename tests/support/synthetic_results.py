@@ -82,8 +82,8 @@ STUDY = Study(
         Correlation(
             windows={"ptb": (56.6, 57.6), "wikitext-2": (64.0, 65.0)},
             published={
-                "ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24, cells=72),
-                "wikitext-2": PublishedCorrelation(all_cells=0.53, windowed=0.21, cells=36),
+                "ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24),
+                "wikitext-2": PublishedCorrelation(all_cells=0.53, windowed=0.21),
             },
         ),
         GridMap(row="output_layer.c", column="output_layer.k"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from orchestrator.analysis import (
+    SIGNIFICANCE,
     ComparedCorrelation,
     CorrelationNumbers,
     PartialCorrelation,
+    RankCorrelation,
     SeedNumbers,
     Statistic,
 )
@@ -34,6 +36,10 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         findings += _seed_sentences(numbers.lines[0], seeds)
         tables.append(_component_table(seeds))
         files["variance_components.csv"] = csv_lines(list(_component_records(seeds)))
+    if len(numbers.definitions) > 1:
+        findings += _definition_sentences(numbers.definitions)
+        tables.append(_definition_table(numbers))
+        files["definitions.csv"] = csv_lines(list(map(_definition_record, numbers.definitions)))
     if numbers.partials:
         findings += _partial_sentences(numbers.partials)
         tables.append(_partial_table(numbers.partials))
@@ -51,6 +57,8 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
             seeds=seeds is not None,
             partials=bool(numbers.partials),
             contexts=_contexts(numbers),
+            rows=formats.title(numbers.rows) if numbers.rows else "",
+            definitions=len(numbers.definitions) > 1,
         ),
         files=files,
         drawings=tuple(correlation_drawings(numbers)),
@@ -158,7 +166,7 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
 
 def comparison_sentence(line: ComparedCorrelation, corpus: str) -> str:
     """Where the value published for a corpus lies beside our interval. Inside is not equal, and says so."""
-    published = line.published[corpus].value
+    published = line.published[corpus]
     assert published is not None
     name = f"the published {formats.coefficient(published)} ({formats.corpus_title(corpus)})"
     if line.pearson.interval is None:
@@ -197,12 +205,11 @@ def _table(numbers: CorrelationNumbers) -> TextTable:
     lines = numbers.lines
     missing = ", ".join(dict.fromkeys(line.missing for line in lines if line.missing))
     caption = f"{formats.capital(formats.title(lines[0].x))} and {formats.title(lines[0].y)}"
-    rows = [
-        _cells(formats.window(line.window, line.y), line.n, line.pearson, line.spearman, line.published)
-        for line in lines
-    ]
+    rows = [_cells(formats.window(line.window, line.y), line.n, line.pearson, line.spearman, line) for line in lines]
     if numbers.seeds is not None:
-        none = dict.fromkeys(lines[0].published, Statistic())
+        none = replace(
+            lines[0], published=dict.fromkeys(lines[0].published), independent=lines[0].independent and Statistic()
+        )
         rows += [_cells(words, n, r, rho, none) for words, n, r, rho in _beside_the_means(numbers)]
     return text_table(f"{caption}; left out: {missing}" if missing else caption, rows)
 
@@ -218,13 +225,12 @@ def _beside_the_means(numbers: CorrelationNumbers) -> list[tuple[str, int, Stati
     ]
 
 
-def _cells(
-    words: str, n: int, pearson: Statistic, spearman: Statistic, published: Mapping[str, Statistic]
-) -> dict[str, object]:
+def _cells(words: str, n: int, pearson: Statistic, spearman: Statistic, line: ComparedCorrelation) -> dict[str, object]:
     printed = {
-        f"published {formats.corpus_title(corpus)}: Pearson r": formats.bounded(value)
-        for corpus, value in published.items()
+        f"published {formats.corpus_title(corpus)}: Pearson r": formats.bounded(Statistic(value=value))
+        for corpus, value in line.published.items()
     }
+    independent = {} if line.independent is None else {"r, cells as if independent": formats.bounded(line.independent)}
     df = f" ({pearson.df:g} df)" if words == WITHIN and pearson.df else ""
     return {
         "cells": Cell(words),
@@ -232,8 +238,43 @@ def _cells(
         "Pearson r [95%]": formats.bounded(pearson),
         "p": formats.p_value(pearson.p_value),
         "Spearman \N{GREEK SMALL LETTER RHO} [95%]": formats.bounded(spearman),
+        **independent,
         **printed,
     }
+
+
+def _definition_sentences(definitions: Sequence[RankCorrelation]) -> Iterator[str]:
+    values = [one.pearson.value for one in definitions if one.pearson.value is not None]
+    if values:
+        yield (
+            f"The correlation depends on the definition of rank: r runs from {formats.coefficient(min(values))} to "
+            f"{formats.coefficient(max(values))}."
+        )
+    clear = [one for one in definitions if one.p_adjusted is not None and one.p_adjusted < SIGNIFICANCE]
+    names = listed([f"{formats.title(one.x)} ({formats.coefficient(one.pearson.value)})" for one in clear])
+    are = f"{names} {'is' if len(clear) == 1 else 'are'}" if clear else "none is"
+    yield f"After Holm's correction over {len(definitions)} definitions, {are} significant."
+
+
+def _definition_table(numbers: CorrelationNumbers) -> TextTable:
+    caption = f"Correlation with {formats.title(numbers.lines[0].y)} by definition of rank"
+    return text_table(
+        caption,
+        (
+            {
+                "rank": formats.title(one.x),
+                "Pearson r [95%]": formats.bounded(one.pearson),
+                "p": formats.p_value(one.pearson.p_value),
+                "p (Holm)": formats.p_value(one.p_adjusted),
+                "between seeds of one cell: r [95%]": formats.bounded(one.within),
+            }
+            for one in numbers.definitions
+        ),
+    )
+
+
+def _definition_record(one: RankCorrelation) -> dict[str, Any]:
+    return {"x": one.x, **_numbers(pearson=one.pearson, within=one.within), "p_adjusted": one.p_adjusted}
 
 
 def _records(numbers: CorrelationNumbers) -> Iterator[dict[str, Any]]:
@@ -242,7 +283,7 @@ def _records(numbers: CorrelationNumbers) -> Iterator[dict[str, Any]]:
         yield _record(line, over, line.n, line.pearson, line.spearman)
     if numbers.seeds is not None:
         first = numbers.lines[0]
-        unpublished = replace(first, published=dict.fromkeys(first.published, Statistic()))
+        unpublished = replace(first, published=dict.fromkeys(first.published))
         for words, n, pearson, spearman in _beside_the_means(numbers):
             yield _record(unpublished, words, n, pearson, spearman)
 
@@ -251,7 +292,7 @@ def _record(line: ComparedCorrelation, over: str, n: int, pearson: Statistic, sp
     record = {"x": line.x, "y": line.y, "over": over, **ends("window", line.window), "n": n}
     record |= dict(zip(("seeds_least", "seeds_most"), line.seeds, strict=True))
     record |= _numbers(pearson=pearson, spearman=spearman)
-    return record | {f"published_{corpus}": value.value for corpus, value in line.published.items()}
+    return record | {f"published_{corpus}": value for corpus, value in line.published.items()}
 
 
 def _cell_lines(numbers: CorrelationNumbers) -> list[list[Any]]:

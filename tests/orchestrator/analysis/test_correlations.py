@@ -18,7 +18,7 @@ from orchestrator.analysis.correlations import (
 from search_spaces.study import Correlation, PublishedCorrelation
 
 REQUEST = Correlation(
-    windows={"ptb": (56.6, 57.6)}, published={"ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24, cells=72)}
+    windows={"ptb": (56.6, 57.6)}, published={"ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24)}
 )
 
 
@@ -85,9 +85,7 @@ def grid_frame(seeds: int = 3) -> pd.DataFrame:
 
 
 def numbers_of(frame: pd.DataFrame) -> CorrelationNumbers:
-    return correlation_numbers(
-        frame, REQUEST, corpus="pydocs", scale="quick", settings=("c", "k", "seed"), colours=("seed", "k")
-    )
+    return correlation_numbers(frame, REQUEST, corpus="pydocs", scale="quick", grid=("c", "k"))
 
 
 def test_several_seeds_are_correlated_by_their_cells_means_and_windowed_by_them() -> None:
@@ -100,10 +98,12 @@ def test_several_seeds_are_correlated_by_their_cells_means_and_windowed_by_them(
     everything, inside = numbers.lines
     assert (everything.n, everything.seeds, inside.n) == (20, (2, 3), 10)
     assert everything.pearson.value == pytest.approx(np.corrcoef(points.T)[0, 1], rel=1e-12)
-    assert everything.pearson.interval is not None
+    independent = everything.independent
+    assert independent is not None and independent.interval is not None
     half = 1.959963984540054 / math.sqrt(20 - 3)
     high = math.tanh(math.atanh(everything.pearson.value or 0) + half)
-    assert everything.pearson.interval.high == pytest.approx(high), "20 cells, not 59 trials"
+    assert independent.interval.high == pytest.approx(high), "20 cells, not 59 trials"
+    assert everything.pearson.interval != independent.interval and everything.pearson.df == 4
     better = points[points[:, 1] <= np.median(points[:, 1])]
     assert inside.pearson.value == pytest.approx(np.corrcoef(better.T)[0, 1], rel=1e-12)
     assert list(numbers.cells["group"]) == list(means) and list(numbers.cells["seeds"]) == [2, *[3] * 19]
@@ -115,7 +115,7 @@ def test_several_seeds_are_correlated_by_their_cells_means_and_windowed_by_them(
         rests.setdefault(row["group"], []).append(row["press_rank"] - common[row["seed"]])
     spread = [np.std(values, ddof=1) for values in rests.values()]
     assert list(numbers.cells["press_rank_sd"]) == pytest.approx(spread)
-    assert numbers.colour_by == "k", "seed is no colour of a cell"
+    assert numbers.colour_by == "k"
 
 
 def test_single_trials_have_a_correlation_and_no_interval() -> None:
@@ -141,17 +141,14 @@ def test_a_setting_is_left_out_by_its_levels_and_as_a_straight_line(seeds: int) 
     for settings, partial in ours.items():
         lines = [np.ones(20), *(cells[name] for name in settings)]
         levels = [cells[name] == value for name in settings for value in cells[name].unique()]
-        for columns, statistic, controls in (
-            (lines, partial.line, len(settings)),
-            (levels, partial.levels, sum(cells[name].nunique() - 1 for name in settings)),
-        ):
+        for columns, statistic in ((lines, partial.line), (levels, partial.levels)):
             design = np.array(columns, dtype=float).T
             rest = [
                 cells[name] - design @ np.linalg.pinv(design) @ cells[name]
                 for name in ("press_rank", "test_perplexity")
             ]
             assert statistic.value == pytest.approx(np.corrcoef(rest)[0, 1], rel=1e-9)
-            assert statistic.df == 20 - controls - 2
+            assert statistic.df == 4, "five values of c"
     assert (numbers.seeds is None) == (seeds == 1)
 
 

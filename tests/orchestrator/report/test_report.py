@@ -110,7 +110,7 @@ def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> 
             "not all computed alike: torch 2.13.0 (58), 2.14.1 (12)",
             "torch 2.13.0 (58), 2.14.1 (12)",
             f"The paper's scale: {PAPER_COMMAND}",
-            "+0.48 [+0.28, +0.64]",
+            "the published +0.48",
             "The text is made up.",
         )
     ]

@@ -70,7 +70,7 @@ def test_only_the_published_values_of_this_corpus_and_these_cells_are_held_again
     ("published", "words"), [(0.48, "inside our interval"), (0.1, "below our interval"), (0.9, "above our interval")]
 )
 def test_a_published_value_is_placed_beside_our_interval(published: float, words: str) -> None:
-    line = replace(make_line(0.4, low=0.2, high=0.6), published={"ptb": Statistic(value=published)})
+    line = replace(make_line(0.4, low=0.2, high=0.6), published={"ptb": published})
     text = comparison_sentence(line, "ptb")
     assert words in text and "(PTB)" in text
     assert "significant" not in text
