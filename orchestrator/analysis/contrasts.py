@@ -28,7 +28,7 @@ class ContrastNumbers:
     """By the names of a comparison: what each trial of the group has above its partner, or unpaired above the
     baseline's mean."""
     corpus: str = ""
-    """Whose printed p-values stand beside."""
+    """The corpus of the printed p-values."""
     source: str = ""
     """The published table."""
 

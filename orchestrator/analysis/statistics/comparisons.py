@@ -66,7 +66,7 @@ class GroupComparison:
 
     @property
     def without_partner(self) -> int:
-        """Values of either group whose seed the other one lacks, or that share it with another value."""
+        """Number of values of either group that are in no pair."""
         return self.a.n + self.b.n - 2 * self.differences.n
 
 

@@ -105,9 +105,9 @@ def _cells(line: GroupComparison, corpus: str) -> dict[str, object]:
         "effect [95%]": formats.bounded(line.effect),
         "detectable": _distance(line.detectable),
         "equal within": _distance(line.smallest_margin),
-        "r over seeds [95%]": formats.bounded(line.correlation),
+        "r over seeds": formats.coefficient(line.correlation.value),
         "unpaired [95%]": formats.bounded(line.unpaired),
-        "unpaired p (as in the paper)": formats.p_value(line.unpaired.p_value),
+        f"unpaired p{' (as in the paper)' if corpus else ''}": formats.p_value(line.unpaired.p_value),
     }
     if corpus:
         cells[f"published {formats.corpus_title(corpus)}: p"] = formats.p_value(line.published)
