@@ -108,25 +108,17 @@ class Differences(AgainstBaselines):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(AgainstBaselines):
-    """Ask for significance tests of a metric between each group and its baseline, over the same seeds.
+    """Ask for significance tests of a metric between each group and its baseline.
 
-    All pairs are one family for Holm's correction.
+    They are paired by seed, because trials of one seed share initial draws and data order, and unpaired for groups that
+    share fewer than two seeds. All comparisons are one family for Holm's correction.
     """
 
     seeds: tuple[int, ...] | None = None
     """The trials that count; None takes all. A seed that somebody chose is no random one."""
     source: str = ""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Corpus -> group -> p-value of Student's test."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairedComparison(AgainstBaselines):
-    """Ask for paired significance tests of a metric between each group and its baseline.
-
-    All pairs are one family for Holm's correction. For groups whose trials of one seed share what makes trials differ,
-    such as data: the pairs are the trials of the same seed.
-    """
+    """Corpus -> group -> p-value of Student's unpaired test."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from search_spaces.study import Counts, GroupTable, PairedComparison, Study
+from search_spaces.study import Comparison, Counts, GroupTable, Study
 from trainables.config import CorpusConfig, DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerTaskConfig
 
 LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
@@ -56,11 +56,11 @@ STUDY = Study(
     reads_text=False,
     measurements=("layer_task@2",),
     analyses=(
-        PairedComparison(
+        Comparison(
             baselines=_against({"softmax gates": "constant gates", "constant gates": "dense"}),
             metric="test_error_percent",
         ),
-        PairedComparison(baselines=_against({"softmax gates": "dense"}), metric="test_error_percent"),
+        Comparison(baselines=_against({"softmax gates": "dense"}), metric="test_error_percent"),
         GroupTable(
             metrics=(
                 "parameters",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from search_spaces.awd_lstm import awd_lstm
-from search_spaces.study import Correlation, GroupTable, Lines, LossByRank, PairedComparison, RankOverTraining, Study
+from search_spaces.study import Comparison, Correlation, GroupTable, Lines, LossByRank, RankOverTraining, Study
 from trainables.config import (
     SOFTCAPS,
     AnyConfig,
@@ -118,7 +118,7 @@ STUDY = Study(
             after={_after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS},
         ),
         softmax_bent_after_training,
-        *(PairedComparison(baselines=BASELINES, metric=metric) for metric in DRAWN),
+        *(Comparison(baselines=BASELINES, metric=metric) for metric in DRAWN),
         Correlation(),
         Correlation(x="kl_rank_1e-2"),
         GroupTable(metrics=METRICS, title="Perplexity and ranks by cap"),

@@ -9,7 +9,6 @@ from .confounding import MetricCorrelation as MetricCorrelation
 from .confounding import confounding_numbers as confounding_numbers
 from .contrasts import ContrastNumbers as ContrastNumbers
 from .contrasts import contrast_numbers as contrast_numbers
-from .contrasts import paired_numbers as paired_numbers
 from .correlations import ComparedCorrelation as ComparedCorrelation
 from .correlations import CorrelationNumbers as CorrelationNumbers
 from .correlations import PartialCorrelation as PartialCorrelation
@@ -89,7 +88,6 @@ from .similarity import wins as wins
 from .spectra import Spectrum as Spectrum
 from .spectra import trial_spectra as trial_spectra
 from .statistics.comparisons import GroupComparison as GroupComparison
-from .statistics.comparisons import PairComparison as PairComparison
 from .statistics.estimates import POWER as POWER
 from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
 from .statistics.estimates import Interval as Interval

@@ -1,76 +1,67 @@
-"""Each group against its baseline as one family of tests: over the seeds that count, or pair by pair of one seed."""
+"""Each group against its baseline as one family of tests, paired by seed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import printed_beside
-from orchestrator.analysis.statistics.comparisons import GroupComparison, PairComparison, compare, compare_pairs
+from orchestrator.analysis.statistics.comparisons import GroupComparison, compare
 from orchestrator.analysis.statistics.estimates import Names
 from orchestrator.analysis.statistics.samples import with_holm
-from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_of_done
-from search_spaces.analyses import Comparison, PairedComparison
+from orchestrator.analysis.values import TrialValue, less_mean, values_of_done
+from search_spaces.analyses import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Compared = TypeVar("Compared", GroupComparison, PairComparison)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ContrastNumbers(Generic[Compared]):
+class ContrastNumbers:
     """A family of tests, each of a group against its baseline."""
 
     metric: str
-    comparisons: tuple[Compared, ...]
+    comparisons: tuple[GroupComparison, ...]
     single: Mapping[Names, tuple[TrialValue, ...]]
-    """By the names of a comparison, what its difference is the mean of: what each trial of the group has above the
-    baseline's mean, or above its partner."""
+    """By the names of a comparison: what each trial of the group has above its partner, or unpaired above the
+    baseline's mean."""
     corpus: str = ""
-    """Whose printed p-values stand beside."""
+    """The corpus of the printed p-values."""
     source: str = ""
     """The published table."""
 
 
-def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers[GroupComparison]:
-    """The tests that a study asks for; groups that the plan does not have are left out."""
+def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
+    """Return the tests that a study asks for; groups that the plan does not have are left out."""
     counted = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
-    trials = defaultdict[str, tuple[TrialValue, ...]](tuple, trials_by_group(counted, request.metric))
-    values = {group: [one.value for one in trials[group]] for group in frame["group"]}
+    by_seed: dict[str, dict[int, list[TrialValue]]] = defaultdict(lambda: defaultdict(list))
+    for group, seed, name, trial_id, value in values_of_done(
+        counted, request.metric, "group", "seed", "name", "trial_id"
+    ):
+        by_seed[group][int(seed)].append(TrialValue(name=name, trial_id=trial_id, value=value))
     corpus, printed = printed_beside(request.published, corpus)
-    comparisons = [
-        replace(compare(values[group], values[baseline], names=(group, baseline)), published=printed.get(group))
-        for group, baseline in _planned(frame, request.baselines)
-    ]
+    comparisons, single = [], {}
+    for names in request.baselines.items():
+        if not set(frame["group"]).issuperset(names):
+            continue
+        a, b = (by_seed[group] for group in names)
+        partners = [(a[seed][0], b[seed][0]) for seed in a if len(a[seed]) == len(b.get(seed, ())) == 1]
+        a_trials, b_trials = ([one for trials in of.values() for one in trials] for of in (a, b))
+        line = compare(
+            [one.value for one in a_trials],
+            [one.value for one in b_trials],
+            [(x.value, y.value) for x, y in partners],
+            names=names,
+        )
+        comparisons.append(replace(line, published=printed.get(names[0])))
+        paired = tuple(replace(x, value=x.value - y.value) for x, y in partners)
+        single[names] = paired if line.is_paired else less_mean(a_trials, line.b)
     return ContrastNumbers(
         metric=request.metric,
         comparisons=with_holm(comparisons, "test"),
-        single={line.names: less_mean(trials[line.names[0]], line.b) for line in comparisons},
+        single=single,
         corpus=corpus,
         source=request.source,
     )
-
-
-def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> ContrastNumbers[PairComparison]:
-    """The paired tests that a study asks for; groups that the plan does not have are left out."""
-    by_seed: dict[str, dict[int, list[TrialValue]]] = defaultdict(lambda: defaultdict(list))
-    for group, seed, *trial in values_of_done(frame, request.metric, "group", "seed", "name", "trial_id"):
-        name, trial_id, value = trial
-        by_seed[group][int(seed)].append(TrialValue(name=name, trial_id=trial_id, value=value))
-    comparisons, single = [], {}
-    for group, baseline in _planned(frame, request.baselines):
-        a, b = by_seed[group], by_seed[baseline]
-        seeds = [seed for seed in a if len(a[seed]) == 1 and len(b.get(seed, ())) == 1]
-        pairs = [(a[seed][0], b[seed][0]) for seed in seeds]
-        comparison = compare_pairs([x.value for x, _ in pairs], [y.value for _, y in pairs], names=(group, baseline))
-        single[comparison.names] = tuple(replace(x, value=x.value - y.value) for x, y in pairs)
-        values = sum(map(len, (*a.values(), *b.values())))
-        comparisons.append(replace(comparison, unpaired=values - 2 * len(seeds)))
-    return ContrastNumbers(metric=request.metric, comparisons=with_holm(comparisons, "test"), single=single)
-
-
-def _planned(frame: pd.DataFrame, baselines: Mapping[str, str]) -> Iterator[Names]:
-    return (pair for pair in baselines.items() if set(frame["group"]).issuperset(pair))

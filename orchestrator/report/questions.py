@@ -33,7 +33,7 @@ from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.rank_over_training import rank_training_section
 from orchestrator.report.sections.section import Section
-from orchestrator.report.sections.significance import contrast_section, paired_section
+from orchestrator.report.sections.significance import contrast_section
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import spectra_section
 from orchestrator.report.sections.swept import section_at, swept_section
@@ -105,7 +105,6 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         difference_section,
     ),
     analyses.Comparison: (lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus), contrast_section),
-    analyses.PairedComparison: (lambda r, q: analysis.paired_numbers(r.frame, q), paired_section),
     analyses.Counts: (lambda r, q: analysis.count_numbers(r.frame, q), count_section),
     analyses.Curves: (lambda r, q: analysis.curve_numbers(r.frame, q, corpus=r.corpus), curve_section),
     analyses.Lines: (lambda r, q: analysis.line_numbers(r.frame, q), line_section),

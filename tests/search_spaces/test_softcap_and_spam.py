@@ -13,7 +13,7 @@ from orchestrator.plan.estimates import estimate
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.plan.study_trials import is_paper_scale, scale_summary
 from orchestrator.plan.texts import text_of
-from search_spaces.analyses import Lines, PairedComparison
+from search_spaces.analyses import Comparison, Lines
 from search_spaces.catalog import load_study
 from search_spaces.laws import Threshold
 from search_spaces.softcap import softmax_bent_after_training
@@ -41,7 +41,7 @@ def test_softcaps_and_softmax_differ_in_nothing_but_the_layer_and_share_five_see
 
 def test_softcaps_are_all_held_against_softmax_as_one_family_a_metric() -> None:
     groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials}
-    families = [request for request in load_study("softcap").analyses if isinstance(request, PairedComparison)]
+    families = [request for request in load_study("softcap").analyses if isinstance(request, Comparison)]
     assert [request.metric for request in families] == ["test_perplexity", "press_rank", "kl_rank_1e-2"]
     for request in families:
         assert {*request.baselines} | {"softmax"} == groups and {*request.baselines.values()} == {"softmax"}

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from orchestrator.analysis import (
     ContrastNumbers,
     DifferenceNumbers,
-    GroupComparison,
     GroupNumbers,
-    PairComparison,
     mean_interval,
 )
 from orchestrator.report import formats
@@ -69,18 +67,19 @@ def gain_drawings(numbers: DifferenceNumbers) -> tuple[Drawing, ...]:
     return dot_drawings("differences", caption, [panel], comparable=numbers.comparable)
 
 
-def contrast_drawings(
-    name: str, numbers: ContrastNumbers[GroupComparison] | ContrastNumbers[PairComparison], trials: str
-) -> tuple[Drawing, ...]:
-    """The differences of a family of tests with the tests' intervals; `trials` are what a trial is held against."""
+def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
+    """The differences of a family of tests with the tests' intervals."""
     metric, lines = formats.title(numbers.metric), numbers.comparisons
     rows = [
         DotRow(name=name, trials=numbers.single[line.names], mean=line.test.value, interval=line.test.interval)
         for name, line in zip(_names([line.names for line in lines]), lines, strict=True)
     ]
-    caption = f"Difference in {metric} from {trials}; left of the dashed line the model is better"
+    partner = "baseline at the same seed"
+    if not all(line.is_paired for line in lines):
+        partner += " (of an unpaired test, from its mean)"
+    caption = f"Difference in {metric} from the {partner}; left of the dashed line the model is better"
     panel = DotPanel(title=f"difference in {metric}", rows=rows, zero_line=True)
-    return dot_drawings(name, caption, [panel])
+    return dot_drawings("tests", caption, [panel])
 
 
 def _names(pairs: Sequence[tuple[str, str]]) -> list[str]:

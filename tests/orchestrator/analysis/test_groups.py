@@ -65,8 +65,10 @@ def test_a_difference_is_baseline_less_model() -> None:
 def test_only_the_named_seeds_are_tested_and_the_family_is_corrected() -> None:
     request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2), published={"ptb": {"b": 0.05}})
     b, c = contrast_numbers(FRAME, request, corpus="ptb").comparisons
-    # t = -2.5 / sqrt((0.5 + 2) / 2), and of two degrees of freedom p = 1 - |t| / sqrt(t^2 + 2).
-    p_value = 1 - 2.5 / math.sqrt(2.5**2 + 2 * 1.25)
+    # Unpaired t = -2.5 / sqrt((0.5 + 2) / 2), and of two degrees of freedom p = 1 - |t| / sqrt(t^2 + 2).
+    assert b.unpaired.p_value == pytest.approx(1 - 2.5 / math.sqrt(2.5**2 + 2 * 1.25))
+    # Differences -1 and -4: t = -2.5 / 1.5, and of one degree of freedom p = 1 - 2 arctan(|t|) / pi.
+    p_value = 1 - 2 * math.atan(2.5 / 1.5) / math.pi
     assert b.test.value == pytest.approx(-2.5)
     assert b.test.p_value == pytest.approx(p_value)
     assert b.p_adjusted == pytest.approx(p_value), "a test without a value is no member of the family"

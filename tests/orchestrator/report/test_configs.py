@@ -27,7 +27,6 @@ from search_spaces.study import (
     GridMap,
     GroupTable,
     Lines,
-    PairedComparison,
 )
 from tests.support.synthetic_results import STUDY, csv_records, make_results, report_on
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -67,7 +66,6 @@ def folder(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory)
         GroupTable(metrics=METRICS),
         Differences(baselines=baselines),
         Comparison(baselines=baselines),
-        PairedComparison(baselines=baselines, metric="test_perplexity"),
         Counts(metric="press_rank"),
         Curves(x="press_rank", metrics=("test_perplexity",), caption="made up"),
         Lines(x="output_layer.c", by="output_layer.k", metrics=METRICS),
@@ -103,7 +101,7 @@ def test_every_label_in_every_file_is_one_of_the_configs(folder: Path) -> None:
             if shown := {line[name] for name in LABELS if name in line}:
                 labelled[file.name] = labelled.get(file.name, set()) | shown
     assert all(shown <= known for shown in labelled.values())
-    files = ("configs", "groups", "differences", "tests", "pairs", "counts", "cells", "curves")
+    files = ("configs", "groups", "differences", "tests", "counts", "cells", "curves")
     assert set(labelled) == {f"{name}.csv" for name in files}
 
 

@@ -11,15 +11,15 @@ import pytest
 from matplotlib.axes import Axes
 from scipy import stats
 
-from orchestrator.analysis.contrasts import contrast_numbers, paired_numbers
+from orchestrator.analysis.contrasts import contrast_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import difference_numbers, group_numbers
 from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.groups import difference_section, group_section
 from orchestrator.report.sections.section import Section
-from orchestrator.report.sections.significance import contrast_section, paired_section
+from orchestrator.report.sections.significance import contrast_section
 from orchestrator.store.records import StudyKey
-from search_spaces.analyses import Comparison, Differences, GroupTable, PairedComparison
+from search_spaces.analyses import Comparison, Differences, GroupTable
 from search_spaces.averaging import STUDY as AVERAGING
 from search_spaces.published import rows as printed_rows
 from search_spaces.seeds import STUDY as SEEDS
@@ -138,9 +138,10 @@ def test_a_tested_difference_has_the_interval_of_its_test_and_a_line_at_zero() -
     [axes] = panels(section).values()
     mos, gss = rows_of(axes)
     assert (mos, gss) == ("mos\nagainst softmax", "gss\nagainst softmax")
-    base = float(np.mean(VALUES["softmax"]))
-    assert dots(axes) == {mos: pytest.approx([x - base for x in VALUES["mos"]]), gss: pytest.approx([56.5 - base])}
-    interval = stats.ttest_ind(VALUES["mos"], VALUES["softmax"]).confidence_interval(0.95)
+    differences = [x - y for x, y in zip(VALUES["mos"], VALUES["softmax"], strict=True)]
+    above_mean = 56.5 - float(np.mean(VALUES["softmax"]))
+    assert dots(axes) == {mos: pytest.approx(differences), gss: pytest.approx([above_mean])}
+    interval = stats.ttest_rel(VALUES["mos"], VALUES["softmax"]).confidence_interval(0.95)
     assert intervals(axes) == {mos: pytest.approx((interval.low, interval.high))}
     assert [0, 0] in [list(np.asarray(line.get_xdata())) for line in axes.lines]
     head, line, _ = section.files["tests.csv"]
@@ -152,8 +153,8 @@ def test_a_tested_difference_has_the_interval_of_its_test_and_a_line_at_zero() -
 def test_of_pairs_each_seed_has_its_difference() -> None:
     seeds = {"gated": {1: 9.0, 2: 18.0, 3: 29.5, 5: 1.0}, "dense": {3: 30.0, 1: 10.0, 2: 20.0, 4: 7.0}}
     rows = [done_trial(group, seed, test_error_percent=x) for group, xs in seeds.items() for seed, x in xs.items()]
-    request = PairedComparison(baselines={"gated": "dense"}, metric="test_error_percent")
-    [axes] = panels(paired_section(paired_numbers(flatten(rows).frame(), request))).values()
+    request = Comparison(baselines={"gated": "dense"}, metric="test_error_percent")
+    [axes] = panels(contrast_section(contrast_numbers(flatten(rows).frame(), request, corpus="none"))).values()
     [differences] = dots(axes).values()
     assert differences == [-1.0, -2.0, -0.5], "seeds 4 and 5 have no partner"
     [drawn] = intervals(axes).values()

@@ -7,11 +7,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from orchestrator.analysis.audit.account import audit_numbers
-from orchestrator.analysis.contrasts import paired_numbers
+from orchestrator.analysis.contrasts import contrast_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import count_numbers
 from orchestrator.analysis.predictions import prediction_numbers
@@ -20,8 +22,8 @@ from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.groups import count_section
 from orchestrator.report.sections.predictions import prediction_section
-from orchestrator.report.sections.significance import paired_section
-from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison, Predictions
+from orchestrator.report.sections.significance import contrast_section
+from search_spaces.study import Comparison, Counts, GroupTable, Predictions
 from tests.support.synthetic_results import STUDY, done_trial, make_results, report_on, trial_row
 
 
@@ -139,7 +141,7 @@ def test_printed_predictions_stand_below_ours() -> None:
         assert prediction_numbers(frame, request, **elsewhere).printed is None
 
 
-PAIRS = PairedComparison(baselines={"gated": "dense"}, metric="test_error_percent")
+PAIRS = Comparison(baselines={"gated": "dense"}, metric="test_error_percent")
 COUNTS = Counts(metric="chosen_learning_rate", values=(0.01, 0.1, 0.3))
 ERRORS = {"gated": [9.0, 18.8, 28.9, 39.1, 48.8, 59.2, 70.0], "dense": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]}
 GATED = [
@@ -150,14 +152,30 @@ GATED = [
 
 
 def test_pairs_have_a_row_a_comparison_a_file_and_say_who_had_no_partner() -> None:
-    section = paired_section(paired_numbers(flatten(GATED).frame(), PAIRS))
+    section = contrast_section(contrast_numbers(flatten(GATED).frame(), PAIRS, corpus="none"))
     [line] = section.tables[0].body
-    assert [cell.text for cell in line[:3]] == ["gated", "dense", "6"] and line[4].text == "6 of 6"
+    assert [cell.text for cell in line[:3]] == ["gated", "dense", "6 of 6"]
     assert "without a partner of the same seed: 1 value" in section.findings[0]
-    head, record = section.files["pairs.csv"]
+    head, record = section.files["tests.csv"]
     told = dict(zip(head, record, strict=True))
     assert (told["pairs"], told["pairs_lower"], told["without_partner"]) == (6, 6, 1)
-    assert told["paired_p"] == told["holm_p"] and told["mean_baseline"] == 35
+    assert told["test"] == "paired" and told["difference_p"] == told["holm_p"] and told["mean_baseline"] == 35
+
+
+def test_unpaired_and_published_p_have_columns_of_their_own() -> None:
+    rows = [row for row in GATED if row["name"] != "dense seed=0"]
+    request = replace(PAIRS, baselines={"gated": "dense", "late": "dense"}, published={"ptb": {"gated": 0.62}})
+    rows += [done_trial("late", seed, test_error_percent=value) for seed, value in enumerate((1.0, 2.0, 4.0), 10)]
+    section = contrast_section(contrast_numbers(flatten(rows).frame(), request, corpus="ptb"))
+    gated, late = (dict(zip(section.tables[0].head, line, strict=True)) for line in section.tables[0].body)
+    p_value = stats.ttest_ind(ERRORS["gated"], ERRORS["dense"][1:]).pvalue
+    assert gated["unpaired p (as in the paper)"].text == f"{p_value:.3f}" and gated["published PTB: p"].text == "0.620"
+    r = np.corrcoef(ERRORS["gated"][1:6], ERRORS["dense"][1:])[0, 1]
+    assert gated["r over seeds"].text == f"{r:+.2f}"
+    assert late["lower at"].text == "unpaired, 3 + 5" and "unpaired (Welch" in section.findings[1]
+    welch = stats.ttest_ind((1.0, 2.0, 4.0), ERRORS["dense"][1:], equal_var=False).pvalue
+    assert late["p"].text == f"{welch:.3f}"
+    assert "(of an unpaired test, from its mean)" in section.drawings[0].caption
 
 
 def test_counts_are_shown_of_values_that_never_came_up_too() -> None:
@@ -177,8 +195,8 @@ def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
         for place, row in enumerate(GATED)
     ]
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=(PAIRS, COUNTS))).path.read_text()
-    assert page.count('id="pairs"') == page.count('id="counts"') == 1
-    assert (tmp_path / "pairs.csv").is_file() and "<td>None" not in page
+    assert page.count('id="tests"') == page.count('id="counts"') == 1
+    assert (tmp_path / "tests.csv").is_file() and "<td>None" not in page
 
 
 def test_the_audit_says_what_it_counts_in_names_that_a_reader_of_the_papers_knows() -> None:

@@ -101,4 +101,4 @@ def test_a_comparison_has_each_of_them_from_the_test_that_it_belongs_to() -> Non
     assert comparison.effect == hedges_g(*summaries)
     assert comparison.detectable.value == welch_difference(*summaries).detectable()
     assert comparison.smallest_margin.value == welch_difference(*summaries).smallest_margin()
-    assert (comparison.test.df, comparison.welch.df) == (9, welch_difference(*summaries).df)
+    assert (comparison.unpaired.df, comparison.test.df) == (9, welch_difference(*summaries).df)
