@@ -16,7 +16,7 @@ from orchestrator.command.files import check_corpus, fetch_corpus
 from orchestrator.command.options import COMMANDS, console, setting_hint, study_names
 from orchestrator.command.plan_listing import studies
 from orchestrator.command.rank import rank
-from orchestrator.command.results import check_store, report, results, upgrade_store
+from orchestrator.command.results import archive_store, check_store, report, results, upgrade_store
 from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.submit_and_stop import stop, submit
@@ -131,6 +131,7 @@ corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)
 store_app.command("upgrade")(upgrade_store)
 store_app.command("check")(check_store)
+store_app.command("archive")(archive_store)
 
 
 def _refuse_misspelt(first: str, second: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The commands over what the store holds: `results`, `report`, `store upgrade` and `store check`."""
+"""The commands over what the store holds: `results`, `report`, `store upgrade`, `store check` and `store archive`."""
 
 from __future__ import annotations
 
@@ -254,3 +254,21 @@ def check_store(
     for line in [*problems, *([] if put_right else [cure])] if problems else [sound]:
         console().print(line, soft_wrap=True)
     raise typer.Exit(1 if problems and not put_right else 0)
+
+
+def archive_store(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write to.")],
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+) -> None:
+    """Write all trials, epochs and spectra as three Parquet files."""
+    from orchestrator.report import write_archive
+    from orchestrator.store import open_store
+
+    with open_store(store_url(store, storage), create=False) as opened:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_archive(opened, folder)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot write ({error.strerror or error}). Name another folder") from error
+    console().print(f"Archive: {folder.resolve()}", soft_wrap=True)

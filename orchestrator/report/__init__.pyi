@@ -1,6 +1,7 @@
 from .build import ReportResult as ReportResult
 from .build import build_report as build_report
 from .export import FORMATS as FORMATS
+from .export import write_archive as write_archive
 from .export import write_parquet as write_parquet
 from .export import write_results as write_results
 from .formats import blown_up as blown_up

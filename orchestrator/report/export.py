@@ -1,18 +1,21 @@
-"""The results of a study in four formats: a table to read, CSV, JSON and Parquet to go on with."""
+"""The results of a study in four formats: a table to read, CSV, JSON and Parquet to go on with. All of a store as
+three Parquet files."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO, get_args
 
-from orchestrator.analysis import FlatResults
+from orchestrator.analysis import FlatResults, flatten
 from orchestrator.watch import ShownConsole, for_reader
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from orchestrator.store import Store
 
 ResultsFormat = Literal["table", "csv", "json", "parquet"]
 WIDEST_TABLE = 1000
@@ -45,6 +48,30 @@ def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, fir
 def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
     """Write all trials as Parquet, with the columns and the null values of the CSV and JSON forms; what has no type in
     common, or none that Parquet has, as text."""
+    _write_parquet(results.columns, results.records, stream)
+
+
+def write_archive(store: Store, folder: Path) -> None:
+    """Write the whole store into `folder`, which must exist: `trials.parquet` has a row per study variant and trial,
+    `epochs.parquet` a row per trial and epoch, `spectra.parquet` a row per trial, its singular values in a list."""
+    keys = [summary.key for summary in store.studies()]
+    studies = [flatten(store.results(key)).of_variant(key) for key in keys]
+    columns = list(dict.fromkeys(name for study in studies for name in study.columns))
+    trials = [{name: record.get(name) for name in columns} for study in studies for record in study.records]
+    epochs = {trial_id: epochs for key in keys for trial_id, epochs in store.epochs_by_trial(key).items()}
+    lines = [
+        {"trial_id": trial_id, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
+        for trial_id, of_trial in epochs.items()
+        for epoch in of_trial
+    ]
+    spectra = {trial_id: sigma for key in keys for trial_id, sigma in store.spectra(key).items()}
+    rows = [{"trial_id": trial_id, "singular_values": sigma} for trial_id, sigma in spectra.items()]
+    _write_parquet(columns, trials, folder / "trials.parquet")
+    _write_parquet(list(lines[0]) if lines else ["trial_id"], lines, folder / "epochs.parquet")
+    _write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
+
+
+def _write_parquet(columns: Sequence[str], records: Sequence[Mapping[str, Any]], stream: BinaryIO | Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -54,9 +81,8 @@ def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
         except (ValueError, TypeError, OverflowError):  # Arrow's own are among these
             return pa.array([None if value is None else _as_text(value) for value in values])
 
-    names = map(_as_text, results.columns)
-    columns = [column([plain(record[name]) for record in results.records]) for name in results.columns]
-    pa.parquet.write_table(pa.table(columns, names=list(names)), stream)
+    arrays = [column([plain(record[name]) for record in records]) for name in columns]
+    pa.parquet.write_table(pa.table(arrays, names=list(map(_as_text, columns))), stream)
 
 
 def _as_text(value: Any) -> str:

@@ -8,13 +8,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from orchestrator.command.app import main
 from orchestrator.command.status import CAUSES_SHOWN
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from tests.support.store_rows import RUN
+from tests.support.store_rows import RUN, SPECTRUM, ids, outcome, plan
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 KEY = StudyKey(study="bends", scale="quick", corpus="pydocs")
@@ -117,3 +119,35 @@ def test_a_setting_that_there_is_not_is_one_sentence(
     store.register(KEY, bends(1))
     assert main(["results", "bends", "--storage", str(tmp_path), "--setting", typed]) == 2
     assert f"bends has one that begins with {typed!r}: see the column setting of" in capsys.readouterr().err
+
+
+def test_an_archive_reads_back_as_the_store(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = ids(plan(2))
+    store.register(KEY, plan(2))
+    store.register(replace(KEY, study="others"), [*plan(1), *bends(1)])
+    store.claim([first], owner="me", lease_s=600)
+    recorded = outcome(first)
+    store.record(recorded, run_id=store.begin_run(RUN), spectrum=SPECTRUM)
+    folder = tmp_path / "new" / "archive"
+    told(capsys, "store", "archive", str(folder), "--storage", str(tmp_path))
+    trials, epochs, spectra = (pd.read_parquet(folder / f"{name}.parquet") for name in ("trials", "epochs", "spectra"))
+    assert list(trials.study) == ["bends", "bends", *["others"] * 3]
+    assert list(trials.trial_id) == [first, second, first, *ids(bends(1))]
+    numbers = trials[trials.trial_id == first][["test_perplexity", "press_rank", "output_layer.k"]]
+    assert numbers.to_numpy().tolist() == [[123.456789012345678, 402, 1e-7]] * 2
+    assert trials.press_rank.isna().sum() == 3
+    assert list(epochs.trial_id) == [first] * 3 and list(epochs.epoch) == [1, 2, 3]
+    assert list(epochs.train_loss) == [epoch.train_loss for epoch in recorded.epochs]
+    np.testing.assert_allclose(epochs.valid_perplexity, np.exp(5.25))
+    assert list(spectra.trial_id) == [first] and spectra.singular_values[0].tolist() == SPECTRUM.tolist()
+
+
+def test_an_archive_of_an_empty_store_has_no_rows(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.register(KEY, plan(1))
+    place = ("--storage", str(tmp_path))
+    told(capsys, "store", "archive", str(tmp_path / "archive"), *place)
+    assert [len(pd.read_parquet(tmp_path / f"archive/{name}.parquet")) for name in ("epochs", "spectra")] == [0, 0]
+    assert main(["store", "archive", str(tmp_path / "results.db"), *place]) == 2
+    assert "results.db: cannot write" in capsys.readouterr().err
