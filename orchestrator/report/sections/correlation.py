@@ -250,10 +250,13 @@ def _definition_sentences(definitions: Sequence[RankCorrelation]) -> Iterator[st
             f"The correlation depends on the definition of rank: r runs from {formats.coefficient(min(values))} to "
             f"{formats.coefficient(max(values))}."
         )
-    clear = [one for one in definitions if one.p_adjusted is not None and one.p_adjusted < SIGNIFICANCE]
-    names = listed([f"{formats.title(one.x)} ({formats.coefficient(one.pearson.value)})" for one in clear])
-    are = f"{names} {'is' if len(clear) == 1 else 'are'}" if clear else "none is"
-    yield f"After Holm's correction over {len(definitions)} definitions, {are} significant."
+    names = [
+        f"{formats.title(one.x)} ({formats.coefficient(one.pearson.value)})"
+        for one in definitions
+        if one.p_adjusted is not None and one.p_adjusted < SIGNIFICANCE
+    ]
+    clear = f"{listed(names)} {'is' if len(names) == 1 else 'are'}" if names else "none is"
+    yield f"After Holm's correction over {len(definitions)} definitions, {clear} significant."
 
 
 def _definition_table(numbers: CorrelationNumbers) -> TextTable:
