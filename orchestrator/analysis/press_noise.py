@@ -97,8 +97,12 @@ class PressNoiseNumbers:
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
-    """Read the metrics of the measurement press_noise of the done trials."""
-    measured: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
+    """Read the metrics of the done trials.
+
+    Trials from before schema version 2, which alone have a setting `kept`, are left out: their noise is another one.
+    """
+    done: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
+    measured = [row for row in done if not isinstance(row.get("kept"), str)]
     noise = [_noisy(row) for row in measured if not row["round_trips"]]
     return PressNoiseNumbers(
         noise=tuple(sorted(noise, key=lambda line: (line.precision != "float64", -line.variance))),
