@@ -4,6 +4,7 @@
 
 Losses are made from a known law, with normal noise a trial (`rest`), an effect of each seed that all groups and sizes
 share (`common`), or one that the groups share at each size (`shared`). Groups have the same seeds, as in the studies.
+A grid's values have random effects of its rows, and its seeds may shift all cells.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis import Curve, Statistic, curves_over_seeds, fit_laws, over_draws, threshold_numbers
+from orchestrator.analysis import (
+    Curve,
+    Statistic,
+    correlate,
+    curves_over_seeds,
+    fit_laws,
+    over_blocks,
+    over_draws,
+    threshold_numbers,
+)
 from search_spaces.catalog import load_study
 from search_spaces.laws import Threshold
 from search_spaces.spam import QUICK
@@ -116,9 +126,32 @@ def spam(
             yield "threshold ratio", point.ratio, factor * point.z**exponent / point.z**0.42
 
 
+def gss_grid(
+    rng: np.random.Generator, columns: int, *, rest: float, common: float
+) -> Iterator[tuple[str, Statistic, float]]:
+    """Nine random rows by fixed columns with three seeds; the truth is that of infinitely many rows."""
+    rows, seeds, slope = 9, 3, 0.4
+    t_K = np.linspace(-1, 1, columns)
+    fixed_2K = 0.5 * np.stack([t_K, t_K**2 - np.mean(t_K**2)])
+    together_22 = np.array([[1.0, 0.6], [0.6, 1.0]])
+    level_2R, slope_2R = (
+        scale * np.linalg.cholesky(together_22) @ rng.standard_normal((2, rows)) for scale in (1, slope)
+    )
+    rest_2RK = rest * rng.standard_normal((2, rows, columns, seeds)).mean(axis=3)
+    common_211 = common * rng.standard_normal((2, 1, 1, seeds)).mean(axis=3)
+    x_n, y_n = (
+        level_2R[:, :, None] + slope_2R[:, :, None] * t_K + fixed_2K[:, None, :] + rest_2RK + common_211
+    ).reshape(2, -1)
+    truth_22 = together_22 * (1 + slope**2 * np.mean(t_K**2)) + fixed_2K @ fixed_2K.T / columns
+    truth_22 += np.eye(2) * rest**2 / seeds
+    blocks = np.repeat(np.arange(rows), columns)
+    statistic = over_blocks(lambda kept: correlate(x_n[kept], y_n[kept]), blocks, name="c")
+    yield f"grid 9 x {columns} r", statistic, float(truth_22[0, 1] / math.sqrt(truth_22[0, 0] * truth_22[1, 1]))
+
+
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
     """Interval and noise -> the share of intervals that contain the truth, and how many there were."""
-    rng = np.random.default_rng(seed)
+    rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     held: dict[tuple[str, str], list[bool]] = {}
 
     def add(noise: str, results: Iterator[tuple[str, Statistic, float]]) -> None:
@@ -126,6 +159,9 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
             if statistic.interval is not None:
                 held.setdefault((name, noise), []).append(truth in statistic.interval)
 
+    for columns, (name, common) in product((3, 8), (("independent", 0.0), ("common", 0.8))):
+        for _ in range(draws):
+            add(name, gss_grid(grid_rng, columns, rest=0.5, common=common))
     for _ in range(draws):
         for name, noise in NOISE.items():
             add(name, head_rank(rng, noise))

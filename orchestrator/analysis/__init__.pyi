@@ -88,10 +88,12 @@ from .similarity import wins as wins
 from .spectra import Spectrum as Spectrum
 from .spectra import trial_spectra as trial_spectra
 from .statistics.comparisons import GroupComparison as GroupComparison
+from .statistics.correlation import correlate as correlate
 from .statistics.estimates import POWER as POWER
 from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
 from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
+from .statistics.jackknife import over_blocks as over_blocks
 from .statistics.power_law import Curve as Curve
 from .statistics.power_law import curves_over_seeds as curves_over_seeds
 from .statistics.power_law import fit_laws as fit_laws
