@@ -76,18 +76,23 @@ def confounding_numbers(frame: pd.DataFrame, request: PartialCorrelations) -> Co
         return None
     settings = [name for name in request.settings if name in points and points[name].nunique(dropna=False) > 1]
     lines = [_line(points[np.isfinite(points[metric].astype(float))], metric, request, settings) for metric in metrics]
-    adjusted = {shape: holm([line.rho[shape].p_value for line in lines]) for shape in SHAPES}
     return ConfoundingNumbers(
         request=request,
         trials=len(points),
         settings=tuple(settings),
         left={shape: degrees_left(_controls(points, settings, shape)) for shape in SHAPES},
-        lines=tuple(
-            replace(line, p_adjusted={shape: adjusted[shape][place] for shape in SHAPES})
-            for place, line in enumerate(lines)
-        ),
+        lines=with_holm_by_shape(lines),
         y_explained=_explained(points, request.y, settings),
         points=points,
+    )
+
+
+def with_holm_by_shape(lines: Sequence[MetricCorrelation]) -> tuple[MetricCorrelation, ...]:
+    """Return the lines with `p_adjusted` set: one Holm family for each way to take the settings away."""
+    adjusted = {shape: holm([line.rho[shape].p_value for line in lines]) for shape in SHAPES}
+    return tuple(
+        replace(line, p_adjusted={shape: adjusted[shape][place] for shape in SHAPES})
+        for place, line in enumerate(lines)
     )
 
 

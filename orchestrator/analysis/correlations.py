@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from orchestrator.analysis.statistics.correlation import correlate, partial_correlation
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.statistics.jackknife import over_blocks, permutation_p
-from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.statistics.samples import with_holm
 from orchestrator.analysis.statistics.variance_components import (
     VarianceComponents,
     between_correlation,
@@ -97,9 +97,9 @@ class RankCorrelation:
 
     x: str
     pearson: Statistic
-    p_adjusted: float | None
-    """After Holm's correction over all definitions, of rows as they are and of centred rows."""
     within: Statistic
+    p_adjusted: float | None = None
+    """After Holm's correction over all definitions, of rows as they are and of centred rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ def correlation_numbers(
         cells=cells,
         colour_by=next((name for name in grid[1:] if name in numeric and cells[name].notna().all()), ""),
         rows=grid[0] if grid else "",
-        definitions=tuple(_definitions(done, request, grid)),
+        definitions=_definitions(done, request, grid),
         partials=tuple(_partials(cells, request, grid)),
         seeds=_seed_numbers(points, request, grid) if len(points) > len(cells) else None,
     )
@@ -247,7 +247,7 @@ def _short(setting: str) -> str:
     return setting.rpartition(".")[2]
 
 
-def _definitions(done: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> list[RankCorrelation]:
+def _definitions(done: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> tuple[RankCorrelation, ...]:
     """Of each definition of rank, and of its rows centred, as far as they were measured."""
     measured = [
         name
@@ -261,9 +261,8 @@ def _definitions(done: pd.DataFrame, request: Correlation, grid: Sequence[str]) 
         cells = cell_means(points, (name, request.y), grid)
         within = _within(points, name, request.y) if len(points) > len(cells) else Statistic()
         pearson = _correlation(cells, name, request.y, grid)
-        lines.append(RankCorrelation(x=name, pearson=pearson, p_adjusted=None, within=within))
-    adjusted = holm([line.pearson.p_value for line in lines])
-    return [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
+        lines.append(RankCorrelation(x=name, pearson=pearson, within=within))
+    return with_holm(lines, "pearson")
 
 
 def _within(points: pd.DataFrame, x: str, y: str) -> Statistic:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from orchestrator.analysis.confounding import ConfoundingNumbers, with_holm_by_shape
 from orchestrator.analysis.contrasts import ContrastNumbers
+from orchestrator.analysis.correlations import CorrelationNumbers
 from orchestrator.analysis.power_laws import PowerLawNumbers
 from orchestrator.analysis.statistics.samples import with_holm
 from orchestrator.analysis.thresholds import ThresholdNumbers
 
-FAMILIES: Mapping[type, Mapping[str, str]] = {
-    ContrastNumbers: {"comparisons": "test"},
-    PowerLawNumbers: {"factors": "factor", "equals": "ratio"},
-    ThresholdNumbers: {"points": "ratio"},
+FAMILIES: Mapping[type, Mapping[str, Callable[[Sequence[Any]], tuple[Any, ...]]]] = {
+    ContrastNumbers: {"comparisons": partial(with_holm, test="test")},
+    ConfoundingNumbers: {"lines": with_holm_by_shape},
+    CorrelationNumbers: {"definitions": partial(with_holm, test="pearson")},
+    PowerLawNumbers: {"factors": partial(with_holm, test="factor"), "equals": partial(with_holm, test="ratio")},
+    ThresholdNumbers: {"points": partial(with_holm, test="ratio")},
 }
-"""Numbers -> their fields that are families of tested lines -> the lines' field with the test."""
+"""Numbers -> their fields that are families of tested lines -> the correction over these lines."""
 
 
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
     """Return the answers to one request at several values, each family corrected over all of them."""
     adjusted = list(numbers)
-    for name, test in FAMILIES.get(type(adjusted[0]), {}).items() if adjusted else ():
-        lines = iter(with_holm([line for one in adjusted for line in getattr(one, name)], test))
+    for name, correct in FAMILIES.get(type(adjusted[0]), {}).items() if adjusted else ():
+        lines = iter(correct([line for one in adjusted for line in getattr(one, name)]))
         adjusted = [replace(one, **{name: tuple(next(lines) for _ in getattr(one, name))}) for one in adjusted]
     return adjusted

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.multitest import multipletests
 
+from orchestrator.analysis import adjust_together
 from orchestrator.analysis.correlations import (
     NOT_INDEPENDENT,
     ComparedCorrelation,
@@ -157,3 +160,31 @@ def test_a_cell_whose_trials_have_no_result_is_no_point() -> None:
     frame.loc[frame["group"] == "gss c=0 k=2", "state"] = "failed"
     numbers = numbers_of(frame)
     assert numbers.lines[0].n == 19 and "3 of 60 trials failed" in numbers.lines[0].missing
+
+
+def defined(noise_seed: int = 2) -> CorrelationNumbers:
+    """Three definitions of rank, one of them of centred rows, and one that no trial has."""
+    frame, rng = grid_frame(), np.random.default_rng(noise_seed)
+    frame["centred_press_rank"] = frame["test_perplexity"] * 2 + rng.normal(size=len(frame))
+    frame["entropy_rank"] = rng.normal(size=len(frame))
+    request = replace(REQUEST, definitions=("press_rank", "entropy_rank", "kl_rank_1e-2"))
+    return correlation_numbers(frame, request, corpus="pydocs", scale="quick", grid=("c", "k"))
+
+
+def test_every_measured_definition_of_rank_has_its_correlation() -> None:
+    numbers = defined()
+    press, centred, entropy = numbers.definitions
+    assert (press.x, centred.x, entropy.x) == ("press_rank", "centred_press_rank", "entropy_rank")
+    assert press.pearson == numbers.lines[0].pearson and numbers.seeds is not None
+    assert press.within == numbers.seeds.within
+    means = numbers.points.groupby("group")[["centred_press_rank", "test_perplexity"]].mean()
+    assert centred.pearson.value == pytest.approx(np.corrcoef(means.T)[0, 1])
+    assert centred.p_adjusted == pytest.approx(3 * (centred.pearson.p_value or 0))
+
+
+def test_holms_family_is_every_definition_at_every_swept_value() -> None:
+    both = adjust_together([defined(), defined(3)])
+    lines = [line for numbers in both for line in numbers.definitions]
+    p_values = [line.pearson.p_value for line in lines]
+    _, expected, _, _ = multipletests(p_values, method="holm")
+    assert [line.p_adjusted for line in lines] == pytest.approx(list(expected))

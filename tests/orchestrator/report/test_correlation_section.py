@@ -168,3 +168,17 @@ def test_where_seeds_agree_that_is_said_and_the_cells_own_correlation_is_given(t
         text.startswith("Without what the seeds add to the means, the cells' own correlation") for text in findings
     )
     assert not any("cannot be told from zero" in text for text in findings)
+
+
+def test_the_table_by_definition_of_rank_says_what_is_significant(tmp_path: Path) -> None:
+    rows, _ = make_results(SEEDED_STUDY)
+    study = replace(SEEDED_STUDY, analyses=(Correlation(definitions=("press_rank", "stable_rank", "none")),))
+    section = report_on(rows, tmp_path, study=study).answers[0].section
+    records = csv_records(tmp_path / "definitions.csv")
+    assert [record["x"] for record in records] == ["press_rank", "stable_rank"]
+    table = next(table for table in section.tables if "by definition of rank" in table.caption)
+    assert [row[0].text for row in table.body] == ["Press rank", "stable rank"]
+    clear = [record for record in records if float(record["p_adjusted"]) < 0.05]
+    [finding] = [text for text in section.findings if "Holm" in text]
+    assert f"over 2 definitions, {'none' if not clear else ''}" in finding
+    assert all(formats.title(record["x"]) in finding for record in clear)
