@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.docs_numbers.study_numbers import Lines, Studies, ranged, show, span, table
+from orchestrator.report import title
+from search_spaces.gss_grid import RANKS
 
 RANK, PERPLEXITY = "press_rank", "test_perplexity"
+
+
+def independent(row: Any) -> str:
+    """Fisher's interval, which takes cells for independent points."""
+    return f"[{show(row.independent_low, '+.2f')}, {show(row.independent_high, '+.2f')}]"
 
 
 def front_page(of: Studies) -> Lines:
@@ -39,16 +48,26 @@ def grid(of: Studies) -> Lines:
     means = tables["cells.csv"]
     yield f"`gss_grid` has {len(means)} cells"
     rows = [
-        [name, ranged(over.loc[place], "pearson"), f"{over.pearson_p[place]:.2g}"]
+        [name, ranged(over.loc[place], "pearson"), f"{over.pearson_p[place]:.2g}", independent(over.loc[place])]
         for name, place in (("as they are", "cells"), ("the better half", "better half"))
     ]
     without_seeds = ranged(over.loc["cells, without what their seeds add"], "pearson")
-    rows.insert(1, ["without what the seeds add to the means", without_seeds, ""])
+    rows.insert(1, ["without what the seeds add to the means", without_seeds, "", ""])
     c, k = "output_layer.c", "output_layer.k"
     for name, place in (("k", k), ("c", c), ("both", f"{c} {k}")):
         row = partial.loc[place]
-        rows.append([f"without the levels of {name}", ranged(row, "levels"), f"{row.levels_p:.2g}"])
-    yield table("over the cells | Pearson r [95%] | p", rows)
+        rows.append([f"without the levels of {name}", ranged(row, "levels"), f"{row.levels_p:.2g}", ""])
+    yield table("over the cells | Pearson r [95%] | p | 95% as if independent", rows)
+    defined = tables["definitions.csv"].set_index("x")
+    rows = []
+    for name in RANKS:
+        centred = ranged(defined.loc[f"centred_{name}"], "pearson") if f"centred_{name}" in defined.index else ""
+        row = defined.loc[name]
+        rows.append([title(name), ranged(row, "pearson"), centred, ranged(row, "within")])
+    yield table("rank | r over the cells [95%] | rows centred | between seeds of one cell", rows)
+    yield f"r runs from {show(defined.pearson.min(), '+.2f')} to {show(defined.pearson.max(), '+.2f')}"
+    significant = [title(name) for name, row in defined.iterrows() if row.p_adjusted < 0.05]
+    yield f"Holm's correction over the {len(defined)} of them leaves {', '.join(significant) or 'none'} significant"
     by_seed = [show(of_seed[RANK].corr(of_seed[PERPLEXITY]), "+.2f") for _, of_seed in trials.groupby("seed")]
     yield f"With one seed each, our {len(means)} give {', '.join(by_seed[:-1])} and {by_seed[-1]}"
     small = trials[trials[c] < 1].groupby("group").mean(numeric_only=True)

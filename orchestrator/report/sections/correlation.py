@@ -295,6 +295,8 @@ def _record(line: ComparedCorrelation, over: str, n: int, pearson: Statistic, sp
     record = {"x": line.x, "y": line.y, "over": over, **ends("window", line.window), "n": n}
     record |= dict(zip(("seeds_least", "seeds_most"), line.seeds, strict=True))
     record |= _numbers(pearson=pearson, spearman=spearman)
+    if line.independent is not None:
+        record |= ends("independent", line.independent.interval)
     return record | {f"published_{corpus}": value for corpus, value in line.published.items()}
 
 
