@@ -67,7 +67,7 @@ def grid(of: Studies) -> Lines:
     yield table("rank | r over the cells [95%] | rows centred | between seeds of one cell", rows)
     yield f"r runs from {show(defined.pearson.min(), '+.2f')} to {show(defined.pearson.max(), '+.2f')}"
     significant = [title(name) for name, row in defined.iterrows() if row.p_adjusted < 0.05]
-    yield f"Holm's correction over the {len(defined)} of them leaves {', '.join(significant) or 'none'} significant"
+    yield f"Holm's correction over the {len(defined)} of them leaves {' and '.join(significant) or 'none'} significant"
     by_seed = [show(of_seed[RANK].corr(of_seed[PERPLEXITY]), "+.2f") for _, of_seed in trials.groupby("seed")]
     yield f"With one seed each, our {len(means)} give {', '.join(by_seed[:-1])} and {by_seed[-1]}"
     small = trials[trials[c] < 1].groupby("group").mean(numeric_only=True)
