@@ -3,8 +3,9 @@
     python -m benchmarks.coverage --draws 1000
 
 Losses are made from a known law, with normal noise a trial (`rest`), an effect of each seed that all groups and sizes
-share (`common`), or one that the groups share at each size (`shared`). Groups have the same seeds, as in the studies.
-A grid's values have random effects of its rows, and its seeds may shift all cells.
+share (`common`), one that the groups share at each size (`shared`), or one of each group at all sizes (`by layer`). The
+intervals do not allow for the last one. Groups have the same seeds, as in the studies. A grid's values have random
+effects of its rows, independent or smooth over the rows; the intervals do not allow for smooth ones.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ NOISE: Mapping[str, Mapping[str, float]] = {
     "common": {"rest": 0.006, "common": 0.006},
     "shared": {"rest": 0.004, "shared": 0.01},
 }
+BY_LAYER = {"rest": 0.006, "common": 0.006, "by_layer": 0.006}
+"""A seed moves each layer by its own amount at all ranks, which the intervals do not allow for."""
 SPAM = {
     "softmax": (1.0, 0.42),
     "sigsoftmax": (1.0, 0.42),
@@ -61,12 +64,19 @@ def made_up(
     rest: float,
     common: float = 0.0,
     shared: float = 0.0,
+    by_layer: float = 0.0,
 ) -> list[Curve]:
     """A curve for each factor m of losses limit + (m x)^-exponent."""
     effect_S = rng.normal(0, common, seeds)
     shared_RS = rng.normal(0, shared, (len(sizes), seeds))
+    layer_GS = rng.normal(0, by_layer, (len(factors), seeds)) if by_layer else np.zeros((len(factors), seeds))
     rows = [
-        (x, limit + (factor * x) ** -exponent + effect_S[s] + shared_RS[r, s] + rng.normal(0, rest), s, g)
+        (
+            x,
+            limit + (factor * x) ** -exponent + effect_S[s] + layer_GS[g, s] + shared_RS[r, s] + rng.normal(0, rest),
+            s,
+            g,
+        )
         for (g, factor), (r, x), s in product(enumerate(factors), enumerate(sizes), range(seeds))
     ]
     x, y, seed, group = zip(*rows, strict=True)
@@ -126,24 +136,25 @@ def spam(
             yield "threshold ratio", point.ratio, factor * point.z**exponent / point.z**0.42
 
 
-def gss_grid(
-    rng: np.random.Generator, columns: int, *, rest: float, common: float
-) -> Iterator[tuple[str, Statistic, float]]:
-    """Nine random rows by fixed columns with three seeds; the truth is that of infinitely many rows."""
-    rows, seeds, slope = 9, 3, 0.4
+def gss_grid(rng: np.random.Generator, columns: int, *, length: float) -> Iterator[tuple[str, Statistic, float]]:
+    """Nine random rows by fixed columns, means of three seeds; the truth is that of infinitely many rows.
+
+    `length` is that of the Gaussian kernel by which the effects of rows are correlated, in rows; 0: independent.
+    """
+    rows, slope, rest = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
     fixed_2K = 0.5 * np.stack([t_K, t_K**2 - np.mean(t_K**2)])
-    together_22 = np.array([[1.0, 0.6], [0.6, 1.0]])
-    level_2R, slope_2R = (
-        scale * np.linalg.cholesky(together_22) @ rng.standard_normal((2, rows)) for scale in (1, slope)
-    )
-    rest_2RK = rest * rng.standard_normal((2, rows, columns, seeds)).mean(axis=3)
-    common_211 = common * rng.standard_normal((2, 1, 1, seeds)).mean(axis=3)
+    together_22, distance_RR = np.array([[1.0, 0.6], [0.6, 1.0]]), np.subtract.outer(np.arange(rows), np.arange(rows))
+    kernel_RR = np.exp(-0.5 * (distance_RR / length) ** 2) if length else np.eye(rows)
+    root_RR, root_22 = np.linalg.cholesky(kernel_RR + 1e-9 * np.eye(rows)), np.linalg.cholesky(together_22)
+    level_2R, slope_2R = (scale * root_22 @ rng.standard_normal((2, rows)) @ root_RR.T for scale in (1, slope))
     x_n, y_n = (
-        level_2R[:, :, None] + slope_2R[:, :, None] * t_K + fixed_2K[:, None, :] + rest_2RK + common_211
+        level_2R[:, :, None]
+        + slope_2R[:, :, None] * t_K
+        + fixed_2K[:, None, :]
+        + rest * rng.standard_normal((2, rows, columns))
     ).reshape(2, -1)
-    truth_22 = together_22 * (1 + slope**2 * np.mean(t_K**2)) + fixed_2K @ fixed_2K.T / columns
-    truth_22 += np.eye(2) * rest**2 / seeds
+    truth_22 = together_22 * (1 + slope**2 * np.mean(t_K**2)) + fixed_2K @ fixed_2K.T / columns + np.eye(2) * rest**2
     blocks = np.repeat(np.arange(rows), columns)
     statistic = over_blocks(lambda kept: correlate(x_n[kept], y_n[kept]), blocks, name="c")
     yield f"grid 9 x {columns} r", statistic, float(truth_22[0, 1] / math.sqrt(truth_22[0, 0] * truth_22[1, 1]))
@@ -159,9 +170,10 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
             if statistic.interval is not None:
                 held.setdefault((name, noise), []).append(truth in statistic.interval)
 
-    for columns, (name, common) in product((3, 8), (("independent", 0.0), ("common", 0.8))):
-        for _ in range(draws):
-            add(name, gss_grid(grid_rng, columns, rest=0.5, common=common))
+    for _ in range(draws):
+        for columns, (name, length) in product((3, 8), (("independent", 0), ("smooth 1", 1), ("smooth 2", 2))):
+            add(name, gss_grid(grid_rng, columns, length=length))
+        add("by layer", head_rank(grid_rng, BY_LAYER))
     for _ in range(draws):
         for name, noise in NOISE.items():
             add(name, head_rank(rng, noise))

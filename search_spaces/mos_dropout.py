@@ -35,7 +35,7 @@ STUDY = Study(
     corpora=("ptb", "wikitext-2"),
     analyses=(
         GroupTable(
-            metrics=("train_perplexity", "test_perplexity", "generalisation_gap", "press_rank"),
+            metrics=("train_perplexity", "valid_perplexity", "test_perplexity", "generalisation_gap", "press_rank"),
             title="Results by dropout of the context vectors",
             source="SM Table 12",
             published=PUBLISHED,

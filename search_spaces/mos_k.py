@@ -36,7 +36,14 @@ STUDY = Study(
     corpora=("ptb", "wikitext-2"),
     analyses=(
         GroupTable(
-            metrics=("parameters", "train_perplexity", "test_perplexity", "generalisation_gap", "press_rank"),
+            metrics=(
+                "parameters",
+                "train_perplexity",
+                "valid_perplexity",
+                "test_perplexity",
+                "generalisation_gap",
+                "press_rank",
+            ),
             title="Results by number of mixtures",
             source="SM Tables 4 and 5",
             published=PUBLISHED,

@@ -43,7 +43,7 @@ STUDY = Study(
     measurements=("perplexity@1", "spectrum@1", "top_k@1"),
     analyses=(
         Predictions(source="SM Table 2", published={"ptb": {MODELS[model]: at for model, at in predictions().items()}}),
-        GroupTable(metrics=("test_perplexity", "press_rank")),
+        GroupTable(metrics=("valid_perplexity", "test_perplexity", "press_rank")),
     ),
     deviations=(
         "Fig. 3 is rebuilt from SM Table 2. That table also has the MoS and MoC of Yang et al. (2018), at their six "

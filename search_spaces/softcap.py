@@ -53,7 +53,15 @@ def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
 
 
 BASELINES = {_group(layer): PLAIN for layer in SOFTCAPS}
-METRICS = ("test_perplexity", "press_rank", "entropy_rank", "kl_rank_1e-1", "kl_rank_1e-2", "kl_rank_1e-3")
+METRICS = (
+    "valid_perplexity",
+    "test_perplexity",
+    "press_rank",
+    "entropy_rank",
+    "kl_rank_1e-1",
+    "kl_rank_1e-2",
+    "kl_rank_1e-3",
+)
 DRAWN = ("test_perplexity", "press_rank", "kl_rank_1e-2")
 TRAINED = {
     "press_rank": "Press rank, trained",
@@ -69,7 +77,7 @@ PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
 
 
 def _after(layer: SoftcapConfig) -> str:
-    """What metrics of a softmax bent in this way after its training begin with (measurement bent_softmax@1)."""
+    """The prefix of metrics of a trained softmax bent in this way (measurement bent_softmax@1)."""
     return f"bent {layer.form} {layer.cap:g} "
 
 
@@ -81,15 +89,17 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
     table = means.reindex(index=list(BASELINES), columns=list(TRAINED)).rename(columns=TRAINED)
     for name, title in AFTER.items():
         table[title] = [softmax.get(_after(layer) + name) for layer in SOFTCAPS]
-    table = table.dropna().rename_axis("bend").reset_index()
+    table = table.dropna(subset=list(AFTER.values())).rename_axis("bend").reset_index()
     parts = [
         f"{row[AFTER['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
         f"({row[TRAINED['press_rank']]:.0f} if trained with it; KL {row[AFTER['kl_from_softmax']]:.2g} nats)"
         for row in table.to_dict("records")
-        if row["bend"] in PUBLISHED
+        if row["bend"] in PUBLISHED and row[TRAINED["press_rank"]] == row[TRAINED["press_rank"]]
     ]
-    if not parts:
+    if table.empty:
         return ["No trained softmax was bent yet."]
+    if not parts:
+        return [table]
     return [f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}.", table]
 
 

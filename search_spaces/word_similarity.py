@@ -34,5 +34,8 @@ STUDY = Study(
     label=model_and_seed,
     corpora=("ptb", "wikitext-2"),
     measurements=("perplexity@1", "spectrum@1", "word_similarity@1"),
-    analyses=(Similarity(published=published()), GroupTable(metrics=("test_perplexity", "press_rank"))),
+    analyses=(
+        Similarity(published=published()),
+        GroupTable(metrics=("valid_perplexity", "test_perplexity", "press_rank")),
+    ),
 )

@@ -143,18 +143,18 @@ def correlation_numbers(
     cells = cell_means(points, (request.x, request.y), grid)
     grid = grid if set(grid) <= set(cells.columns) else ()
     missing = describe_missing(list(frame["state"]), usable=len(points))
-    lines = [_compare(cells, request, grid, window=None, missing=missing)]
+    lines = [_compare(cells, request, grid, whole=cells, window=None, missing=missing)]
     if len(cells):
         window = choose_window(list(cells[request.y]), request.windows.get(corpus) if scale == "paper" else None)
         inside = cells[cells[request.y].between(window.low, window.high)]
-        lines.append(_compare(inside, request, grid, window=window, missing=missing))
+        lines.append(_compare(inside, request, grid, whole=cells, window=window, missing=missing))
     numeric = set(cells.select_dtypes(include=["number", "bool"]).columns)
     return CorrelationNumbers(
         corpus=corpus,
         lines=tuple(lines),
         points=points,
         cells=cells,
-        colour_by=next((name for name in grid[1:] if name in numeric and cells[name].notna().all()), ""),
+        colour_by=grid[1] if grid and grid[1] in numeric and cells[grid[1]].notna().all() else "",
         rows=grid[0] if grid else "",
         definitions=_definitions(done, request, grid),
         partials=tuple(_partials(cells, request, grid)),
@@ -199,7 +199,13 @@ def describe_missing(states: Sequence[str], *, usable: int) -> str:
 
 
 def _compare(
-    cells: pd.DataFrame, request: Correlation, grid: Sequence[str], *, window: Window | None, missing: str
+    cells: pd.DataFrame,
+    request: Correlation,
+    grid: Sequence[str],
+    *,
+    whole: pd.DataFrame,
+    window: Window | None,
+    missing: str,
 ) -> ComparedCorrelation:
     independent = _correlation(cells, request.x, request.y)
     return ComparedCorrelation(
@@ -208,7 +214,7 @@ def _compare(
         window=window,
         n=len(cells),
         seeds=(int(cells["seeds"].min()), int(cells["seeds"].max())) if len(cells) else (1, 1),
-        pearson=_correlation(cells, request.x, request.y, grid),
+        pearson=_correlation(cells, request.x, request.y, grid, whole=whole),
         spearman=_correlation(cells, request.x, request.y, grid, ranks=True),
         independent=independent if grid else None,
         published={
@@ -219,22 +225,30 @@ def _compare(
     )
 
 
-def _correlation(cells: pd.DataFrame, x: str, y: str, grid: Sequence[str] = (), *, ranks: bool = False) -> Statistic:
-    """Over independent cells, or those of a grid."""
+def _correlation(
+    cells: pd.DataFrame,
+    x: str,
+    y: str,
+    grid: Sequence[str] = (),
+    *,
+    ranks: bool = False,
+    whole: pd.DataFrame | None = None,
+) -> Statistic:
+    """Over independent cells, or those of a grid, of which `whole` has all where `cells` are some."""
     x_n, y_n = (cells[name].to_numpy(dtype=float) for name in (x, y))
 
     def estimate(kept: NDArray[np.bool_]) -> Statistic:
         return correlate(x_n[kept], y_n[kept], ranks=ranks, names=(x, y))
 
-    whole = estimate(np.ones(len(cells), dtype=bool))
-    if not grid or whole.interval is None:
-        return whole
-    statistic = _over_rows(estimate, cells, grid)
-    if ranks:
-        x_n, y_n = cells[x].rank().to_numpy(), cells[y].rank().to_numpy()
-    places = [cells[name] for name in grid]
-    unique = not cells.duplicated(list(grid)).any()
-    return replace(statistic, p_value=permutation_p(x_n, y_n, *places)) if unique else statistic
+    independent = estimate(np.ones(len(cells), dtype=bool))
+    if not grid or independent.interval is None:
+        return independent
+    statistic, whole = _over_rows(estimate, cells, grid), cells if whole is None else whole
+    if ranks or whole.duplicated(list(grid)).any():
+        return statistic
+    y_n = whole[y].where(whole.index.isin(cells.index)).to_numpy(dtype=float)
+    p_value = permutation_p(whole[x], y_n, *(whole[name] for name in grid))
+    return replace(statistic, p_value=p_value, t=None, df=None)
 
 
 def _over_rows(
@@ -248,7 +262,7 @@ def _short(setting: str) -> str:
 
 
 def _definitions(done: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> tuple[RankCorrelation, ...]:
-    """Of each definition of rank, and of its rows centred, as far as they were measured."""
+    """Correlate y with each measured definition of rank, with and without centred rows."""
     measured = [
         name
         for definition in request.definitions
@@ -259,14 +273,19 @@ def _definitions(done: pd.DataFrame, request: Correlation, grid: Sequence[str]) 
     for name in measured:
         points = done.dropna(subset=[name, request.y])
         cells = cell_means(points, (name, request.y), grid)
-        within = _within(points, name, request.y) if len(points) > len(cells) else Statistic()
+        within = _within(points, name, request.y, grid) if len(points) > len(cells) else Statistic()
         pearson = _correlation(cells, name, request.y, grid)
         lines.append(RankCorrelation(x=name, pearson=pearson, within=within))
     return with_holm(lines, "pearson")
 
 
-def _within(points: pd.DataFrame, x: str, y: str) -> Statistic:
-    return within_correlation(points[x], points[y], points["group"], points["seed"])
+def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statistic:
+    columns = [points[name].to_numpy() for name in (x, y, "group", "seed")]
+
+    def estimate(kept: NDArray[np.bool_]) -> Statistic:
+        return within_correlation(*(column[kept] for column in columns))
+
+    return _over_rows(estimate, points, grid) if grid else estimate(np.ones(len(points), dtype=bool))
 
 
 def _seed_numbers(points: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> SeedNumbers:
@@ -281,7 +300,7 @@ def _seed_numbers(points: pd.DataFrame, request: Correlation, grid: Sequence[str
         trials=len(points),
         pearson=pearson,
         spearman=spearman,
-        within=_within(points, request.x, request.y),
+        within=_within(points, request.x, request.y, grid),
         between=between_correlation(x, y, *labels, blocks=blocks, name=name),
         components={request.x: variance_components(x, *labels), request.y: variance_components(y, *labels)},
     )

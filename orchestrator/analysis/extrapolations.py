@@ -39,7 +39,7 @@ class HeldOut:
     """Loss less prediction in nats per token: positive where the narrow model is worse than the law says. Its p-value
     is that of no difference."""
     detectable: float | None = None
-    """The smallest true excess that this test finds with 80% power after the correction; None without seeds."""
+    """The smallest true excess that the corrected test finds in 80% of the draws; None without seeds."""
     p_adjusted: float | None = None
     """After Bonferroni's correction over the sizes held out: which of them are judged by which law is decided from the
     largest to the least, so that no correction may depend on what comes later."""

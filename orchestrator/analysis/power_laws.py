@@ -1,6 +1,6 @@
 """Power laws of the loss over a size, a law for each group, and by what factor of the size each is like the baseline.
 
-Legend: B draws of the bootstrap, the first one the data.
+Legend: B draws of other seeds, the first one the data.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from orchestrator.analysis.statistics.power_law import (
     fit_laws,
     lack_of_fit,
     over_draws,
+    seed_by_group_p,
 )
 from orchestrator.analysis.statistics.samples import with_holm
-from orchestrator.analysis.values import Losses, TrialValue, losses_at
+from orchestrator.analysis.values import TrialValue, losses_at
 from search_spaces.laws import PowerLaw
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class PowerLawNumbers:
     fits: tuple[LawFit, ...]
     factors: tuple[RankFactor, ...]
     equals: tuple[EqualRank, ...]
+    seed_by_group_p: Mapping[Any, float]
+    """Panel -> the p-value of the F-test that a seed moves a group by the same at every x, which no interval has."""
 
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:
@@ -132,13 +135,22 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     fits: dict[tuple[Any, Any], LawFit] = {}
     curves: dict[tuple[Any, Any], Curve] = {}
     laws: dict[tuple[Any, Any], Laws] = {}
+    seed_by_group = {}
     for panel in dict.fromkeys(frame[request.panel]) if request.panel else (None,):
         of_panel = frame if panel is None else frame[frame[request.panel] == panel]
         by_group = {
             group: losses_at(of_panel[of_panel[request.by] == group], request.x, request.metric)
             for group in dict.fromkeys(of_panel[request.by])
         }
-        drawn = _curves(panel, by_group)
+        groups = [group for group, losses in by_group.items() for _ in losses.trials]
+        if not groups:
+            continue
+        x, values, seeds = (
+            [one for losses in by_group.values() for one in getattr(losses, name)] for name in ("x", "values", "seeds")
+        )
+        if (p_value := seed_by_group_p(x, values, seeds, groups)) is not None:
+            seed_by_group[panel] = p_value
+        drawn = curves_over_seeds(x, values, seeds, groups=groups, parts=[panel] * len(groups))
         for key, curve in drawn.items():
             if len(curve.x_R) >= FEWEST_PLACES:
                 curves[key], laws[key] = curve, fit_laws([curve])
@@ -156,18 +168,8 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
         fits=tuple(fits.values()),
         factors=with_holm(factors, "factor"),
         equals=with_holm(equals, "ratio"),
+        seed_by_group_p=seed_by_group,
     )
-
-
-def _curves(panel: Any, by_group: Mapping[Any, Losses]) -> dict[tuple[Any, Any], Curve]:
-    """The curves of one panel, whose groups share seeds."""
-    groups = [group for group, losses in by_group.items() for _ in losses.trials]
-    if not groups:
-        return {}
-    x, values, seeds = (
-        [one for losses in by_group.values() for one in getattr(losses, name)] for name in ("x", "values", "seeds")
-    )
-    return curves_over_seeds(x, values, seeds, groups=groups, parts=[panel] * len(groups))
 
 
 def points_of(curve: Curve) -> tuple[LossPoint, ...]:

@@ -1,7 +1,7 @@
 """The least size at which a metric is as low as asked, and how that size grows with another setting.
 
 Between the sizes that were trained the metric is interpolated, as a straight line in the logarithms of both.
-Legend: R places on x, K settings z, B draws of the bootstrap, the first one the data.
+Legend: R places on x, K settings z, B draws of other seeds, the first one the data.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ NUMBERS = re.compile(
     | peak_memory_mib | (train|validation|test)_error_percent | chosen_learning_rate | excess_cross_entropy
     | target_entropy | modes_matched | iterations | passes | met_rule | (zero|singular)_share | (mean_)?vanishing_.*
     | effective_rank_.* | log10_condition(_nonzero|_excess)? | first_half_r2 | input_spread | noisy_.* | round_trip\ .*
-    | similarity.* | gradient_(lost_share|angle_degrees|norm_lost|contexts) | (word_pairs|bent)\ .*""",
+    | similarity.* | gradient_(lost_share|angle_degrees|norm_lost|contexts) | centred_.* | (word_pairs|bent)\ .*""",
     re.VERBOSE,
 )
 """Metrics that tables and figures compute with."""

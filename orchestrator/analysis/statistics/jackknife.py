@@ -16,7 +16,8 @@ from scipy.special import stdtr, stdtrit
 from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
 
 FEWEST_BLOCKS = 5
-PERMUTATIONS = 9_999
+PERMUTATIONS, TOGETHER = 9_999, 303
+"""How many there are, and how many are held in memory at a time."""
 SEED = 0
 
 
@@ -27,7 +28,7 @@ def over_blocks(estimate: Callable[[NDArray[np.bool_]], Statistic], blocks: Arra
     estimated again without each of the B blocks (Tukey's jackknife), on Fisher's scale, with Student's t of B - 1
     degrees of freedom. Coverage: benchmarks/coverage.py.
     """
-    labels_n = np.unique(np.asarray(blocks), return_inverse=True)[1]
+    labels_n = _codes(blocks)
     count = int(labels_n.max(initial=-1)) + 1
     whole = estimate(np.ones(len(labels_n), dtype=bool))
     if whole.value is None:
@@ -57,14 +58,22 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
     Whole rows of x, and whole columns, are permuted against y: `PERMUTATIONS` draws, the same at every call, and the
     order that was seen. Cells may be missing.
     """
-    row_n, column_n = (np.unique(np.asarray(labels), return_inverse=True)[1] for labels in (rows, columns))
+    row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
     x_RC[row_n, column_n], y_RC[row_n, column_n] = x, y
-    rng = np.random.default_rng(SEED)
-    row_PR, column_PC = (rng.permuted(np.tile(np.arange(n), (PERMUTATIONS, 1)), axis=1) for n in x_RC.shape)
-    permuted_PRC = np.concatenate([x_RC[None], x_RC[row_PR[:, :, None], column_PC[:, None, :]]])
-    r_P = np.abs(_pearson(permuted_PRC.reshape(len(permuted_PRC), -1), y_RC.ravel()))
-    return float(np.mean(r_P >= r_P[0] - 1e-12))
+    rng, seen = np.random.default_rng(SEED), float(_pearson(x_RC.reshape(1, -1), y_RC.ravel())[0])
+    extreme = 1
+    for _ in range(PERMUTATIONS // TOGETHER):
+        row_PR, column_PC = (rng.permuted(np.tile(np.arange(n), (TOGETHER, 1)), axis=1) for n in x_RC.shape)
+        permuted_PRC = x_RC[row_PR[:, :, None], column_PC[:, None, :]]
+        r_P = _pearson(permuted_PRC.reshape(TOGETHER, -1), y_RC.ravel())
+        extreme += int(np.count_nonzero(np.abs(r_P) >= abs(seen) - 1e-12))
+    return extreme / (PERMUTATIONS + 1)
+
+
+def _codes(labels: ArrayLike) -> NDArray[np.intp]:
+    """Which of the different labels each is. Labels may be of several kinds, missing ones among them."""
+    return np.unique([str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True)[1]
 
 
 def _pearson(x_Pn: NDArray[np.float64], y_n: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Power laws L(x) = E + a x^-b by least squares, with a bootstrap over seeds.
+"""Power laws L(x) = E + a x^-b by least squares, with draws of other seeds.
 
 Curves may share E and b, with an a each: then the one is the other moved along a logarithmic axis of x. For given b the
 best E and a follow from sums (variable projection: Golub and Pereyra 1973), so that b alone is searched, and for all
@@ -170,7 +170,7 @@ def _without_seeds(rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.
 def fit_laws(curves: Sequence[Curve]) -> Laws:
     """Least squares with E >= 0, b in `EXPONENTS` and every a > 0, E and b being those of all curves.
 
-    Where no such a is best, the values do not fall with x: every a is 0 and E their mean.
+    If no positive a fits best, the values do not fall with x: every a is 0, and E is the mean.
     """
     rows = min(len(curve.mean_BR) for curve in curves)
     means = [curve.mean_BR[:rows] for curve in curves]
@@ -263,9 +263,31 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
     return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within / within_df)))
 
 
+def seed_by_group_p(x: Sequence[Any], y: ArrayLike, seeds: Sequence[Any], groups: Sequence[Any]) -> float | None:
+    """The p-value of the F-test that a seed moves a group by the same at every x, beyond what it does to all groups.
+
+    `curves_over_seeds` has no such effect, so its intervals are too narrow if there is one. None if the values leave no
+    degrees of freedom for the test.
+    """
+    y_N = np.asarray(y, dtype=np.float64)
+    labels = list(zip(groups, x, strict=True)), list(seeds), list(zip(groups, seeds, strict=True))
+    places_NP, seeds_NS, both_NC = (np.eye(len(names))[codes_N] for names, codes_N in map(_codes, labels))
+    (squares, rank), (rest, full) = (_left(y_N, np.hstack([places_NP, more])) for more in (seeds_NS, both_NC))
+    df, rest_df = full - rank, len(y_N) - full
+    if df < 1 or rest_df < 1 or rest <= 1e-18 * float(y_N @ y_N):
+        return None
+    return float(fdtrc(df, rest_df, max(squares - rest, 0.0) / df / (rest / rest_df)))
+
+
+def _left(y_N: Array, design_Nk: Array) -> tuple[float, int]:
+    """The squares that least squares leave, and the rank of the design."""
+    solution_k, _, rank, _ = np.linalg.lstsq(design_Nk, y_N, rcond=None)
+    return float(np.sum((y_N - design_Nk @ solution_k) ** 2)), int(rank)
+
+
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
     """The data's value with the 95% percentile interval of the draws, which may be infinite at an end, and the
-    two-sided bootstrap p-value of the hypothesis that it is `null`.
+    two-sided p-value by the draws of the hypothesis that it is `null`.
 
     Draws without a number are left out, a few; with more of them, or without draws, there is no interval.
     """

@@ -231,10 +231,9 @@ def _cells(words: str, n: int, pearson: Statistic, spearman: Statistic, line: Co
         for corpus, value in line.published.items()
     }
     independent = {} if line.independent is None else {"r, cells as if independent": formats.bounded(line.independent)}
-    df = f" ({pearson.df:g} df)" if words == WITHIN and pearson.df else ""
     return {
         "cells": Cell(words),
-        "n": Cell(f"{n}{df}", n),
+        "n": n,
         "Pearson r [95%]": formats.bounded(pearson),
         "p": formats.p_value(pearson.p_value),
         "Spearman \N{GREEK SMALL LETTER RHO} [95%]": formats.bounded(spearman),
@@ -247,7 +246,7 @@ def _definition_sentences(definitions: Sequence[RankCorrelation]) -> Iterator[st
     values = [one.pearson.value for one in definitions if one.pearson.value is not None]
     if values:
         yield (
-            f"The correlation depends on the definition of rank: r runs from {formats.coefficient(min(values))} to "
+            f"By definition of rank, r runs from {formats.coefficient(min(values))} to "
             f"{formats.coefficient(max(values))}."
         )
     names = [

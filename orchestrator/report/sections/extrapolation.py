@@ -129,8 +129,8 @@ def _cautions(numbers: ExtrapolationNumbers) -> Iterator[str]:
     if detectable:
         low, high = (formats.number(end, digits=2) for end in (min(detectable), max(detectable)))
         yield (
-            f"The tests find a true difference of {low} to {high} nats per token, depending on the size, with 80% "
-            "power; smaller ones would mostly be missed."
+            f"The tests can find a true difference of {low} to {high} nats per token, depending on the size: in "
+            "simulations they found it in 59 to 75% of cases. Smaller ones would mostly be missed."
         )
     yield (
         "The intervals contain the effect of other seeds. They do not contain the effect of another formula, or of "

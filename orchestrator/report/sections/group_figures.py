@@ -76,8 +76,8 @@ def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
     ]
     partner = "baseline at the same seed"
     if not all(line.is_paired for line in lines):
-        partner += " (of an unpaired test, from its mean)"
-    caption = f"Difference in {metric} from the {partner}; left of the dashed line the model is better"
+        partner += " (unpaired tests: from the baseline's mean)"
+    caption = f"Difference in {metric} from the {partner}; left of the dashed line the model's is lower"
     panel = DotPanel(title=f"difference in {metric}", rows=rows, zero_line=True)
     return dot_drawings("tests", caption, [panel])
 

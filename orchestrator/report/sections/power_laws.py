@@ -132,6 +132,14 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
             f"One factor for all sizes is not enough (F-test, p < {SIGNIFICANCE}) for {listed(bent)}: there the table "
             "of single sizes says more."
         )
+    for panel, p_value in numbers.seed_by_group_p.items():
+        if p_value < SIGNIFICANCE:
+            where = f"{_panel_name(panel)}: " if panel is not None else ""
+            yield (
+                f"{where}a seed moves single groups at all sizes (F-test, {formats.p_equals(p_value)}). The intervals "
+                "have no such effect and are too narrow: with one as large as the rest, a factor's contained the truth "
+                "in 84% of simulations."
+            )
     if any(fit.points and fit.limit.interval is None for fit in fits):
         yield "Laws of one seed a size have no interval, and their factors no test."
 

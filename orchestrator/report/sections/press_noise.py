@@ -67,7 +67,7 @@ def _of_printed(lines: Sequence[NoisyMatrix]) -> str:
         miss = max(abs(line.counted["press_rank"] / line.printed["press_rank"] - 1) for line in lines)
         counted = f"and the counted ones differ by at most {miss:.2%}"
     else:
-        counted = f"while those counted here are for n = {lines[0].size:,}, for which the law gives others"
+        counted = f"while those counted here are for n = {lines[0].size:,}, where the law predicts others"
     return (
         f"The law for n = {PRINTED_SIZE:,} differs from the {len(lines)} printed Press ranks by at most {law:.2%}, "
         f"{counted}. A log-P matrix that is not divided by its largest singular value, which is at least n ln n, "
@@ -105,7 +105,7 @@ def _of_trips(trips: Sequence[RoundTrip]) -> str:
         f"The Press rank is {last.rank} after {sum(trip.press_rank == trip.rank for trip in trips)} of {len(trips)} "
         "round trips; Table 14 prints 10 for all ten. The largest singular value that is not counted moves from "
         f"{first.largest_below_in_tolerances:.2f} to {last.largest_below_in_tolerances:.2f} of the tolerance. It is "
-        "rounding, and an accident of the matrix and of the LAPACK library."
+        "rounding error, which depends on the matrix and the LAPACK library."
     )
 
 

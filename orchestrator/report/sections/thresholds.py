@@ -114,7 +114,7 @@ def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
     yield (
         f"The intervals contain the effect of other seeds. They do not contain the error of interpolating between two "
         f"trained {x}s, which can be larger, and do not test whether the {x} follows a power of {z}. A ratio at "
-        f"one {z} is less affected: most of that error is common to both layers."
+        f"one {z} can be less affected, as far as the error is common to both layers."
     )
     partly = [law for law in numbers.laws if not law.missing and len(law.fitted) < len(_tried(law.group, numbers))]
     if partly:

@@ -155,7 +155,7 @@ def test_pairs_have_a_row_a_comparison_a_file_and_say_who_had_no_partner() -> No
     section = contrast_section(contrast_numbers(flatten(GATED).frame(), PAIRS, corpus="none"))
     [line] = section.tables[0].body
     assert [cell.text for cell in line[:3]] == ["gated", "dense", "6 of 6"]
-    assert "without a partner of the same seed: 1 value" in section.findings[0]
+    assert "excluded: 1 value" in section.findings[0]
     head, record = section.files["tests.csv"]
     told = dict(zip(head, record, strict=True))
     assert (told["pairs"], told["pairs_lower"], told["without_partner"]) == (6, 6, 1)
@@ -175,7 +175,7 @@ def test_unpaired_and_published_p_have_columns_of_their_own() -> None:
     assert late["lower at"].text == "unpaired, 3 + 5" and "unpaired (Welch" in section.findings[1]
     welch = stats.ttest_ind((1.0, 2.0, 4.0), ERRORS["dense"][1:], equal_var=False).pvalue
     assert late["p"].text == f"{welch:.3f}"
-    assert "(of an unpaired test, from its mean)" in section.drawings[0].caption
+    assert "unpaired tests: from" in section.drawings[0].caption
 
 
 def test_counts_are_shown_of_values_that_never_came_up_too() -> None:

@@ -82,3 +82,22 @@ def test_too_few_rows_have_no_interval() -> None:
     ours = over_rows(x[few], y[few], ROWS[few])
     assert ours.value is not None and (ours.interval, ours.p_value) == (None, None)
     assert "5 values of c" in ours.missing
+
+
+def test_labels_may_be_texts_with_missing_ones() -> None:
+    x, y = grid()
+    names = np.array([None, "x", "y", "z", "w"], dtype=object)[ROWS]
+    ours = over_blocks(lambda kept: correlate(x[kept], y[kept]), names, name="form")
+    assert ours == over_rows(x, y)
+    assert permutation_p(x, y, names, COLUMNS) == pytest.approx(permutation_p(x, y, ROWS, COLUMNS), abs=0.02)
+
+
+def test_a_window_of_y_takes_no_permuted_cell_away() -> None:
+    """Without a relation p is below 0.1 about as often as that, though only the better half of y counts."""
+    rng = np.random.default_rng(4)
+    rows, columns = (labels.ravel() for labels in np.indices((6, 4)))
+    p_values = []
+    for _ in range(100):
+        x, y = rng.normal(size=(2, 24))
+        p_values.append(permutation_p(x, np.where(y <= np.median(y), y, np.nan), rows, columns))
+    assert 2 <= np.sum(np.array(p_values) < 0.1) <= 22
