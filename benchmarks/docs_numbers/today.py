@@ -61,7 +61,7 @@ def softcaps(of: Studies) -> Lines:
         "layer | test perplexity | more than softmax by | Press rank | KL rank (0.01 nats) | KL rank (0.001 nats)", rows
     )
     bound = means.press_rank["softmax"]
-    yield f"off softmax' bound d + 2 = {show(bound)}, the more the smaller it is"
+    yield f"off softmax' bound d + 2 = {show(bound)}, by tanh the more the smaller it is"
     times = [show(means.press_rank[f"softcap tanh {cap}"] / bound) for cap in (30, 15)]
     yield f"{times[0]} times at Gemma 2's cap, {times[1]} times at nanochat's"
     row = tests.loc["softcap tanh 15"]
@@ -137,7 +137,7 @@ def saturation(of: Studies) -> Lines:
     )
     law = numbers.tables["extrapolation_law.csv"].iloc[0]
     yield f"Over all ten, E is {ranged(law, 'E', '.2f')} and b {ranged(law, 'b', '.2f')}."
-    yield f"the tests find an excess of {span(held.detectable, '.2f')} nats, depending on the width, in most cases"
+    yield f"The tests find an excess of {span(held.detectable, '.2f')} nats, depending on the width"
     means = numbers.trials.groupby("model.width").mean(numeric_only=True)
     kl = [show(means["kl_rank_1e-2"][width]) for width in (8, 32, 96)]
     yield f"more slowly than the width: {kl[0]} at d = 8, {kl[1]} at 32, {kl[2]} at 96"
