@@ -59,7 +59,7 @@ def check(page: Path, functions: Sequence[Callable[[Studies], Lines]], of: Studi
     lines, missing = [], 0
     for function in functions:
         try:
-            lines += list(function(of))
+            lines.extend(function(of))  # those before an error, too
         except (UserError, KeyError) as error:
             print(f"NOT IN THE STORE: {page.name}, {function.__name__}: {error}")
             missing += 1
