@@ -68,7 +68,7 @@ def test_the_correlations_have_every_heading_and_number(report: ReportResult, wi
     assert {cell.text for row in table.body for cell in row[1:]} <= cells
     assert {word for heading in (*table.head, table.body[1][0].text) for word in heading.split()} <= words
     assert table.body[0][0].text == "all cells" and "all cells" in cells
-    assert "+0.48 [+0.28, +0.64]" in cells and "+0.53 [+0.24, +0.73]" in cells and {"+0.24", "+0.21"} <= cells
+    assert {"+0.48", "+0.53", "+0.24", "+0.21"} <= cells
 
 
 @pytest.mark.parametrize("width", WIDTHS)
