@@ -56,7 +56,7 @@ def with_numbers(text: str, line: str) -> str:
 
 def check(page: Path, functions: Sequence[Callable[[Studies], Lines]], of: Studies, *, write: bool, rest: bool) -> int:
     """Print the page's lines, and return how many of them the page does not contain or the store cannot fill."""
-    lines, missing = [], 0
+    lines, missing = list[str](), 0
     for function in functions:
         try:
             lines.extend(function(of))  # those before an error, too

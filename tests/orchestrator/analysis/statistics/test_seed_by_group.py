@@ -24,19 +24,23 @@ def values(own: float, seed: int = 1) -> pd.DataFrame:
     return pd.DataFrame(rows).drop(index=17)
 
 
+def p_of(frame: pd.DataFrame) -> float | None:
+    return seed_by_group_p(list(frame.x), frame.y, list(frame.seed), list(frame.group))
+
+
 @pytest.mark.parametrize("own", [0.0, 2.0])
 def test_p_is_that_of_nested_models(own: float) -> None:
     frame = values(own)
     small = smf.ols("y ~ C(group) * C(x) + C(seed)", frame).fit()
     large = smf.ols("y ~ C(group) * C(x) + C(seed) + C(group):C(seed)", frame).fit()
     expected = anova_lm(small, large)["Pr(>F)"].iloc[1]
-    assert seed_by_group_p(frame.x, frame.y, frame.seed, frame.group) == pytest.approx(expected, rel=1e-6)
+    assert p_of(frame) == pytest.approx(expected, rel=1e-6)
     assert (expected < 0.05) == (own > 0)
 
 
 def test_one_seed_or_equal_values_have_no_test() -> None:
     frame = values(0.0)
     once = frame[frame.seed == 0]
-    assert seed_by_group_p(once.x, once.y, once.seed, once.group) is None
+    assert p_of(once) is None
     same = frame.y.groupby([frame.group, frame.x]).transform("first")
-    assert seed_by_group_p(frame.x, same, frame.seed, frame.group) is None
+    assert p_of(frame.assign(y=same)) is None
