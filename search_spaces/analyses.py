@@ -44,8 +44,8 @@ class Correlation(Analysis):
     x: str = "press_rank"
     y: str = "test_perplexity"
     definitions: tuple[str, ...] = ()
-    """Metrics like `x`, each of which has its correlation with `y` in a table, next to that of "centred_" and its
-    name."""
+    """Other metrics whose correlations with `y` a table lists, each next to its variant with centred rows, if measured.
+    """
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Corpus -> the published window (low, high) of `y`, both ends inside. Used at paper scale only: a perplexity
     window means nothing for other models. Elsewhere the window is the better half of the trials."""

@@ -7,6 +7,7 @@ another name, and chosen for other reasons.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
         f"{row[AFTER['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
         f"({row[TRAINED['press_rank']]:.0f} if trained with it; KL {row[AFTER['kl_from_softmax']]:.2g} nats)"
         for row in table.to_dict("records")
-        if row["bend"] in PUBLISHED and row[TRAINED["press_rank"]] == row[TRAINED["press_rank"]]
+        if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED["press_rank"]])
     ]
     if table.empty:
         return ["No trained softmax was bent yet."]

@@ -25,8 +25,7 @@ class ContrastNumbers:
     metric: str
     comparisons: tuple[GroupComparison, ...]
     single: Mapping[Names, tuple[TrialValue, ...]]
-    """By the names of a comparison: what each trial of the group has above its partner, or unpaired above the
-    baseline's mean."""
+    """Differences by comparison: from the trial with the same seed, or from the baseline's mean if unpaired."""
     corpus: str = ""
     """The corpus of the printed p-values."""
     source: str = ""

@@ -134,8 +134,8 @@ def correlation_numbers(
 ) -> CorrelationNumbers:
     """The correlation over all cells, then over those inside the window (where there are any).
 
-    `grid` are the settings along the rows and the columns, if the study has a grid. Partial correlations leave out each
-    of the two that varies, and both. Points have the colours of the columns' values.
+    `grid` names the settings along the rows and the columns, if the study has a grid. Partial correlations leave out
+    each of the two that varies, and both. Points are coloured by the setting along the columns.
     """
     unmeasured = {name: math.nan for name in (request.x, request.y) if name not in frame.columns}
     done = frame.assign(**unmeasured)[frame["state"] == "done"]
@@ -234,7 +234,8 @@ def _correlation(
     ranks: bool = False,
     whole: pd.DataFrame | None = None,
 ) -> Statistic:
-    """Over independent cells, or those of a grid, of which `whole` has all where `cells` are some."""
+    """Correlate x and y over cells, which are independent or those of a grid. `whole` has all cells of the grid if
+    `cells` are a part of them."""
     x_n, y_n = (cells[name].to_numpy(dtype=float) for name in (x, y))
 
     def estimate(kept: NDArray[np.bool_]) -> Statistic:

@@ -124,7 +124,7 @@ class PowerLawNumbers:
     factors: tuple[RankFactor, ...]
     equals: tuple[EqualRank, ...]
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> the p-value of the F-test that a seed moves a group by the same at every x, which no interval has."""
+    """Panel -> the p-value of the F-test for an effect of a seed on one group at every x. The intervals exclude it."""
 
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:

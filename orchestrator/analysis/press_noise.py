@@ -99,7 +99,7 @@ class PressNoiseNumbers:
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
     """Read the metrics of the done trials.
 
-    Trials from before schema version 2, which alone have a setting `kept`, are left out: their noise is another one.
+    Trials from before schema version 2 are left out, because their noise has another variance. Only they have `kept`.
     """
     done: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
     measured = [row for row in done if not isinstance(row.get("kept"), str)]

@@ -128,7 +128,9 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     if tuning is not None:
         trials = tuple(_trial_plan(name, config, text, place) for name, place, config in tuning.certain())
     else:
-        named, seeds = named_trials(planned, scale, content, overrides, request.seeds, all_trials=request.all_trials)
+        named, seeds = named_trials(
+            planned, scale, content, overrides, seeds=request.seeds, all_trials=request.all_trials
+        )
         trials = tuple(_trial_plan(name, config, text) for name, config in named)
     _refuse_duplicates(study, trials, overrides)
     _refuse_unknown_keys(study, trials)

@@ -25,8 +25,8 @@ def named_trials(
     scale: Scale,
     corpus: CorpusConfig,
     overrides: Mapping[str, Any],
-    seeds: int | None = None,
     *,
+    seeds: int | None,
     all_trials: bool = False,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
     """Each trial that the scale runs, or `all_trials`, with its name, and how many seeds each setting has; `seeds` None

@@ -28,18 +28,10 @@ from orchestrator.report.figures import (
 from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.spectra import shown_indices
 from trainables.errors import UserError
-from trainables.measurements import Spectrum
+from trainables.measurements import RANKS, Spectrum
 from trainables.trial_folder import write_file
 
-RANKS = (
-    "press_rank",
-    "effective_rank_1e-3",
-    "effective_rank_1e-4",
-    "effective_rank_1e-5",
-    "entropy_rank",
-    "stable_rank",
-    "kl_rank_bound_1e-1",
-)
+DRAWN = (*RANKS, "kl_rank_bound_1e-1")
 PANEL_WIDTH_IN, HEIGHT_IN = 4.6, 4.0
 WIDE_STEPS = 20
 """Greatest over least step from which steps are on a logarithmic axis."""
@@ -76,7 +68,7 @@ def _draw(ranked: Sequence[Ranked], names: Sequence[str], steps: Sequence[int]) 
 
 def _draw_ranks(axes: Axes, reports: Sequence[Mapping[str, Any]], labels: Sequence[str], steps: Sequence[int]) -> None:
     x = np.array(steps or range(1, len(reports) + 1), dtype=float)
-    drawn = [rank for rank in RANKS if any(report.get(rank) is not None for report in reports)]
+    drawn = [rank for rank in DRAWN if any(report.get(rank) is not None for report in reports)]
     for place, rank in enumerate(drawn):
         there = [i for i, report in enumerate(reports) if report.get(rank) is not None]
         points = np.array([(x[i], reports[i][rank]) for i in there])

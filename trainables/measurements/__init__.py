@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainables.measurements.ranks import (
         EFFECTIVE_RANK_EPSILONS,
         FLOAT32_EPS,
+        RANKS,
         effective_rank,
         entropy_rank,
         press_rank,

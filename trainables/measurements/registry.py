@@ -142,8 +142,8 @@ def _spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig)
 
 
 def _centred_spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
-    """Ranks of the matrix of `spectrum@1` less the mean of each row, which a softmax does not see: "centred_press_rank"
-    and so on."""
+    """Ranks of the matrix of `spectrum@1` after subtracting each row's mean, which a softmax does not see. Their names
+    begin with "centred_"."""
     contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
     report = rank_report(_spectrum_at(model, contexts_NC, centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
@@ -183,7 +183,7 @@ def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfi
 
 
 def _spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
-    """Of the log-P matrix with a row for each context."""
+    """The spectrum of the log-P matrix with a row for each context."""
     [spectrum] = spectra_at([model], [contexts_NC], centre=centre)
     if isinstance(spectrum, Exception):
         raise spectrum
@@ -201,8 +201,8 @@ def spectra_at(
     rows, columns = len(contexts_GNC[0]), len(first)
 
     def matrices() -> list[Iterator[Tensor]]:
-        chunks = map(log_probability_chunks, models, contexts_GNC)
-        return [(centred(chunk_NV.double()) for chunk_NV in of) if centre else of for of in chunks]
+        by_model = map(log_probability_chunks, models, contexts_GNC)
+        return [(centred(chunk_NV.double()) for chunk_NV in chunks) if centre else chunks for chunks in by_model]
 
     if fits_gpu(first, rows=rows, columns=columns):
         with suppress(torch.OutOfMemoryError):
@@ -210,7 +210,7 @@ def spectra_at(
         forget_cache(str(first.device))
     return [
         attempt(
-            lambda chunks: log_p_spectrum((c.cpu().numpy() for c in chunks), rows=rows, columns=columns),
+            lambda chunks: log_p_spectrum((chunk.cpu().numpy() for chunk in chunks), rows=rows, columns=columns),
             matrix,
         )
         for matrix in matrices()

@@ -1,4 +1,4 @@
-"""SM Table 2: whether its probabilities can be measured ones, and whether its words bear out the text on Fig. 3."""
+"""SM Table 2: whether its probabilities can be measured ones, and whether its words agree with the text on Fig. 3."""
 
 from __future__ import annotations
 

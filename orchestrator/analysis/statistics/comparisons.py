@@ -33,7 +33,7 @@ class GroupComparison:
 
     names: Names
     a: SampleSummary
-    """All values, with a partner or without."""
+    """All values, paired or not."""
     b: SampleSummary
     differences: SampleSummary
     """Of the pairs."""

@@ -1,6 +1,7 @@
 """Correlations of points that are not independent: a jackknife over blocks, and a permutation test of a grid.
 
-The cells of a grid share rows and columns, and smooth effects make neighbours alike: 9 x 3 cells are not 27 points.
+Cells of a grid share the effects of rows and columns: 9 x 3 cells are not 27 independent points. Both methods take the
+rows as exchangeable; effects that are smooth over the rows make their intervals and p-values too small.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Sta
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, TOGETHER = 9_999, 303
-"""How many there are, and how many are held in memory at a time."""
+"""Permutations that are drawn, and that are held in memory at a time."""
 SEED = 0
 
 
@@ -72,12 +73,12 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
 
 
 def _codes(labels: ArrayLike) -> NDArray[np.intp]:
-    """Which of the different labels each is. Labels may be of several kinds, missing ones among them."""
+    """The index of each label among the different ones. Labels may be of several types, or missing."""
     return np.unique([str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True)[1]
 
 
 def _pearson(x_Pn: NDArray[np.float64], y_n: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Over the points that have both; 0 if one of the two is constant there."""
+    """Pearson's r of each row of x with y, over the points that have both; 0 if one of the two is constant there."""
     both_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
     counts_P1 = both_Pn.sum(axis=1, keepdims=True)
     deviations = []

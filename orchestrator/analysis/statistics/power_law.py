@@ -264,10 +264,10 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
 
 
 def seed_by_group_p(x: Sequence[Any], y: ArrayLike, seeds: Sequence[Any], groups: Sequence[Any]) -> float | None:
-    """The p-value of the F-test that a seed moves a group by the same at every x, beyond what it does to all groups.
+    """Return the p-value of the F-test for an effect of a seed on one group at every x, beyond that on all groups.
 
-    `curves_over_seeds` has no such effect, so its intervals are too narrow if there is one. None if the values leave no
-    degrees of freedom for the test.
+    `curves_over_seeds` does not model this effect, so its intervals are too narrow if there is one. None if the values
+    leave no degrees of freedom for the test.
     """
     y_N = np.asarray(y, dtype=np.float64)
     labels = list(zip(groups, x, strict=True)), list(seeds), list(zip(groups, seeds, strict=True))
@@ -280,7 +280,7 @@ def seed_by_group_p(x: Sequence[Any], y: ArrayLike, seeds: Sequence[Any], groups
 
 
 def _left(y_N: Array, design_Nk: Array) -> tuple[float, int]:
-    """The squares that least squares leave, and the rank of the design."""
+    """The residual sum of squares of the least-squares fit, and the rank of its design."""
     solution_k, _, rank, _ = np.linalg.lstsq(design_Nk, y_N, rcond=None)
     return float(np.sum((y_N - design_Nk @ solution_k) ** 2)), int(rank)
 

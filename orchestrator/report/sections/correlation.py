@@ -207,11 +207,14 @@ def _table(numbers: CorrelationNumbers) -> TextTable:
     caption = f"{formats.capital(formats.title(lines[0].x))} and {formats.title(lines[0].y)}"
     rows = [_cells(formats.window(line.window, line.y), line.n, line.pearson, line.spearman, line) for line in lines]
     if numbers.seeds is not None:
-        none = replace(
-            lines[0], published=dict.fromkeys(lines[0].published), independent=lines[0].independent and Statistic()
-        )
-        rows += [_cells(words, n, r, rho, none) for words, n, r, rho in _beside_the_means(numbers)]
+        rows += [_cells(words, n, r, rho, _bare(lines[0])) for words, n, r, rho in _beside_the_means(numbers)]
     return text_table(f"{caption}; left out: {missing}" if missing else caption, rows)
+
+
+def _bare(line: ComparedCorrelation) -> ComparedCorrelation:
+    """The line with the same columns and nothing to compare with, for correlations over something else than cells."""
+    independent = None if line.independent is None else Statistic()
+    return replace(line, published=dict.fromkeys(line.published), independent=independent)
 
 
 def _beside_the_means(numbers: CorrelationNumbers) -> list[tuple[str, int, Statistic, Statistic]]:
@@ -284,10 +287,8 @@ def _records(numbers: CorrelationNumbers) -> Iterator[dict[str, Any]]:
         over: str = "cells" if line.window is None else line.window.origin
         yield _record(line, over, line.n, line.pearson, line.spearman)
     if numbers.seeds is not None:
-        first = numbers.lines[0]
-        unpublished = replace(first, published=dict.fromkeys(first.published))
         for words, n, pearson, spearman in _beside_the_means(numbers):
-            yield _record(unpublished, words, n, pearson, spearman)
+            yield _record(_bare(numbers.lines[0]), words, n, pearson, spearman)
 
 
 def _record(line: ComparedCorrelation, over: str, n: int, pearson: Statistic, spearman: Statistic) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
         apart = [line for line in lines if line.p_adjusted is not None and line.p_adjusted < SIGNIFICANCE]
         open_ = [line for line in lines if line not in apart and line.factor.interval is not None]
         rest = [line for line in lines if line.factor.interval is None]
-        where = f"{_panel_name(panel)}: " if panel is not None else ""
+        where = _where(panel)
         if apart:
             shown = listed([f"{line.group} {_factor_words(line)}" for line in apart])
             yield (
@@ -134,14 +134,17 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
         )
     for panel, p_value in numbers.seed_by_group_p.items():
         if p_value < SIGNIFICANCE:
-            where = f"{_panel_name(panel)}: " if panel is not None else ""
             yield (
-                f"{where}a seed moves single groups at all sizes (F-test, {formats.p_equals(p_value)}). The intervals "
-                "have no such effect and are too narrow: with one as large as the rest, a factor's contained the truth "
-                "in 84% of simulations."
+                f"{_where(panel)}a seed shifts some groups at all sizes (F-test, {formats.p_equals(p_value)}). The "
+                "intervals do not include this effect and are too narrow. With an effect as large as the rest, 84% of "
+                "a factor's intervals contained the truth in simulations."
             )
     if any(fit.points and fit.limit.interval is None for fit in fits):
         yield "Laws of one seed a size have no interval, and their factors no test."
+
+
+def _where(panel: Any) -> str:
+    return f"{_panel_name(panel)}: " if panel is not None else ""
 
 
 def _panel_name(panel: Any) -> str:

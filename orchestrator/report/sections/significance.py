@@ -78,7 +78,7 @@ def verdict(comparison: GroupComparison, metric: str) -> str:
         return f"{text}. The test is unpaired (Welch's), as fewer than two seeds have one trial of each."
     text = f"{text}; {group} is lower at {comparison.lower} of {comparison.differences.n} seeds."
     alone = comparison.without_partner
-    return f"{text} Without a partner of the same seed and excluded: {counted(alone, 'value')}." if alone else text
+    return f"{text} Excluded for lack of a partner with the same seed: {counted(alone, 'value')}." if alone else text
 
 
 def _detectable(comparison: GroupComparison) -> str:

@@ -182,7 +182,7 @@ def test_every_measured_definition_of_rank_has_its_correlation() -> None:
     assert centred.p_adjusted == pytest.approx(3 * (centred.pearson.p_value or 0))
 
 
-def test_holms_family_is_every_definition_at_every_swept_value() -> None:
+def test_holms_family_has_every_swept_value() -> None:
     both = adjust_together([defined(), defined(3)])
     lines = [line for numbers in both for line in numbers.definitions]
     p_values = [line.pearson.p_value for line in lines]

@@ -38,7 +38,7 @@ def test_the_grid_has_three_seeds_a_cell_at_scale_quick_alone(scale: str, seeds:
     assert len({group_of(trial.name) for trial in plan.trials}) == cells
 
 
-def test_all_trials_adds_the_cells_that_quick_leaves_out() -> None:
+def test_all_trials_adds_what_quick_leaves_out() -> None:
     few, whole = plan_of(GRID, "quick"), make_plan(GRID, scale_named("quick"), "ptb", PlanRequest(all_trials=True))
     assert (whole.key, whole.total, whole.seeds) == (few.key, 216, 3)
     assert {trial.trial_id for trial in few.trials} < {trial.trial_id for trial in whole.trials}

@@ -72,6 +72,7 @@ def test_single_trials_stand_beside_without_an_interval_and_are_called_what_they
     assert (single["n"], single["pearson_low"], single["pearson_p"], single["published_ptb"]) == ("216", "", "", "")
     assert (over["cells"]["n"], over["cells"]["seeds_least"], over["cells"]["published_ptb"]) == ("72", "3", "0.48")
     within = over["seeds of one cell"]
+    assert (bool(over["cells"]["independent_low"]), within["independent_low"]) == (True, "")
     assert (within["n"], float(within["pearson_df"])) == ("216", 8), "nine values of c"
     shown = [[cell.text for cell in row[:2]] for row in report.answers[0].section.tables[0].body]
     assert shown[2:] == [
@@ -170,7 +171,7 @@ def test_where_seeds_agree_that_is_said_and_the_cells_own_correlation_is_given(t
     assert not any("cannot be told from zero" in text for text in findings)
 
 
-def test_the_table_by_definition_of_rank_says_what_is_significant(tmp_path: Path) -> None:
+def test_significant_definitions_of_rank_are_named(tmp_path: Path) -> None:
     rows, _ = make_results(SEEDED_STUDY)
     study = replace(SEEDED_STUDY, analyses=(Correlation(definitions=("press_rank", "stable_rank", "none")),))
     section = report_on(rows, tmp_path, study=study).answers[0].section

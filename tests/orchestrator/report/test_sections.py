@@ -155,7 +155,7 @@ def test_pairs_have_a_row_a_comparison_a_file_and_say_who_had_no_partner() -> No
     section = contrast_section(contrast_numbers(flatten(GATED).frame(), PAIRS, corpus="none"))
     [line] = section.tables[0].body
     assert [cell.text for cell in line[:3]] == ["gated", "dense", "6 of 6"]
-    assert "excluded: 1 value" in section.findings[0]
+    assert "partner with the same seed: 1 value" in section.findings[0]
     head, record = section.files["tests.csv"]
     told = dict(zip(head, record, strict=True))
     assert (told["pairs"], told["pairs_lower"], told["without_partner"]) == (6, 6, 1)

@@ -13,7 +13,7 @@ from trainables.runtime import Runtime
 from trainables.training import Trainer
 
 
-def test_ranks_are_numpys_of_the_matrix_less_its_row_means() -> None:
+def test_ranks_are_numpys_after_centring_rows() -> None:
     corpus, config = tiny.corpus(), tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
     model = Trainer(config, corpus, Runtime()).model.eval()
     model.embedding_VD.data *= 150
