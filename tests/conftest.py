@@ -6,9 +6,9 @@ import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 
 import pytest
-from hypothesis import settings
 
 # As trials run: two test processes whose torch takes every core spend their time waiting for each other, and sums over
 # several threads differ in their last bits. Libraries look at it once, when they are loaded.
@@ -24,9 +24,12 @@ from tests.support.postgres import postgres_server, store_url
 
 __all__ = ["postgres_server", "store_url"]
 
-# A slow machine fails no test.
-settings.register_profile("without_deadline", deadline=None)
-settings.load_profile("without_deadline")
+# A slow machine fails no test. The GPU machine has no Hypothesis.
+with suppress(ModuleNotFoundError):
+    from hypothesis import settings
+
+    settings.register_profile("without_deadline", deadline=None)
+    settings.load_profile("without_deadline")
 
 # As in the command, see `sweep.py`.
 gc.set_threshold(20_000)
