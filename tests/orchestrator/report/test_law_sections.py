@@ -105,6 +105,12 @@ def test_laws_that_are_not_pinned_or_misfit_are_named_among_what_is_not_said() -
     assert len(few.drawings) == 1 and few.files["factors.csv"] == [["panel", "output_layer.name"]]
 
 
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_two_seeds_give_the_limit_too_wide_an_interval_and_the_page_says_so(seeds: int) -> None:
+    cautions = section_of([row for row in HEADS if row["config"]["seed"] <= seeds], LAWS).cautions
+    assert any("With two seeds a size" in caution for caution in cautions) == (seeds == 2)
+
+
 def test_where_the_loss_leaves_the_law_is_the_first_sentence() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
     assert section.findings[0].startswith(
