@@ -175,6 +175,8 @@ def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRe
             fitting = replace(fitting, inputs=request.inputs.for_study(chosen))
             if chosen.tuning is None:
                 fitting = replace(fitting, search=None, budget=None)
+            else:
+                fitting = replace(fitting, all_trials=False)
             if request.seeds is not None and not takes_seeds(chosen):
                 fitting = replace(fitting, seeds=None)
         typed = corpora if chosen.reads_text or not everything else None

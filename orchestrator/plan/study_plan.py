@@ -122,7 +122,14 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
     tuning = tuning_plan(
-        planned, scale, content, overrides, search=request.search, budget=request.budget, seeds=request.seeds
+        planned,
+        scale,
+        content,
+        overrides,
+        search=request.search,
+        budget=request.budget,
+        seeds=request.seeds,
+        all_trials=request.all_trials,
     )
     seeds = 1
     if tuning is not None:
@@ -132,7 +139,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
             planned, scale, content, overrides, seeds=request.seeds, all_trials=request.all_trials
         )
         trials = tuple(_trial_plan(name, config, text) for name, config in named)
-    _refuse_duplicates(study, trials, overrides)
+    _refuse_duplicates(study, trials, request)
     _refuse_unknown_keys(study, trials)
     if tuning is None:
         _refuse_unknown_groups(planned, content, trials)
@@ -220,8 +227,10 @@ def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[
         )
 
 
-def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], overrides: Mapping[str, Any]) -> None:
-    fix = "drop the --set of what its trials differ in" if overrides else "drop one"
+def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], request: PlanRequest) -> None:
+    fix = "drop the --set of what its trials differ in" if request.overrides else "drop one"
+    if request.all_trials:
+        fix = "leave out --all-trials, or take a larger --scale"
     names: dict[str, str] = {}
     for trial in trials:
         if trial.trial_id in names:

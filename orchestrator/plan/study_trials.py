@@ -110,9 +110,10 @@ def tuning_plan(
     search: str | None,
     budget: int | None,
     seeds: int | None,
+    all_trials: bool,
 ) -> TuningPlan | None:
-    """The stages of a study that tunes, which `seeds` and several values of `--set` are refused for; None for another,
-    which `search` and `budget` are refused for."""
+    """The stages of a study that tunes, which refuses `seeds`, `all_trials` and several values of `--set`; None for
+    another, which refuses `search` and `budget`."""
     if study.tuning is None:
         for option, value in (("--search", search), ("--budget", budget)):
             if value is not None:
@@ -120,6 +121,8 @@ def tuning_plan(
         return None
     if seeds is not None:
         refuse_seeds(study, ())
+    if all_trials:
+        raise UserError(f"--all-trials is for studies that tune nothing, and {study.name} tunes: leave it out")
     for key in swept_keys(overrides):
         raise UserError(
             f"--set with several values is for studies that tune nothing, and {study.name} tunes: give {key} one value"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,6 +65,8 @@ def opening(
     later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
     with_set = f", with {' '.join(variant)}" if (variant := typed_variant(plan.key.overrides)) else ""
     summary = OTHER_MODELS if _are_other_models(plan) else scale_summary(plan.study, plan.scale.name)
+    if "--all-trials" in options.typed:
+        summary = re.sub("^a (few trials|part) of the study('s trials)?", "every trial of the study", summary)
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",

@@ -44,6 +44,23 @@ def test_all_trials_adds_what_quick_leaves_out() -> None:
     assert {trial.trial_id for trial in few.trials} < {trial.trial_id for trial in whole.trials}
 
 
+@pytest.mark.parametrize(
+    ("study", "sentence"),
+    [
+        ("fair_capacity", "--all-trials is for studies that tune nothing, and fair_capacity tunes: leave it out"),
+        ("head_rank", "as one and the same: leave out --all-trials, or take a larger --scale"),
+    ],
+)
+def test_all_trials_is_refused_where_it_makes_no_sense(study: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        make_plan(load_study(study), scale_named("quick"), "ptb", PlanRequest(all_trials=True))
+
+
+def test_all_trials_of_all_studies_leaves_out_the_one_that_tunes() -> None:
+    answer = sweep("all", "--scale", "paper", "--all-trials", "--dry-run")
+    assert answer.returncode == 0, answer.stderr
+
+
 def test_more_seeds_are_more_of_the_same_variant_round_by_round() -> None:
     """The setting's own seed (141, SM Table 6) comes first; nothing but the seed differs between two rounds."""
     one, three = plan_of(GRID), plan_of(GRID, seeds=3)

@@ -1,4 +1,4 @@
-"""The commands that a run tells its reader to type."""
+"""What a run says first, and the commands that it tells its reader to type."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cluster import RunOptions
 from orchestrator.plan.overrides import overrides_json, parse_overrides
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.storage import FolderStorage
 from orchestrator.store.records import StudyKey
-from orchestrator.sweep.announcement import command_line, paper_command, retry_command, run_command, view_command
+from orchestrator.sweep.announcement import (
+    command_line,
+    opening,
+    paper_command,
+    retry_command,
+    run_command,
+    view_command,
+)
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
+
+
+@pytest.mark.parametrize("typed", [(), ("--all-trials",)])
+def test_the_first_lines_say_whether_the_scale_leaves_trials_out(tmp_path: Path, typed: tuple[str, ...]) -> None:
+    plan = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", PlanRequest(all_trials=bool(typed)))
+    options = RunOptions(storage=FolderStorage(tmp_path), typed=typed)
+    lines = opening(plan, plan.total, {}, {}, (4.0, "estimated"), options)
+    assert ("every trial of the study with tiny models" if typed else "a part of the study with tiny models") in lines
 
 
 def test_retry_repeats_what_was_typed_but_no_password() -> None:
