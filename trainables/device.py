@@ -50,15 +50,22 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
         yield
         return
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    flags = ((matmul, "allow_tf32"), (cudnn, "allow_tf32"), (matmul, "allow_bf16_reduced_precision_reduction"))
-    before = [getattr(*flag) for flag in flags]
+    # The new names, where torch has them: it refuses to read the old ones once a user's code has set a new one.
+    tf32: tuple[tuple[Any, str, Any], ...]
+    if hasattr(matmul, "fp32_precision"):
+        name = "tf32" if precision == "tf32" else "ieee"
+        tf32 = ((matmul, "fp32_precision", name), (cudnn.rnn, "fp32_precision", name))
+    else:
+        tf32 = ((matmul, "allow_tf32", precision == "tf32"), (cudnn, "allow_tf32", precision == "tf32"))
+    flags = (*tf32, (matmul, "allow_bf16_reduced_precision_reduction", False))
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in flags]
     try:
-        for flag, value in zip(flags, (precision == "tf32", precision == "tf32", False), strict=True):
-            setattr(*flag, value)
+        for flag in flags:
+            setattr(*flag)
         yield
     finally:
-        for flag, value in zip(flags, before, strict=True):
-            setattr(*flag, value)
+        for flag in before:
+            setattr(*flag)
 
 
 def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
@@ -88,9 +95,9 @@ def global_random_states(device: str) -> dict[str, Tensor]:
 
 
 def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
-    """Go back to what `global_random_states` gave."""
+    """Go back to what `global_random_states` gave; on a CPU, it gave none of a GPU."""
     torch.set_rng_state(states[GLOBAL].cpu())
-    if on_gpu(device):
+    if on_gpu(device) and GLOBAL_CUDA in states:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
@@ -175,9 +182,10 @@ def peak_bytes() -> int:
 
 
 def free_bytes() -> int:
-    """What the GPU has left, with what torch keeps for itself and does not use."""
+    """What the GPU has left, with what torch keeps for itself and does not use; the pools of graphs are not free."""
     free, _ = torch.cuda.mem_get_info()
-    return int(free) + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    segments = torch.cuda.memory_snapshot()
+    return int(free) + sum(s["total_size"] - s["active_size"] for s in segments if s["segment_pool_id"] == (0, 0))
 
 
 def gpu_name() -> str:

@@ -23,7 +23,7 @@ from tests.support import tiny_trial as tiny
 from tests.support.device_trials import LAYERS, STACKED
 from tests.support.products import Asked
 from trainables import device
-from trainables.config import MonotoneNnConfig, OutputLayerConfig
+from trainables.config import MonotoneNnConfig, OutputLayerConfig, chunk_rows
 from trainables.language_model import transformer
 from trainables.output_layers import monotone_nn
 from trainables.runtime import Runtime
@@ -122,24 +122,42 @@ def test_on_a_cpu_tf32_is_float32_and_another_trial() -> None:
     assert trainers[0].config.trial_id != trainers[1].config.trial_id
 
 
-def flags() -> tuple[bool, bool, bool]:
+def flags() -> tuple[str, str, bool]:
     matmul = torch.backends.cuda.matmul
-    return matmul.allow_tf32, torch.backends.cudnn.allow_tf32, matmul.allow_bf16_reduced_precision_reduction
+    rnn_precision: str = torch.backends.cudnn.rnn.fp32_precision  # type: ignore[attr-defined]
+    return matmul.fp32_precision, rnn_precision, matmul.allow_bf16_reduced_precision_reduction
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 def test_torchs_flags_are_set_for_a_gpu_and_put_back_also_after_an_error(precision: device.Precision) -> None:
     before = flags()
     with pytest.raises(KeyError), device.products_in(precision, "cuda"):
-        inside = (precision == "tf32", precision == "tf32", False)
+        inside = (*["tf32" if precision == "tf32" else "ieee"] * 2, False)
         assert flags() == inside
         with device.products_in("float32", "cuda"):
-            assert flags() == (False, False, False)
+            assert flags() == ("ieee", "ieee", False)
         assert flags() == inside
         raise KeyError
     assert flags() == before
     with device.products_in(precision, "cpu"):
         assert flags() == before
+
+
+def test_a_users_code_may_set_torchs_new_flags() -> None:
+    """With one of them set, torch refuses to read the old ones."""
+    matmul = torch.backends.cuda.matmul
+    before, matmul.fp32_precision = matmul.fp32_precision, "tf32"
+    try:
+        with device.products_in("float32", "cuda"):
+            assert matmul.fp32_precision == "ieee"
+        assert matmul.fp32_precision == "tf32"
+    finally:
+        matmul.fp32_precision = before
+
+
+def test_whatever_is_no_cpu_takes_chunks_of_a_gpus_size() -> None:
+    on_gpu, on_meta, on_cpu = (chunk_rows(10_000, 400, 2, kind) for kind in ("cuda", "meta", "cpu"))
+    assert on_gpu == on_meta > on_cpu
 
 
 def test_validation_inside_a_trial_in_tf32_is_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:

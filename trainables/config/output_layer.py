@@ -214,5 +214,5 @@ def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type:
     As many as the budget holds, and at least as many as the weights are wide, up to 256: each chunk also reads and
     writes the V x D gradient of the weights, which outweighs its own n x V where n is below D.
     """
-    budget = GPU_CHUNK_BYTES if device_type == "cuda" else CPU_CHUNK_BYTES
+    budget = CPU_CHUNK_BYTES if device_type == "cpu" else GPU_CHUNK_BYTES
     return max(32, min(width, MOST_ROWS_FOR_WIDTH), budget // (vocabulary_size * element_size))
