@@ -17,7 +17,7 @@ from scipy.linalg import eigh_tridiagonal, lapack
 from torch import Tensor
 
 from trainables.device import on_gpu
-from trainables.pulse import PULSE, SLOWEST_FLOPS
+from trainables.pulse import PULSE, SLOWEST_FLOPS, SLOWEST_GPU_FLOPS
 
 BLOCK = 64
 """Reflectors that act as one."""
@@ -32,6 +32,7 @@ class SymmetricMatrix:
     def __init__(self, matrix_VV: Tensor) -> None:
         self._all_VV: Tensor | None = None
         if on_gpu(matrix_VV):
+            PULSE.touch(quiet_s=9 * len(matrix_VV) ** 3 / SLOWEST_GPU_FLOPS)
             values_V, vectors_VV = torch.linalg.eigh(matrix_VV)
             self.eigenvalues_V: NDArray[np.float64] = values_V.flip(0).cpu().numpy()
             self._all_VV = vectors_VV.flip(1)

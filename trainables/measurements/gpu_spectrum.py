@@ -17,14 +17,12 @@ from torch import Tensor
 
 from trainables.device import free_bytes, on_gpu
 from trainables.measurements.spectrum import Spectrum, bad_row_error, is_wide, require_squarable
-from trainables.pulse import PULSE
+from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
 
 TOGETHER_BYTES = 2**28
 """Of Gram matrices whose eigenvalues are taken together; a larger one is alone."""
 PANEL = 1024
 """Columns of a wide matrix that are converted to float64 at once."""
-SLOWEST_GPU_FLOPS = 1e11
-"""Operations in float64 a second on the slowest GPU; what `SLOWEST_FLOPS` is for a CPU."""
 
 
 def fits_gpu(tensor: Tensor, *, rows: int, columns: int) -> bool:

@@ -31,7 +31,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainables.device import svd_driver
 from trainables.measurements.log_p_jacobian import log_p_jacobian
 from trainables.output_layers import Identity, OutputLayer, PointwiseSoftmax
 from trainables.pulse import PULSE
@@ -85,15 +84,16 @@ def loss_gradient(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor, targ
 
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
     """Both in the coordinates of an orthonormal basis of what they span: all lengths and angles are the same, in
-    columns of at most C + n numbers; the vectors are one, or n as columns."""
+    columns of at most C + n numbers; the vectors are one, or n as columns. On the CPU, where so small an SVD is faster.
+    """
     count = columns_VC.shape[1]
-    both = torch.linalg.qr(torch.cat([columns_VC, vectors_V.reshape(len(columns_VC), -1)], 1), mode="r").R
+    both = torch.linalg.qr(torch.cat([columns_VC, vectors_V.reshape(len(columns_VC), -1)], 1), mode="r").R.cpu()
     return both[:, :count], both[:, count:].reshape(-1, *vectors_V.shape[1:])
 
 
 def outside(columns: Tensor, vectors: Tensor) -> Tensor:
     """What of the vectors lies outside the columns' span; the columns may depend on each other."""
-    basis, sigma, _ = torch.linalg.svd(columns, full_matrices=False, driver=svd_driver(columns))
+    basis, sigma, _ = torch.linalg.svd(columns, full_matrices=False)
     basis = basis[:, sigma > max(columns.shape) * torch.finfo(sigma.dtype).eps * sigma[:1]]
     return vectors - basis @ (basis.T @ vectors)
 
