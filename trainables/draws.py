@@ -12,13 +12,18 @@ from torch import Tensor
 
 
 def stream(seed: int, part: int) -> torch.Generator:
-    """The stream of this number of this seed, on the CPU; the same whatever the other streams are used for.
+    """The stream of this number of this seed, on the CPU; the same whatever the other streams are used for."""
+    return torch.Generator().manual_seed(mixed(seed, part))
 
-    torch's generator looks at the low 32 bits of a seed alone, so seeds that differ above them are one stream; numpy's
-    SeedSequence, whose output is the same in every version, mixes seed and part into 32 bits.
+
+def mixed(seed: int, part: int) -> int:
+    """A seed of 32 bits from both numbers.
+
+    torch's generator looks at the low 32 bits of a seed alone, so seeds that differ above them are one stream; the
+    output of numpy's SeedSequence is the same in every version.
     """
-    [mixed] = np.random.SeedSequence(seed, spawn_key=(part,)).generate_state(1)
-    return torch.Generator().manual_seed(int(mixed))
+    [bits] = np.random.SeedSequence(seed, spawn_key=(part,)).generate_state(1)
+    return int(bits)
 
 
 def _dropped(values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None) -> Tensor:

@@ -19,6 +19,7 @@ from torch.nn.utils import clip_grad_norm_
 from trainables.config import LanguageTrialConfig, TransformerTrialConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.device import generator, global_random_states, products_in, set_global_random_states
+from trainables.draws import mixed
 from trainables.language_model import LanguageModel, LstmState
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
@@ -37,6 +38,8 @@ MAX_LOSS = 100.0
 """Nats per token beyond which a run counts as diverged: e^100 is no perplexity."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 """What Adam remembers of each parameter, under its names."""
+CHECKPOINT_SHARE = 0.05
+"""The most of a trial's time that its checkpoints may take."""
 STEPS_PER_LOOK = 50
 """How often the loss is fetched from the device to see whether the run has diverged."""
 
@@ -91,7 +94,7 @@ class Trainer:
         self.progress = Progress(position=self._recipe.first_position(len(self.streams_TB), self.draws))
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
-        self._saved_at = time.monotonic()
+        self._saved_at, self._save_s = time.monotonic(), 0.0
 
     def train(
         self,
@@ -121,10 +124,11 @@ class Trainer:
         checkpoints: Checkpoints,
         on_epoch: Callable[[EpochMetrics], None],
         valid_loss: float | None = None,
+        together: int = 1,
     ) -> None:
         """What follows a step of so many seconds: the end of the epoch where it is over, a checkpoint when it is time.
 
-        `valid_loss` as for `end_epoch`. Raises DivergedError.
+        `valid_loss` as for `end_epoch`; `together` trials wait for each other's checkpoints. Raises DivergedError.
         """
         progress, started = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
@@ -133,10 +137,12 @@ class Trainer:
             on_epoch(self.end_epoch(valid_loss))
         now = time.monotonic()
         progress.wall_seconds += step_s + now - started
-        if now - self._saved_at >= self.runtime.checkpoint_every_s:
+        every_s = self.runtime.checkpoint_every_s
+        if now - self._saved_at >= (every_s and max(every_s, self._save_s * together / CHECKPOINT_SHARE)):
             PULSE.enter("at a checkpoint")
             checkpoints.save(progress.step, *self.snapshot())
             self._saved_at = time.monotonic()
+            self._save_s = self._saved_at - now
 
     def step(self) -> None:
         """One window: forward, backward, one update."""
@@ -306,8 +312,11 @@ class Trainer:
         tensors |= global_random_states(self.runtime.device)
         return tensors, {"progress": self.progress.model_dump(mode="json")}
 
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go back to what `snapshot` wrote."""
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
+        """Go back to what `snapshot` wrote. Return whether that was on the same kind of device.
+
+        If not, its masks' generator has no state for this device: masks are drawn from the seed and the step.
+        """
         self.progress = Progress.model_validate(state["progress"])
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
@@ -323,8 +332,14 @@ class Trainer:
         self.state = [(tensors[f"state.{i}.h"], tensors[f"state.{i}.c"]) for i in range(len(self.state))]
         self.epoch_loss = tensors["epoch_loss"]
         self.draws.set_state(tensors["random.draws"].cpu())
-        self.masks.set_state(tensors["random.masks"].cpu())
         set_global_random_states(tensors, self.runtime.device)
+        masks = tensors["random.masks"].cpu()
+        same_kind = masks.shape == self.masks.get_state().shape
+        if same_kind:
+            self.masks.set_state(masks)
+        else:
+            self.masks.manual_seed(mixed(self.config.seed, self.progress.step))
+        return same_kind
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

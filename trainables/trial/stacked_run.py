@@ -86,7 +86,7 @@ def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tup
             wait(live[0].trainer.runtime.device)  # else the first to look would wait for the steps of all, uncounted
         seconds = (time.monotonic() - started) / len(live)
         losses = _valid_losses(ending) if len(ending) > 1 else {}
-        settled = [(run, *_settled(run, seconds, losses.get(run.trainer), stopped)) for run in live]
+        settled = [(run, *_settled(run, seconds, losses.get(run.trainer), len(live), stopped)) for run in live]
         if any(over for _, over, _ in settled):
             break
     ended = {run.trainer: (run, error) for run, over, error in settled if over}
@@ -121,12 +121,12 @@ def _measured(runs: Sequence[TrialRun], names: Sequence[str]) -> dict[TrialRun, 
 
 
 def _settled(
-    run: TrialRun, step_s: float, valid_loss: float | None, stopped: Callable[[str], bool]
+    run: TrialRun, step_s: float, valid_loss: float | None, together: int, stopped: Callable[[str], bool]
 ) -> tuple[bool, Exception | None]:
     """Whether the trial has come to its end, and by what."""
     trainer = run.trainer
     try:
-        trainer.settle(step_s, run.checkpoints, run.tell, valid_loss)
+        trainer.settle(step_s, run.checkpoints, run.tell, valid_loss, together)
         pruned = None if trainer.finished else _pruned(run)
         if pruned is None and not trainer.finished and stopped(run.task.config.trial_id):
             run.checkpoints.save(trainer.progress.step, *trainer.snapshot())

@@ -244,7 +244,8 @@ def _earlier(folder: TrialFolder) -> TrialOutcome | None:
 
 def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder) -> None:
     try:
-        trainer.restore(*checkpoint)
+        if not trainer.restore(*checkpoint):
+            folder.note("the checkpoint is from another kind of device: its masks start anew from the seed and step")
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"the checkpoints in {folder.path} are whole, but not of this program's version ({first_line(error)}): "

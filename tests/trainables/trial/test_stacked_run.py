@@ -7,8 +7,10 @@ import gc
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import hypothesis.strategies as st
@@ -28,11 +30,12 @@ from trainables.config import (
 )
 from trainables.runtime import Runtime
 from trainables.stack import Stack
-from trainables.training import Trainer
+from trainables.training import Trainer, loop
 from trainables.trial import stacked_run
 from trainables.trial.stacked_run import StoppedError, run_stack
 from trainables.trial.trial_run import TrialTask, run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder.checkpoint import Checkpoints
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
@@ -266,6 +269,40 @@ def test_one_is_stopped_and_goes_on_later_as_if_nothing_had_been(
     whole = run_trial(CONFIGS["gss"], directory=tmp_path / "gss", runtime=RUNTIME)
     assert "goes on from the checkpoint" in (tmp_path / "gss" / "log.txt").read_text().removeprefix(log)
     assert_same(whole, alone["gss"])
+
+
+def test_slow_checkpoints_take_at_most_a_twentieth_of_a_stacks_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that steps of 10 s and saves of 2.6 s move, with 16 trials."""
+    clock, in_steps = [0.0], [0.0]
+
+    def step(stack: Stack) -> None:
+        clock[0] += 10.0
+        in_steps[0] += 10.0
+        for trainer in stack.trainers:
+            trainer.advance(trainer.next_window())
+
+    def save(*_: object) -> None:
+        saves.append((in_steps[0], clock[0]))
+        clock[0] += 2.6
+
+    saves = list[tuple[float, float]]()
+    for module in (loop, stacked_run):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(Stack, "step", step)
+    monkeypatch.setattr(Checkpoints, "save", save)
+    config = smoke_trial(**{"training.epoch_tokens": 10**9})
+    sixteen = [
+        TrialTask(config.model_copy(update={"seed": seed}), tmp_path / str(seed), lambda _: None, {}, lambda _: None)
+        for seed in range(16)
+    ]
+    ended = run_stack(sixteen, runtime=RUNTIME, most=16, stopped=lambda _: in_steps[0] >= 4_000)
+    assert all(isinstance(outcome, StoppedError) for _, outcome in ended)
+    rounds = saves[:-16:16]  # without what the stop saves
+    assert len(rounds) == 5 and rounds[0][0] == 30.0
+    for (steps, start), (later_steps, later) in pairwise(rounds):
+        assert (later_steps - steps) / (later - start) >= 0.95
 
 
 def hear(heard: list[int]) -> Callable[[EpochMetrics], None]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
@@ -28,7 +29,7 @@ from trainables.training.loop import Trainer
 from trainables.trial import kept_weights, measure_kept
 from trainables.trial.trial_run import run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
-from trainables.trial_folder.checkpoint import load_tensors, save_tensors
+from trainables.trial_folder.checkpoint import Checkpoints, load_tensors, save_tensors
 from trainables.trial_folder.folder import Measured, TrialFolder
 
 ROOT = Path(__file__).parents[3]
@@ -165,6 +166,24 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
     for line, epoch in zip(epochs, straight.epochs[2:], strict=True):
         assert line.startswith(f"epoch {epoch.epoch}: ") and f"validation {math.exp(epoch.valid_loss):.2f}" in line
         assert (", averaging," in line) == epoch.averaging
+
+
+def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_with_masks_of_its_seed_and_step(tmp_path: Path) -> None:
+    trial = smoke_trial()
+    trainer = Trainer(trial, load(trial.corpus, data_dir=None), Runtime())
+    for _ in range(3):
+        trainer.step()
+    tensors, state = trainer.snapshot()
+    tensors["random.masks"] = torch.zeros(16, dtype=torch.uint8)  # the size of a GPU's state
+    outcomes = []
+    for name in ("once", "again"):
+        folder = TrialFolder(tmp_path / name, trial.trial_id)
+        folder.path.mkdir()
+        Checkpoints(folder).save(3, tensors, state)
+        outcome = run_trial(trial, directory=folder.path, runtime=Runtime())
+        outcomes.append(without_clocks(outcome.model_dump(mode="json")))
+        assert "the checkpoint is from another kind of device" in (folder.path / "log.txt").read_text()
+    assert outcomes[0] == outcomes[1] and outcomes[0]["state"] == "done"
 
 
 def test_the_ranks_of_the_kept_epoch_are_those_of_the_kept_weights(tmp_path: Path) -> None:
