@@ -1,5 +1,5 @@
 """What a GPU makes of this project, without Ray, a network or a corpus: needs torch, numpy and pydantic (and scipy for
-the spectrum), and the folders benchmarks, trainables, search_spaces and orchestrator/worker.
+the spectrum), and the folders benchmarks, trainables and search_spaces.
 
     python -m benchmarks.gpu --exact           whether it computes what it should; status 1 where it does not
     python -m benchmarks.gpu --budget 480      how fast, the figures asked for most first
@@ -30,7 +30,7 @@ import torch
 
 from benchmarks.gpu_exact import checks
 from benchmarks.gpu_parts import PartsMs, parts_ms
-from benchmarks.gpu_processes import mps_daemon, tokens_a_second, without_mps
+from benchmarks.gpu_processes import tokens_a_second
 from benchmarks.gpu_timing import (
     Ceilings,
     alone_pace,
@@ -59,7 +59,7 @@ from trainables.measurements import PeakMemory
 from trainables.stack import Stack
 
 PRECISIONS: tuple[Precision, ...] = ("bf16", "tf32", "float32")
-HOW = ("stack", "alone", "torch.nn", "spectrum", "processes", "MPS")
+HOW = ("stack", "alone", "torch.nn", "spectrum", "processes")
 CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
@@ -67,7 +67,7 @@ class Job(NamedTuple):
     """What a line tells of."""
 
     how: str
-    """One of `HOW`; "processes" are by turns, and "MPS" are processes through it."""
+    """One of `HOW`."""
     corpus: str
     layer: str
     precision: Precision
@@ -76,7 +76,7 @@ class Job(NamedTuple):
     @property
     def label(self) -> str:
         """As it is printed."""
-        together = {"stack": "stack {}", "processes": "{} processes", "MPS": "{} through MPS"}
+        together = {"stack": "stack {}", "processes": "{} processes"}
         return together.get(self.how, self.how).format(self.models)
 
 
@@ -124,8 +124,9 @@ class Bench:
             case "spectrum":
                 seconds = spectrum_seconds(config, corpus, self._device)
                 return Line(job, seconds, peak_mib=memory.peak_mib(), note="(seconds of one spectrum)")
-            case "processes" | "MPS":
-                return self._side_by_side(job, config, corpus)
+            case "processes":
+                rate = tokens_a_second(config, self._scale, self._device, self._steps, job.models)
+                return self._of_rate(job, config, corpus, rate)
             case "stack":
                 return self._stack(job, config, corpus, memory)
             case "alone":
@@ -151,13 +152,6 @@ class Bench:
         except Exception as error:
             return replace(line, note=f"parts {_failure(error)}", failed=True)
 
-    def _side_by_side(self, job: Job, config: LanguageTrialConfig, corpus: Corpus) -> Line:
-        with mps_daemon() if job.how == "MPS" else without_mps() as why_not:
-            if why_not is not None:
-                return Line(job, note=f"no MPS, since {why_not}")
-            rate = tokens_a_second(config, self._scale, self._device, self._steps, job.models)
-        return self._of_rate(job, config, corpus, rate)
-
     def _of_rate(self, job: Job, config: LanguageTrialConfig, corpus: Corpus, tokens_a_second: float) -> Line:
         """Of so many tokens of all trials together."""
         seconds, flop = len(corpus.train) / tokens_a_second, flop_per_token(config, len(corpus.vocabulary))
@@ -182,7 +176,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
         chosen += [Job("torch.nn", *of_line) for of_line in every if of_line[1] == "softmax"]
     chosen.append(Job("spectrum", corpora[0], layers[0], "float32"))
     first = corpora[0], layers[0], precisions[0]
-    chosen += [Job(how, *first, count) for count in options.processes for how in ("processes", "MPS")]
+    chosen += [Job("processes", *first, count) for count in options.processes]
 
     def place(job: Job) -> tuple[int, ...]:
         later = sizes.index(job.models) if job.how == "stack" else 0

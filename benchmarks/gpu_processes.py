@@ -1,20 +1,17 @@
-"""Trials side by side on one device, each in a process of its own: by turns, or through CUDA's MPS.
+"""Trials side by side on one device, each in a process of its own.
 
-`python -m benchmarks.gpu_processes JSON` is one of those processes. Starts MPS as a worker of a sweep does.
+`python -m benchmarks.gpu_processes JSON` is one of those processes.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
 
 import torch
@@ -24,44 +21,7 @@ from benchmarks.gpu_trials import Scale, random_corpus
 from trainables.config import LanguageTrialConfig, read_config
 
 ROOT = Path(__file__).parents[1]
-PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 WAIT_S = 120.0
-
-
-def gpu_share() -> ModuleType:
-    """The module of the worker, by its file: the room that it is in needs packages that may not be here."""
-    spec = importlib.util.spec_from_file_location("gpu_share", ROOT / "orchestrator/worker/gpu_share.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@contextmanager
-def without_mps() -> Iterator[None]:
-    """Inside, processes that are started look for a daemon in an empty folder."""
-    before = os.environ.get(PIPES)
-    # Sockets have short names, and so has their folder.
-    with tempfile.TemporaryDirectory(prefix="mps-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        os.environ[PIPES] = folder
-        try:
-            yield
-        finally:
-            os.environ.pop(PIPES)
-            os.environ.update({} if before is None else {PIPES: before})
-
-
-@contextmanager
-def mps_daemon() -> Iterator[str | None]:
-    """Inside, processes that are started share a GPU through a daemon of their own; gives why not, where not."""
-    sharing = gpu_share()
-    with without_mps():
-        why = sharing.start_mps()
-        try:
-            yield why
-        finally:
-            if why is None:
-                subprocess.run([sharing.CONTROL], input="quit\n", text=True, timeout=60, stdout=subprocess.DEVNULL)
 
 
 def tokens_a_second(config: LanguageTrialConfig, scale: Scale, device: str, steps: int, count: int) -> float:
@@ -105,7 +65,6 @@ def _stream(stream: IO[str] | None) -> IO[str]:
 
 def work(job: Mapping[str, Any]) -> None:
     """Be one of the processes: warm up, say so, wait for the others, take the steps, and print tokens a second."""
-    gpu_share().pin_thread(job["cores"])
     torch.set_num_threads(1 if job["scale"] == "tiny" else job["cores"])
     config = read_config(job["config"])
     assert isinstance(config, LanguageTrialConfig)

@@ -11,11 +11,12 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+
+from trainables.errors import first_line
 
 Precision = Literal["float32", "tf32", "bf16"]
 GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
@@ -29,13 +30,28 @@ def on_gpu(device: str | torch.device | Tensor) -> bool:
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Whether kernels written in Triton run there: on a GPU, where Triton is installed."""
-    return device.type == "cuda" and _triton_is_installed()
+    """Whether kernels written in Triton run there: on a GPU, if one launch succeeded in this process."""
+    return device.type == "cuda" and triton_problem(device) is None
 
 
 @functools.cache
-def _triton_is_installed() -> bool:
-    return find_spec("triton") is not None
+def triton_problem(device: torch.device) -> str | None:
+    """Why Triton's kernels do not run on this GPU, from a launch that is tried once a process; None if they do."""
+    try:
+        from trainables.one_element_kernel import launch
+
+        launch(device)
+    except Exception as error:
+        return first_line(error)
+    return None
+
+
+def without_triton(device: str) -> str | None:
+    """That trials on this GPU train without Triton's kernels, and why; None if they train with them, or on a CPU."""
+    problem = triton_problem(torch.device(device)) if on_gpu(device) else None
+    return problem and (
+        f"trains without Triton's kernels, slower and with more memory, since a trial launch failed ({problem})"
+    )
 
 
 @contextmanager

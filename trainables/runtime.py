@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config import ContextsFile, TextFile
+from trainables.config import ContextsFile, Frozen, TextFile
 from trainables.corpora import BenchmarkFolder
 
 
@@ -33,3 +33,20 @@ class Runtime:
     """The user's own contexts for the likeliest words."""
     benchmarks: BenchmarkFolder | None = None
     """The user's own word-similarity benchmarks."""
+
+
+class GpuProbe(Frozen):
+    """What `trainables.gpu_probe` found on a machine."""
+
+    usable: int
+    """GPUs that torch sees."""
+    torch: str
+    """Its version."""
+    cuda: str | None
+    """The version that torch was built for; None without any."""
+    capability: tuple[int, int] | None = None
+    """The lowest compute capability of these GPUs."""
+    faults: tuple[str, ...] = ()
+    """Why trials would fail on a GPU, with the fix."""
+    triton: str | None = None
+    """Why Triton's kernels do not run; trials then train without them, which is slower."""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import shutil
@@ -19,20 +18,27 @@ from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage import Bucket, DataFolder, is_url, storage_at
-from trainables.config import WORD_SIMILARITY, AnyConfig, Frozen, WordPairsConfig, is_built_in
+from trainables.config import (
+    WORD_SIMILARITY,
+    AnyConfig,
+    Frozen,
+    LanguageTrialConfig,
+    WordPairsConfig,
+    is_built_in,
+)
 from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, identity
 from trainables.corpora import WORD_SIMILARITY as BENCHMARKS
 from trainables.errors import UserError, last_line
+from trainables.runtime import GpuProbe
 from trainables.trial_folder import package_versions
 
 SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that numbers, or what travels between machines, depend on."""
 LEAST_FREE_BYTES = 10**9
 """For checkpoints of the trials that run at the same time."""
-GPU_PROBE = (
-    "import json, torch; gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0;"
-    "print(json.dumps([gpus, torch.__version__, torch.version.cuda]))"
-)
+GPU_PROBE = ("-m", "trainables.gpu_probe")
+TENSOR_CORES = (8, 0)
+"""The compute capability from which GPUs multiply in bf16 and TF32."""
 PROBE_S = 120.0
 """A driver of GPUs that hangs never answers."""
 
@@ -58,6 +64,8 @@ class Question(Frozen):
     benchmarks_dir: str | None
     """Where these two lie."""
     gpus: bool
+    precisions: tuple[str, ...] = ()
+    """Of the products of models that are trained."""
 
 
 @cache
@@ -97,6 +105,7 @@ def cluster_question(
         benchmarks=bool(texts) or WORD_SIMILARITY in measurements,
         benchmarks_dir=_as_typed(options.runtime.benchmarks_dir, options),
         gpus=options.gpus_per_trial > 0,
+        precisions=tuple(sorted({c.training.precision for c in configs if isinstance(c, LanguageTrialConfig)})),
     )
 
 
@@ -118,7 +127,7 @@ def look(text: str, address: str, ray_gpus: float) -> list[str]:
         _version_fault(question.versions),
         _storage_fault(question),
         _text_fault(question),
-        _gpu_fault(ray_gpus) if question.gpus else None,
+        _gpu_fault(ray_gpus, question.precisions) if question.gpus else None,
     )
     return [f"The machine {socket.gethostname()} ({address}) {clause}" for clause in clauses if clause]
 
@@ -177,53 +186,70 @@ def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
     return DataFolder(Bucket(place), names, driver=Path()).fetch()
 
 
-def _gpu_fault(ray_gpus: float) -> str | None:
+def _gpu_fault(ray_gpus: float, precisions: Sequence[str]) -> str | None:
     try:
-        usable, _, _ = probe_gpus()
-    except RuntimeError:
-        usable = 0
-    if usable >= ray_gpus:
-        return None
-    return (
-        f"has {ray_gpus:g} GPUs for Ray and {usable} that torch can use: see what nvidia-smi lists there and that "
-        "torch was built for CUDA, or start Ray there with --num-gpus 0."
-    )
+        gpus = probe_gpus()
+    except RuntimeError as error:
+        return f"cannot use torch ({error}): install torch there as it is here."
+    if gpus.usable < ray_gpus:
+        return (
+            f"has {ray_gpus:g} GPUs for Ray and {gpus.usable} that torch can use: see what nvidia-smi lists there and "
+            "that torch was built for CUDA, or start Ray there with --num-gpus 0."
+        )
+    if gpus.faults and ray_gpus:
+        return f"has a GPU that trials would fail on: {gpus.faults[0]}."
+    rounded = [precision for precision in precisions if precision != "float32"]
+    if rounded and gpus.capability is not None and gpus.capability < TENSOR_CORES:
+        return (
+            f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and {rounded[0]} needs 8.0: "
+            "use --set training.precision=float32."
+        )
+    return None
 
 
 def check_torch_gpu() -> None:
     """Raise UserError where torch could not train on a GPU of this machine."""
     try:
-        usable, torch, cuda = probe_gpus()
+        gpus = probe_gpus()
     except RuntimeError as error:
         problem = f"torch cannot be used ({error}): install torch"
     else:
-        if usable:
+        if gpus.usable and not gpus.faults:
             return
-        problem = f"the installed torch {torch} has no CUDA support: install a build of torch for CUDA"
-        if cuda is not None:
+        if gpus.usable:
+            problem = gpus.faults[0]
+        elif gpus.cuda is None:
+            problem = f"the installed torch {gpus.torch} has no CUDA support: install a build of torch for CUDA"
+        else:
             problem = (
-                f"torch {torch} finds none that it can use: see that nvidia-smi lists it and that the driver is new "
-                f"enough for CUDA {cuda}"
+                f"torch {gpus.torch} finds none that it can use: see that nvidia-smi lists it and that the driver is "
+                f"new enough for CUDA {gpus.cuda}"
             )
     raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
 
 
-def probe_gpus() -> tuple[int, str, str | None]:
-    """How many GPUs torch can use here, its version, and of the CUDA that it was built for; None without any.
+def probe_gpus() -> GpuProbe:
+    """Try what trials need of the GPUs of this machine.
 
-    Asked of another process: Ray hides the GPUs from a task that takes none of them, and the driver needs no torch.
+    In another process: Ray hides the GPUs from a task that takes none of them, and the driver needs no torch.
     Raises RuntimeError where torch cannot be imported, or does not answer.
     """
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    probe = [sys.executable, "-c", GPU_PROBE]
+    command, root = [sys.executable, *GPU_PROBE], Path(__file__).resolve().parents[2]
+    environment["PYTHONPATH"] = os.pathsep.join([str(root), *filter(None, [environment.get("PYTHONPATH")])])
     try:
         # In a session of its own: Ctrl-C is for the driver alone, the probe's end must not look like torch's fault.
         answer = subprocess.run(
-            probe, env=environment, capture_output=True, text=True, timeout=PROBE_S, start_new_session=True, check=True
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_S,
+            start_new_session=True,
+            check=True,
         )
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"no answer within {PROBE_S:g} s") from None
     except subprocess.CalledProcessError as error:
         raise RuntimeError(last_line(error.stderr)) from None
-    usable, torch, cuda = json.loads(answer.stdout)
-    return usable, torch, cuda
+    return GpuProbe.model_validate_json(answer.stdout)

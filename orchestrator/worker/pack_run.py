@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, HaltError, cause_of, gpu_is_lost
-from orchestrator.worker.gpu_share import share_gpu
 from orchestrator.worker.messages import Pack, TrialEvent
 from orchestrator.worker.outbox import REPORT_EVERY_S, Outbox
 from orchestrator.worker.stacked_pack import StackedPack
@@ -62,7 +62,7 @@ def run_pack(
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
     outbox = Outbox(send, running)
     place = _place(job.options.runtime.device)
-    note = share_gpu(job.options.gpus_per_trial, job.options.runtime.threads)
+    note = _note_once(job.options.runtime.device)
     if note is not None:
         outbox.hold(TrialEvent(trial_id=pack.trials[0].trial_id, note=note))
     if pack.stack > 1:
@@ -98,6 +98,19 @@ def _telling_halt(outbox: Outbox, trial_id: str) -> Iterator[None]:
             outbox.hold(TrialEvent(trial_id=trial_id, halt=str(error)))
         outbox.flush()
         raise
+
+
+@cache
+def _without_triton(device: str) -> Iterator[str]:
+    from trainables.device import without_triton
+
+    note = without_triton(device)
+    return iter([] if note is None else [note])
+
+
+def _note_once(device: str) -> str | None:
+    """What the sweep is to say of this worker's GPU, at its first pack."""
+    return None if device == "cpu" else next(_without_triton(device), None)
 
 
 def _place(device: str) -> str:

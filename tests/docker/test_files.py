@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -87,22 +86,6 @@ def test_postgres_is_set_up_by_its_password_also_on_a_local_socket() -> None:
     here = SERVICES["postgres"]["environment"]
     wanted = "--auth-host=scram-sha-256 --auth-local=scram-sha-256"
     assert here["POSTGRES_INITDB_ARGS"] == there["POSTGRES_INITDB_ARGS"] == wanted
-
-
-@pytest.mark.parametrize("status", [0, 1])
-def test_the_worker_starts_mps_and_then_ray_which_it_does_not_need(tmp_path: Path, status: int) -> None:
-    """Docker's own shell commands, with scripts for both programs: $$ would be $, and none is there."""
-    for name, ends in (("nvidia-cuda-mps-control", status), ("ray", 0)):
-        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\nexit {ends}\n')
-        (tmp_path / name).chmod(0o755)
-    command = SERVICES["worker"]["command"]
-    assert not any("$" in word for word in command)
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    answer = subprocess.run(command, env=path, capture_output=True, text=True, check=True)
-    mps, ray = answer.stdout.splitlines()
-    assert mps == "nvidia-cuda-mps-control -d"
-    assert ray.startswith("ray start --address head:6379 --block")
-    assert ("No MPS" in answer.stderr) == (status == 1)
 
 
 def test_docker_itself_finds_the_compose_file_valid(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, LanguageTrialConfig
 from trainables.corpora import load
-from trainables.device import repeat_bits
+from trainables.device import repeat_bits, without_triton
 from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, epoch_ranks, measure
@@ -131,6 +131,8 @@ class TrialRun:
         folder.write_config(self.task.config.model_dump_json(indent=1))
         folder.log(f"taken up on {socket.gethostname()}, {self._runtime.device}")
         prepare(self._runtime)
+        if note := without_triton(self._runtime.device):
+            folder.log(note)
         self._environment = describe(self._runtime.device, self._runtime.threads)
         self._memory, self._start_s = PeakMemory(self._runtime.device), time.monotonic()
 

@@ -22,13 +22,15 @@ from tests.support.small_disk import change, small_disk
 from trainables.config import WordPairsConfig
 from trainables.corpora import identity
 from trainables.errors import UserError
-from trainables.runtime import Runtime
+from trainables.runtime import GpuProbe, Runtime
+
+TWO_GPUS = GpuProbe(usable=2, torch="2.13.0", cuda="13.0", capability=(9, 0))
 
 
 @pytest.fixture
 def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
     """A question whose answer is that nothing is amiss, on a machine with two GPUs."""
-    monkeypatch.setattr(preflight, "probe_gpus", lambda: (2, "2.13.0", "13.0"))
+    monkeypatch.setattr(preflight, "probe_gpus", lambda: TWO_GPUS)
     (tmp_path / "marker").touch()
     corpus = tmp_path / "text"
     corpus.mkdir()
@@ -110,26 +112,59 @@ def test_a_machine_that_joins_late_is_refused_for_gpus_that_torch_cannot_use(
             late.refuse_unfit()
 
 
-def test_a_torch_that_cannot_use_gpus_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for probe, sentence in (
-        ((0, "2.13.0+cpu", None), r"the installed torch 2.13.0\+cpu has no CUDA support: install a build of torch"),
-        ((0, "2.13.0", "13.0"), r"torch 2.13.0 finds none .* new enough for CUDA 13.0; or train on CPUs"),
-    ):
-        monkeypatch.setattr(preflight, "probe_gpus", lambda probe=probe: probe)
-        with pytest.raises(UserError, match=f"A trial asks for a GPU, and {sentence}"):
-            check_torch_gpu()
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"usable": 0, "torch": "2.13.0+cpu", "cuda": None}, "the installed torch 2.13.0+cpu has no CUDA support: "),
+        (
+            {"usable": 0},
+            "torch 2.13.0 finds none that it can use: see that nvidia-smi lists it and that the driver is ",
+        ),
+        ({"faults": ("torch has no code for it: install another",)}, "torch has no code for it: install another; or "),
+    ],
+)
+def test_a_torch_that_cannot_use_gpus_is_told(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], sentence: str
+) -> None:
+    monkeypatch.setattr(preflight, "probe_gpus", lambda: TWO_GPUS.model_copy(update=changes))
+    with pytest.raises(UserError) as raised:
+        check_torch_gpu()
+    assert f"A trial asks for a GPU, and {sentence}" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "precision", "sentence"),
+    [
+        ({"faults": ("x has no code: install y",)}, "float32", "has a GPU that trials would fail on: x has no code: "),
+        ({"capability": (7, 0)}, "bf16", "has a GPU of compute capability 7.0, and bf16 needs 8.0: use --set training"),
+        ({"capability": (7, 0)}, "float32", None),
+        ({}, "tf32", None),
+    ],
+)
+def test_a_gpu_that_trials_would_fail_on_is_told(
+    in_order: Question,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    precision: str,
+    sentence: str | None,
+) -> None:
+    monkeypatch.setattr(preflight, "probe_gpus", lambda: TWO_GPUS.model_copy(update=changes))
+    found = faults(in_order.model_copy(update={"precisions": (precision,)}))
+    assert len(found) == (sentence is not None)
+    assert all(str(sentence) in fault for fault in found)
 
 
 def test_torch_is_probed_in_another_process() -> None:
-    usable, version, _ = preflight.probe_gpus()
-    assert version == importlib.metadata.version("torch")
-    assert usable == 0 or Path("/dev/nvidiactl").exists()
+    found = preflight.probe_gpus()
+    assert found.torch == importlib.metadata.version("torch")
+    assert (found.usable > 0) == Path("/dev/nvidiactl").exists()
 
 
 def test_a_probe_is_spared_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "GPU_PROBE", "import json, os; print(json.dumps([os.getpgid(0), '', None]))")
-    assert preflight.probe_gpus()[0] != os.getpgid(0)
-    monkeypatch.setattr(preflight, "GPU_PROBE", "import time; time.sleep(60)")
+    program = 'import os; print(\'{"usable": %d, "torch": "", "cuda": null}\' % os.getpgid(0))'
+    monkeypatch.setattr(preflight, "GPU_PROBE", ("-c", program))
+    assert preflight.probe_gpus().usable != os.getpgid(0)
+    monkeypatch.setattr(preflight, "GPU_PROBE", ("-c", "import time; time.sleep(60)"))
     monkeypatch.setattr(preflight, "PROBE_S", 0.1)
     with pytest.raises(UserError, match=r"torch cannot be used \(no answer within 0.1 s\)"):
         check_torch_gpu()

@@ -1,0 +1,70 @@
+"""Whether the GPUs of this machine can run trials: `python -m trainables.gpu_probe` tries them and prints JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import torch
+
+from trainables.device import Graphs, triton_problem
+from trainables.errors import first_line
+from trainables.runtime import GpuProbe
+
+
+def probe() -> GpuProbe:
+    """Try a product and a graph on each GPU, and a Triton kernel on the first."""
+    usable = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    faults = [fault for index in range(usable) if (fault := gpu_fault(index))]
+    return GpuProbe(
+        usable=usable,
+        torch=torch.__version__,
+        cuda=torch.version.cuda,
+        capability=min((torch.cuda.get_device_capability(index) for index in range(usable)), default=None),
+        faults=tuple(dict.fromkeys(faults)),
+        triton=triton_problem(torch.device("cuda", 0)) if usable and not faults else None,
+    )
+
+
+def gpu_fault(index: int) -> str | None:
+    """Why trials would fail on this GPU, with the fix; None if they would not."""
+    name, capability = torch.cuda.get_device_name(index), torch.cuda.get_device_capability(index)
+    built_for = torch.cuda.get_arch_list()
+    if not has_code_for(capability, built_for):
+        return (
+            f"torch {torch.__version__} has no code for the GPU {name} (sm_{capability[0]}{capability[1]}), only for "
+            f"{', '.join(built_for)}: install a build that has (for a V100, one for CUDA 12.6; see docs/cluster.md)"
+        )
+    try:
+        with torch.cuda.device(index):
+            ones = torch.ones(64, 64, device="cuda")
+            graphs, result = Graphs(), torch.empty_like(ones)
+
+            def work() -> None:
+                torch.mm(ones, ones, out=result)
+
+            graphs.run(work)
+            replay = graphs.captured(work)
+            result.zero_()
+            replay()
+            if not bool((result == 64).all()):
+                return f"the GPU {name} gives wrong products: see nvidia-smi for its errors"
+    except RuntimeError as error:
+        return f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi"
+    return None
+
+
+def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
+    """Whether a build for these architectures ("sm_80", "compute_120") runs on a GPU of this compute capability:
+    machine code of its major version up to its minor one, or PTX of any older version."""
+    versions = [
+        (kind, (int(major), int(minor)))
+        for kind, major, minor in re.findall(r"(sm|compute)_(\d+)(\d)", " ".join(built_for))
+    ]
+    return any(
+        version <= capability and (kind == "compute" or version[0] == capability[0]) for kind, version in versions
+    )
+
+
+if __name__ == "__main__":
+    print(probe().model_dump_json())
