@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
+from traceback import extract_tb
 from urllib.parse import urlencode
 
 from flask import Flask, Response, abort, redirect, request
+from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 REPORT_POLICY = (
@@ -20,11 +23,13 @@ FILE_POLICY = (
     "frame-ancestors 'none'"
 )
 """Of any other file from there: SVG and XML can hold scripts too. No sandbox: not every browser shows a PDF in one."""
+PAGES = Path(__file__).parent
 REFUSED = "This page needs the link that `view` printed when it started: open that one."
 
 
 def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) -> None:
     """Answer 403 to every request without the token; the printed link puts it into a cookie and leaves the address.
+    Answer 400, with one line in the log, to a request that fails before it reaches a page's code.
 
     No script runs but the pages' own: files of this server, and those of these hashes. These may compile code, as
     plotly does for WebGL.
@@ -44,6 +49,15 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
         if not _same(request.cookies.get(cookie, ""), token):
             abort(Response(REFUSED, 403, mimetype="text/plain"))
         return None
+
+    @server.errorhandler(Exception)
+    def refuse(error: Exception) -> AnyResponse | HTTPException:
+        if isinstance(error, HTTPException):
+            return error
+        if any(Path(frame.filename).parent == PAGES for frame in extract_tb(error.__traceback__)):
+            raise error  # a fault of a page
+        server.logger.warning("refused a malformed request (%s)", type(error).__name__)
+        return Response("This is no request of these pages.", 400, mimetype="text/plain")
 
     @server.after_request
     def harden(response: Response) -> Response:

@@ -8,6 +8,7 @@ import pytest
 from flask import Flask
 
 from orchestrator.view import access, downloads
+from orchestrator.view.app import make_app
 from orchestrator.view.source import Source
 
 FETCHED_BY_DEFAULT = ("script-src", "script-src-elem", "script-src-attr", "connect-src", "worker-src", "object-src")
@@ -54,3 +55,24 @@ def test_a_page_of_the_storage_is_of_no_origin(server: Flask, tmp_path: Path, na
 
 def test_its_own_pages_run_files_of_this_server(server: Flask) -> None:
     assert "'self'" in policy(server, "/")["script-src"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/_dash-component-suites/dash/..%2F..%2Fsecret\nline.js", None),
+        ("/_dash-update-component", "[" * 100_000),
+        ("/_dash-update-component", '{"output": "no-such.children", "outputs": [], "inputs": []}'),
+    ],
+    ids=["path", "deep", "unknown"],
+)
+def test_a_malformed_request_is_refused_with_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str, body: str | None
+) -> None:
+    server = make_app(Source(str(tmp_path / "results.db"), str(tmp_path)), "token", 1).server
+    browser = server.test_client()
+    browser.set_cookie("sweep-view-1", "token")
+    answer = browser.get(path) if body is None else browser.post(path, data=body, content_type="application/json")
+    assert answer.status_code in (400, 404)
+    assert [len(record.getMessage().splitlines()) for record in caplog.records] in ([], [1])
+    assert not any(record.exc_info for record in caplog.records)
