@@ -19,13 +19,23 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 BASE = "localhost/debian:bookworm"
 IMAGE = "localhost/sweeps:test"
 SWEEP = ("python", "sweep.py", "gss_grid", "--scale", "smoke")
-UNNEEDED = ("cc", "gcc", "ld", "make", "git", "pip", "pytest", "mypy", "ruff")
+UNNEEDED = ("make", "git", "pip", "pytest", "mypy", "ruff")
 HEALTH = """
 if ray health-check 2>&1; then echo "healthy before Ray runs"; exit 1; fi
 ray start --head --port=0 --include-dashboard=false --temp-dir=/app/results/ray >/dev/null 2>&1
 ray health-check
 ray stop >/dev/null 2>&1
 """
+COMPILE = """
+import ctypes, os, pathlib, subprocess, sysconfig
+cache = pathlib.Path(os.environ["TRITON_CACHE_DIR"])
+cache.mkdir()
+(cache / "probe.c").write_text("#include <Python.h>\\nint probe(void) { return PY_MAJOR_VERSION; }\\n")
+headers = sysconfig.get_path("include")
+subprocess.run(["gcc", "-shared", "-fPIC", "-I", headers, "probe.c", "-o", "probe.so"], cwd=cache, check=True)
+assert ctypes.CDLL(str(cache / "probe.so")).probe() == 3
+"""
+"""What Triton does at its first launch."""
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -152,7 +162,7 @@ def main(folder: Path, arguments: list[str]) -> None:
             str(user),
         )
         # Here alone, in processes of its own, no other Ray of this machine can be taken for the container's.
-        for command in (("sh", "-euc", WRITABLE), ("sh", "-euc", HEALTH), SWEEP):
+        for command in (("sh", "-euc", WRITABLE), ("python", "-c", COMPILE), ("sh", "-euc", HEALTH), SWEEP):
             subprocess.run([*inside, *command], check=True, env=environment)
         for results in (first, second):
             assert list(results.glob("reports/*/*.html")), f"no report in {results}"
