@@ -32,7 +32,7 @@ def fits_gpu(tensor: Tensor, *, rows: int, columns: int) -> bool:
         return False
     wide = is_wide(rows, columns)
     square = 8 * (rows if wide else columns) ** 2
-    gathered = 4 * rows * columns if wide else 0
+    gathered = 2 * 4 * rows * columns if wide else 0  # and a copy of them
     return 3 * max(square, TOGETHER_BYTES) + gathered + 8 * 4 * 1024 * columns <= free_bytes()
 
 

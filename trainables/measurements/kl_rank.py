@@ -29,7 +29,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from trainables.device import forget_cache
+from trainables.device import forget_cache, on_gpu
 from trainables.language_model import LanguageModel
 from trainables.measurements.directions import Chunks, Directions, blocks, centred, fits_gpu
 from trainables.measurements.log_probabilities import log_probability_chunks
@@ -126,7 +126,8 @@ def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], coun
     log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one within 1e-6 alone
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
-    few = max(1, len(p_NV) * torch.get_num_threads() // 16)  # rows that the cores' own caches hold
+    # Rows that the cores' own caches hold; a GPU takes all.
+    few = len(p_NV) if on_gpu(p_NV) else max(1, len(p_NV) * torch.get_num_threads() // 16)
     sums: dict[int, Tensor] = {}
     for rank, approximation_NV in approximations(centred(log_p_NV), vectors_VR, ranks, count):
         parts = zip(p_NV.split(few), approximation_NV.split(few), strict=True)
