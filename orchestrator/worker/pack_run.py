@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from orchestrator.cluster import RunOptions
@@ -100,17 +99,18 @@ def _telling_halt(outbox: Outbox, trial_id: str) -> Iterator[None]:
         raise
 
 
-@cache
-def _without_triton(device: str) -> Iterator[str]:
-    from trainables.device import without_triton
-
-    note = without_triton(device)
-    return iter([] if note is None else [note])
+_asked: set[str] = set()
+"""Devices that this process has looked at."""
 
 
 def _note_once(device: str) -> str | None:
     """What the sweep is to say of this worker's GPU, at its first pack."""
-    return None if device == "cpu" else next(_without_triton(device), None)
+    if device == "cpu" or device in _asked:
+        return None
+    from trainables.device import without_triton
+
+    _asked.add(device)
+    return without_triton(device)
 
 
 def _place(device: str) -> str:

@@ -53,6 +53,7 @@ def test_a_worker_with_a_gpu_says_how_many_it_trains_as_one_and_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the user, and in the log of every trial. The GPU is this CPU, from where the stack begins."""
+    monkeypatch.setattr("trainables.device.triton_problem", lambda _: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (80 * 2**30, 80 * 2**30))
     monkeypatch.setattr(throughput, "_time", lambda *_: {1: 10.0, 2: 20.0, 3: 20.5})
     monkeypatch.setattr(throughput, "_measured", {})
