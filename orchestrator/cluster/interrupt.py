@@ -8,7 +8,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from orchestrator.guard import KEPT, end_signals, is_guarded, leave_terminal
+from orchestrator.guard import KEPT, end_signals, is_guarded, leave_terminal, say_signal
 
 ENDED = f"Ended at once. {KEPT}\n".encode()
 
@@ -38,6 +38,7 @@ class Interrupt:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        say_signal(number)
         if number == signal.SIGHUP:
             leave_terminal()
         if self.requested and not is_guarded():

@@ -24,6 +24,7 @@ from orchestrator.guard.inside import (
     NO_BEAT,
     PAUSE,
     REASON,
+    SIGNAL,
     STOPPING,
     end_signals,
     leave_terminal,
@@ -105,6 +106,8 @@ class _Command:
     """Why it has to be started again."""
     brought_on: bool = False
     """Whether a trial came to its end."""
+    _told: signal.Signals | None = None
+    """The first signal that reached the command's process."""
     _stop_s: float = 0.0
     _answered: bool = False
     _sweeps: bool = False
@@ -200,6 +203,8 @@ class _Command:
     def _status(self, wait_status: int) -> int:
         """Of the command as it ended, as `os.waitpid` gives that; says what no one else could have said."""
         status = os.waitstatus_to_exitcode(wait_status)
+        if status == INTERRUPTED:
+            self.stopped_by = self.stopped_by or self._told
         if self.stopped_by is not None:
             if status not in (0, INTERRUPTED):
                 _say(f"Interrupted. {KEPT}")
@@ -245,6 +250,8 @@ class _Command:
                 self.brought_on = True
             elif line == LEFT:
                 self._left = True
+            elif line.startswith(SIGNAL):
+                self._told = self._told or signal.Signals(int(line.removeprefix(SIGNAL)))
             elif line.startswith(REASON):
                 self._reason = line.removeprefix(REASON)
 

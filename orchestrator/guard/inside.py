@@ -19,7 +19,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130
 AGAIN = 75
 """The exit status that asks the guard for a fresh process: what died cannot be fixed in this one."""
-BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, LEFT, REASON = "beat", "no beat", "pause", "stopping", "ended", "left", "reason "
+BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, LEFT = "beat", "no beat", "pause", "stopping", "ended", "left"
+REASON, SIGNAL = "reason ", "signal "
 """The lines of the pipe to the guard."""
 
 _pipe: int | None = None
@@ -93,6 +94,11 @@ def say_stopping() -> None:
     _tell(STOPPING)
 
 
+def say_signal(number: int) -> None:
+    """Which signal asked this process for the end: it may have gone to this one alone, and decides the exit status."""
+    _tell(f"{SIGNAL}{number}")
+
+
 def trial_ended() -> None:
     """A trial came to its end, so that starting again has brought the sweep on."""
     _tell(ENDED)
@@ -140,6 +146,7 @@ def leave_terminal() -> None:
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     global _interrupted
+    say_signal(number)
     if number == signal.SIGHUP:
         leave_terminal()
     if not _interrupted:

@@ -109,12 +109,15 @@ def test_a_bug_ends_with_its_traceback(start: Start) -> None:
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=lambda value: value
 )
-@pytest.mark.parametrize("whom", [os.kill, os.killpg], ids=["process", "group"])
+@pytest.mark.parametrize("whom", ["guard", "group", "command"])
 def test_a_signal_interrupts_the_command(
-    start: Start, number: signal.Signals, status: int, whom: Callable[[int, int], None]
+    start: Start, tmp_path: Path, number: signal.Signals, status: int, whom: str
 ) -> None:
     process = start(WAITS)
-    whom(process.pid, number)
+    if whom == "group":
+        os.killpg(process.pid, number)
+    else:
+        os.kill(process.pid if whom == "guard" else int((tmp_path / "pid").read_text()), number)
     ended, said = end(process, timeout_s=10)
     assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
 
