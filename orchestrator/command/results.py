@@ -217,16 +217,22 @@ def _check_out(out: str | None, study: str, bundle: str | None) -> None:
 
 
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
-    """The variant of the study that is meant; for all, those of built-in studies that fit."""
+    """The variant of the study that is meant; for all, those that fit of built-in studies, and of your own whose files
+    are in this folder."""
     if argument != ALL:
         if error := file_needed(store, argument, "report"):
             raise error
         study = named_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
-    chosen = {key: named_study(key.study) for key in keys if key.study in NAMES}
+    arguments = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
+    chosen = {key: named_study(name) for key, name in arguments.items() if name in NAMES or Path(name).is_file()}
     if not chosen:
-        raise UserError(f"the store has no built-in study{variants}: see what it has with {PROGRAM} status")
+        if keys:
+            raise UserError(
+                f"the store has only studies of your own, with no file in this folder: name one, {keys[0].study}.py"
+            )
+        raise UserError(f"the store has no study{variants}: see what it has with {PROGRAM} status")
     return chosen
 
 

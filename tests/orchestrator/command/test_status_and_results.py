@@ -102,6 +102,20 @@ def test_what_needs_the_file_of_a_study_of_ones_own_asks_for_it(
     assert "unknown study 'bend'" in capsys.readouterr().err
 
 
+def test_all_reports_are_also_those_of_your_own_studies_whose_files_are_here(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store.register(KEY, bends(1))
+    store.record(outcome(bends(1)[0].trial_id), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
+    assert main(["report", "all", "--storage", str(tmp_path)]) == 2
+    assert "only studies of your own, with no file in this folder: name one, bends.py" in capsys.readouterr().err
+    study = "from search_spaces.catalog import load_study\nfrom search_spaces.study import Study\n"
+    study += "STUDY = Study(name='bends', trials=load_study('gss_grid').trials)\n"
+    Path("bends.py").write_text(study)
+    assert "reports/bends-quick-pydocs/report.html" in told(capsys, "report", "all", "--storage", str(tmp_path))
+
+
 def test_of_a_variant_that_there_is_not_it_is_said_where_the_others_are_shown(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
