@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from trainables.config import chunk_rows
 from trainables.device import runs_triton
@@ -65,19 +66,20 @@ def fused_cross_entropy(
     logit_rows = chunk_rows(factor_GVD.shape[1], width, factor_GVD.element_size(), factor_GVD.device.type)
     contexts = min(total, max(1, logit_rows // (count * experts)))
     buffer = factor_GVD.new_empty(count * contexts * experts * _stride(factor_GVD))
+    bias_GS = pad(models.bias_GV.detach(), (0, _stride(factor_GVD) - factor_GVD.shape[1])).contiguous()
     losses_G = torch.zeros(count, dtype=torch.float64, device=factor_GVD.device)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))
         hidden = models.hidden_GNKD[:, chunk].reshape(count, -1, width)
         product = torch.bmm(hidden, factor_GVD.mT, out=_logits(buffer, hidden, factor_GVD))
         targets_Gm = targets_GN[:, chunk].repeat_interleave(experts, 1)
-        log_p_Gm, greatest_Gm, normaliser_Gm = kernels.forward(product, models.bias_GV, targets_Gm, bend)
+        log_p_Gm, greatest_Gm, normaliser_Gm = kernels.forward(product, bias_GS, targets_Gm, bend)
         losses_Gn, share_GnK = _mix(log_p_Gm, models.log_prior_GNK[:, chunk], weights_GN[:, chunk])
         losses_G += losses_Gn.sum(1)
         if gradients is not None:
             gradients.log_prior_GNK[:, chunk] = -share_GnK
             row_values = (share_GnK.reshape(count, -1), greatest_Gm, normaliser_Gm)
-            gradients.bias_GV.add_(kernels.backward_(product, models.bias_GV, targets_Gm, bend, row_values, sums))
+            gradients.bias_GV.add_(kernels.backward_(product, bias_GS, targets_Gm, bend, row_values, sums))
             gradients.hidden_GNKD[:, chunk] = torch.bmm(product, factor_GVD).view(count, -1, experts, width)
             _add_product_(gradients.weight_GVD, product.mT, hidden)
     return losses_G, () if gradients is None else _by_parameters(functions, parameters, sums)

@@ -2,7 +2,7 @@
 """The two Triton kernels of a chunk of the cross-entropy on a GPU, in place of a dozen elementwise passes.
 
 Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart; what lies between V and
-`stride` is scratch. A logit is product plus bias. f of it is computed in float32 from the model's row of a table: not
+`stride` is scratch. Rows of the bias, G x `stride`, are as far apart, so that both are read 16 bytes at once. A logit is product plus bias. f of it is computed in float32 from the model's row of a table: not
 used by the identity; c and k of a smooth bend; height, shift and inverse width of a softcap; of piecewise linear
 functions the value at the left end of every interval and the rise over it. Only `fused` imports this, and only where
 there is Triton.
@@ -21,6 +21,8 @@ UNIT = 2.0**-60
 """Of the sums by interval, which are integers: their sum does not depend on the order, as that of floats does."""
 UNITS = tl.constexpr(2.0**60)
 MOST_COLUMNS = 2048
+WARPS, WARPS_WITH_SUMS = 8, 16
+"""Of a program: with 4, the second kernel's registers leave a multiprocessor an eighth of its warps for sums."""
 ROWS = 16
 """That a program of the second kernel goes through, to add up the gradient by its columns of the bias."""
 
@@ -56,16 +58,16 @@ class IntervalSums(NamedTuple):
         return by_start_GK, by_rise_GK
 
 
-def forward(product_GmV: Tensor, bias_GV: Tensor, targets_Gm: Tensor, bend: Bend) -> tuple[Tensor, Tensor, Tensor]:
+def forward(product_GmV: Tensor, bias_GS: Tensor, targets_Gm: Tensor, bend: Bend) -> tuple[Tensor, Tensor, Tensor]:
     """log softmax(f(logits)) at the targets, and what `backward_` needs: the greatest f of every row, and the sum of
     exp(f - greatest); all G x m in float32. Leaves the product as it is. The same bits every time."""
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
-    assert bias_GV.is_contiguous() and targets_Gm.is_contiguous()
+    assert bias_GS.shape == (models, product_GmV.stride(1)) and bias_GS.is_contiguous() and targets_Gm.is_contiguous()
     results = product_GmV.new_empty(3, models, rows, dtype=torch.float32)
     _forward[rows, models](
-        product_GmV, bias_GV, targets_Gm, *results, rows, columns, product_GmV.stride(1), *bend.arguments(),
-        BLOCK=min(MOST_COLUMNS, triton.next_power_of_2(columns)),
+        product_GmV, bias_GS, targets_Gm, *results, rows, columns, product_GmV.stride(1), *bend.arguments(),
+        BLOCK=min(MOST_COLUMNS, triton.next_power_of_2(columns)), num_warps=WARPS,
     )  # fmt: skip
     log_p, greatest, normaliser = results
     return log_p, greatest, normaliser
@@ -73,7 +75,7 @@ def forward(product_GmV: Tensor, bias_GV: Tensor, targets_Gm: Tensor, bend: Bend
 
 def backward_(
     product_GmV: Tensor,
-    bias_GV: Tensor,
+    bias_GS: Tensor,
     targets_Gm: Tensor,
     bend: Bend,
     row_values: tuple[Tensor, Tensor, Tensor],
@@ -89,15 +91,16 @@ def backward_(
     assert all(values.is_contiguous() for values in row_values)
     block = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns))
     programs = triton.cdiv(columns, block), triton.cdiv(rows, ROWS)
-    by_bias = product_GmV.new_empty(models, programs[1], columns, dtype=torch.float32)
+    by_bias = product_GmV.new_empty(models, programs[1], product_GmV.stride(1), dtype=torch.float32)
     outer = product_GmV.new_empty(models, *programs, 2, dtype=torch.float32)
     _backward[(*programs, models)](
-        product_GmV, bias_GV, targets_Gm, *row_values, by_bias, by_bias if sums is None else sums.inner_GK2, outer,
+        product_GmV, bias_GS, targets_Gm, *row_values, by_bias, by_bias if sums is None else sums.inner_GK2, outer,
         rows, columns, product_GmV.stride(1), *bend.arguments(), SUMS=sums is not None, BLOCK=block, ROWS=ROWS,
+        num_warps=WARPS if sums is None else WARPS_WITH_SUMS,
     )  # fmt: skip
     if sums is not None:
         sums.outer_G2.add_(outer.sum((1, 2), dtype=torch.float64))
-    return by_bias.sum(1)
+    return by_bias.sum(1)[:, :columns]
 
 
 @triton.jit
@@ -144,7 +147,7 @@ def _forward(
     model = tl.program_id(1)
     row = model * rows + tl.program_id(0)
     product += row.to(tl.int64) * stride
-    bias += model * columns
+    bias += model * stride
     table += 2 * knots * model
     target = tl.load(targets + row)
     most = -float("inf")
@@ -154,7 +157,7 @@ def _forward(
         column = start + tl.arange(0, BLOCK)
         # The row's scratch is read as well: its end is a multiple of what a thread reads at once, that of V may not be.
         x = tl.load(product + column, mask=column < stride, other=0.0).to(tl.float32)
-        x += tl.load(bias + column, mask=column < columns, other=0.0)
+        x += tl.load(bias + column, mask=column < stride, other=0.0)
         x = tl.where(column < columns, x, 0.0)
         f, _, _, _ = _bend(x, table, knots, inverse_width, KIND)
         f = tl.where(column < columns, f, -float("inf"))
@@ -177,7 +180,7 @@ def _backward(
     real = column < columns
     table += 2 * knots * model
     sums += 2 * knots * model
-    shift = tl.load(bias + model * columns + column, mask=real, other=0.0)
+    shift = tl.load(bias + model * stride + column, mask=column < stride, other=0.0)
     by_column = tl.zeros((BLOCK,), tl.float32)
     left, right = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
     for within in range(band * ROWS, tl.minimum(band * ROWS + ROWS, rows)):
@@ -199,7 +202,7 @@ def _backward(
         gradient = by_f * slope
         by_column += gradient
         tl.store(here, gradient, mask=column < stride)
-    tl.store(by_bias + (model * tl.num_programs(1) + band) * columns + column, by_column, mask=real)
+    tl.store(by_bias + (model * tl.num_programs(1) + band) * stride + column, by_column, mask=column < stride)
     if SUMS:
         outer += 2 * ((model * tl.num_programs(0) + tl.program_id(0)) * tl.num_programs(1) + band)
         tl.store(outer, tl.sum(left, 0))
