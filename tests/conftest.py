@@ -24,7 +24,7 @@ from tests.support.postgres import postgres_server, store_url
 
 __all__ = ["postgres_server", "store_url"]
 
-# A slow machine fails no test. The GPU machine has no Hypothesis.
+# A slow machine fails no test. A GPU machine may lack Hypothesis.
 with suppress(ModuleNotFoundError):
     from hypothesis import settings
 

@@ -31,26 +31,32 @@ def on_gpu(device: str | torch.device | Tensor) -> bool:
 
 def runs_triton(device: torch.device) -> bool:
     """Whether kernels written in Triton run there: on a GPU, if one launch succeeded in this process."""
-    return device.type == "cuda" and triton_problem(device) is None
+    return device.type == "cuda" and triton_problem("cuda") is None
 
 
 @functools.cache
-def triton_problem(device: torch.device) -> str | None:
-    """Why Triton's kernels do not run on this GPU, from a launch that is tried once a process; None if they do."""
+def triton_problem(device: str) -> str | None:
+    """Why Triton's kernels do not run on this GPU, from a launch that is tried once a process; None if they do.
+
+    Raises OutOfMemoryError, which says nothing of Triton.
+    """
     try:
         from trainables.one_element_kernel import launch
 
-        launch(device)
+        launch(torch.device(device))
+    except torch.OutOfMemoryError:
+        raise
     except Exception as error:
         return first_line(error)
     return None
 
 
-def without_triton(device: str) -> str | None:
-    """That trials on this GPU train without Triton's kernels, and why; None if they train with them, or on a CPU."""
-    problem = triton_problem(torch.device(device)) if on_gpu(device) else None
+def triton_note(device: str) -> str | None:
+    """A clause for a reader if trials on this device train without Triton's kernels; None if not, and for a CPU."""
+    problem = triton_problem(device) if on_gpu(device) else None
     return problem and (
-        f"trains without Triton's kernels, slower and with more memory, since a trial launch failed ({problem})"
+        f"trains without Triton's kernels, slower and with more memory, because a first launch failed ({problem}): "
+        "install gcc and Python's headers (python3-dev)"
     )
 
 
@@ -65,15 +71,8 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
     if not on_gpu(device):
         yield
         return
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    # The new names, where torch has them: it refuses to read the old ones once a user's code has set a new one.
-    tf32: tuple[tuple[Any, str, Any], ...]
-    if hasattr(matmul, "fp32_precision"):
-        name = "tf32" if precision == "tf32" else "ieee"
-        tf32 = ((matmul, "fp32_precision", name), (cudnn.rnn, "fp32_precision", name))
-    else:
-        tf32 = ((matmul, "allow_tf32", precision == "tf32"), (cudnn, "allow_tf32", precision == "tf32"))
-    flags = (*tf32, (matmul, "allow_bf16_reduced_precision_reduction", False))
+    matmul = torch.backends.cuda.matmul
+    flags = (*_tf32_flags(precision == "tf32"), (matmul, "allow_bf16_reduced_precision_reduction", False))
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in flags]
     try:
         for flag in flags:
@@ -82,6 +81,21 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
     finally:
         for flag in before:
             setattr(*flag)
+
+
+def _tf32_flags(rounded: bool) -> tuple[tuple[Any, str, Any], ...]:
+    """Owner, name and value of torch's flags for products of float32 in TF32.
+
+    The old ones, which stand for those of convolutions, too; once a user's code has set a new one, torch refuses to
+    read them, and then the new ones.
+    """
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    try:
+        _ = matmul.allow_tf32, cudnn.allow_tf32
+    except RuntimeError:
+        name = "tf32" if rounded else "ieee"
+        return tuple((owner, "fp32_precision", name) for owner in (matmul, cudnn.conv, cudnn.rnn))  # type: ignore[attr-defined]
+    return (matmul, "allow_tf32", rounded), (cudnn, "allow_tf32", rounded)
 
 
 def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
@@ -115,6 +129,12 @@ def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
     torch.set_rng_state(states[GLOBAL].cpu())
     if on_gpu(device) and GLOBAL_CUDA in states:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
+
+
+def seed_gpu(seed: int, device: str) -> None:
+    """Start torch's own generator of a GPU from this seed; of a CPU there is nothing to do."""
+    if on_gpu(device):
+        torch.cuda.manual_seed(seed)
 
 
 def numbers(vector: Tensor) -> Sequence[Any]:
@@ -198,10 +218,10 @@ def peak_bytes() -> int:
 
 
 def free_bytes() -> int:
-    """What the GPU has left, with what torch keeps for itself and does not use; the pools of graphs are not free."""
+    """What the GPU has left, after torch has given back what it keeps and does not use."""
+    torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info()
-    segments = torch.cuda.memory_snapshot()
-    return int(free) + sum(s["total_size"] - s["active_size"] for s in segments if s["segment_pool_id"] == (0, 0))
+    return int(free)
 
 
 def gpu_name() -> str:

@@ -13,10 +13,10 @@ from torch import Tensor
 
 def stream(seed: int, part: int) -> torch.Generator:
     """The stream of this number of this seed, on the CPU; the same whatever the other streams are used for."""
-    return torch.Generator().manual_seed(mixed(seed, part))
+    return torch.Generator().manual_seed(mix_seed(seed, part))
 
 
-def mixed(seed: int, part: int) -> int:
+def mix_seed(seed: int, part: int) -> int:
     """A seed of 32 bits from both numbers.
 
     torch's generator looks at the low 32 bits of a seed alone, so seeds that differ above them are one stream; the

@@ -7,22 +7,23 @@ from collections.abc import Sequence
 
 import torch
 
-from trainables.device import Graphs, triton_problem
+from trainables.device import Graphs, triton_note
 from trainables.errors import first_line
 from trainables.runtime import GpuProbe
 
 
 def probe() -> GpuProbe:
-    """Try a product and a graph on each GPU, and a Triton kernel on the first."""
-    usable = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    faults = [fault for index in range(usable) if (fault := gpu_fault(index))]
+    """Try a product and a graph on each GPU, and a Triton kernel on the current one."""
+    seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    faults = {index: gpu_fault(index) for index in range(seen)}
+    usable = [index for index, fault in faults.items() if fault is None]
     return GpuProbe(
-        usable=usable,
+        usable=len(usable),
         torch=torch.__version__,
         cuda=torch.version.cuda,
-        capability=min((torch.cuda.get_device_capability(index) for index in range(usable)), default=None),
-        faults=tuple(dict.fromkeys(faults)),
-        triton=triton_problem(torch.device("cuda", 0)) if usable and not faults else None,
+        capability=min((torch.cuda.get_device_capability(index) for index in usable), default=None),
+        faults=tuple(dict.fromkeys(fault for fault in faults.values() if fault is not None)),
+        triton=triton_note("cuda") if 0 in usable else None,
     )
 
 
@@ -33,7 +34,7 @@ def gpu_fault(index: int) -> str | None:
     if not has_code_for(capability, built_for):
         return (
             f"torch {torch.__version__} has no code for the GPU {name} (sm_{capability[0]}{capability[1]}), only for "
-            f"{', '.join(built_for)}: install a build that has (for a V100, one for CUDA 12.6; see docs/cluster.md)"
+            f"{', '.join(built_for)}: install a build that has (docs/cluster.md says which)"
         )
     try:
         with torch.cuda.device(index):
@@ -49,7 +50,11 @@ def gpu_fault(index: int) -> str | None:
             replay()
             if not bool((result == 64).all()):
                 return f"the GPU {name} gives wrong products: see nvidia-smi for its errors"
+    except torch.OutOfMemoryError:
+        return None  # another program has its memory now
     except RuntimeError as error:
+        if "busy or unavailable" in str(error):  # of a GPU that one process has at a time
+            return None
         return f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi"
     return None
 

@@ -10,7 +10,7 @@ SLOWEST_FLOPS = 3e8
 """Floating-point operations a second that LAPACK makes on the slowest machine: by this the longest stretches of work
 that give no sign are judged."""
 SLOWEST_GPU_FLOPS = 1e11
-"""The same of a GPU, in float64."""
+"""What `SLOWEST_FLOPS` is, for a GPU in float64."""
 
 
 class Pulse:

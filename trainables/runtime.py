@@ -21,7 +21,7 @@ class Runtime:
     threads: int = 1
     """Threads of one trial on a CPU."""
     checkpoint_every_s: float = 30.0
-    """At most so much work is lost when a process dies, or more where checkpoints would take over 5% of the time; 0 is
+    """At most so much work is lost when a process dies, or more if checkpoints would take over 5% of the time; 0 saves
     after every step."""
     deterministic: bool = False
     """On a GPU: the same bits every time, at some cost of speed. On a CPU it is always so."""
@@ -39,14 +39,14 @@ class GpuProbe(Frozen):
     """What `trainables.gpu_probe` found on a machine."""
 
     usable: int
-    """GPUs that torch sees."""
+    """GPUs on which trials can run."""
     torch: str
     """Its version."""
     cuda: str | None
     """The version that torch was built for; None without any."""
     capability: tuple[int, int] | None = None
-    """The lowest compute capability of these GPUs."""
+    """The lowest compute capability of these."""
     faults: tuple[str, ...] = ()
-    """Why trials would fail on a GPU, with the fix."""
+    """Why trials would fail on the others, with the fix."""
     triton: str | None = None
-    """Why Triton's kernels do not run; trials then train without them, which is slower."""
+    """Note for the reader if trials train without Triton's kernels."""

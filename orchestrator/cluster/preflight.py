@@ -12,7 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -36,6 +36,7 @@ SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that numbers, or what travels between machines, depend on."""
 LEAST_FREE_BYTES = 10**9
 """For checkpoints of the trials that run at the same time."""
+HIDING = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
 TENSOR_CORES = (8, 0)
 """The compute capability from which GPUs multiply in bf16 and TF32."""
@@ -65,7 +66,7 @@ class Question(Frozen):
     """Where these two lie."""
     gpus: bool
     precisions: tuple[str, ...] = ()
-    """Of the products of models that are trained."""
+    """As `precisions_of` gives them."""
 
 
 @cache
@@ -105,7 +106,7 @@ def cluster_question(
         benchmarks=bool(texts) or WORD_SIMILARITY in measurements,
         benchmarks_dir=_as_typed(options.runtime.benchmarks_dir, options),
         gpus=options.gpus_per_trial > 0,
-        precisions=tuple(sorted({c.training.precision for c in configs if isinstance(c, LanguageTrialConfig)})),
+        precisions=precisions_of(configs),
     )
 
 
@@ -186,41 +187,51 @@ def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
     return DataFolder(Bucket(place), names, driver=Path()).fetch()
 
 
-def _gpu_fault(ray_gpus: float, precisions: Sequence[str]) -> str | None:
+def _gpu_fault(ray_gpus: float, precisions: Collection[str]) -> str | None:
     try:
-        gpus = probe_gpus()
+        gpus = probe_gpus(all_gpus=True)  # Ray hides them from a task that takes none
     except RuntimeError as error:
         return f"cannot use torch ({error}): install torch there as it is here."
     if gpus.usable < ray_gpus:
-        return (
-            f"has {ray_gpus:g} GPUs for Ray and {gpus.usable} that torch can use: see what nvidia-smi lists there and "
-            "that torch was built for CUDA, or start Ray there with --num-gpus 0."
-        )
-    if gpus.faults and ray_gpus:
-        return f"has a GPU that trials would fail on: {gpus.faults[0]}."
-    rounded = [precision for precision in precisions if precision != "float32"]
-    if rounded and gpus.capability is not None and gpus.capability < TENSOR_CORES:
-        return (
-            f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and {rounded[0]} needs 8.0: "
-            "use --set training.precision=float32."
-        )
-    return None
+        fix = "see what nvidia-smi lists there and that torch was built for CUDA, or start Ray there with --num-gpus 0"
+        why = gpus.faults[0] if gpus.faults else fix
+        return f"has {ray_gpus:g} GPUs for Ray and {gpus.usable} that torch can use: {why}."
+    fault = _precision_fault(gpus, precisions)
+    return fault and f"has {fault}."
 
 
-def check_torch_gpu() -> None:
-    """Raise UserError where torch could not train on a GPU of this machine."""
+def _precision_fault(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
+    rounded = sorted({*precisions} - {"float32"})
+    if not rounded or gpus.capability is None or gpus.capability >= TENSOR_CORES:
+        return None
+    return (
+        f"a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and {rounded[0]} needs 8.0: use "
+        "--set training.precision=float32"
+    )
+
+
+def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
+    """Of the products of models that are trained."""
+    return tuple(sorted({config.training.precision for config in configs if isinstance(config, LanguageTrialConfig)}))
+
+
+def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
+    """Raise UserError if torch could not train these trials on a GPU of this machine; return a note for the reader if
+    it would be slower than it need be."""
     try:
         gpus = probe_gpus()
     except RuntimeError as error:
-        problem = f"torch cannot be used ({error}): install torch"
+        problem: str | None = f"torch cannot be used ({error}): install torch"
     else:
-        if gpus.usable and not gpus.faults:
-            return
-        if gpus.usable:
+        fault = _precision_fault(gpus, precisions_of(configs))
+        problem = f"this machine has {fault}" if fault else None
+        if gpus.usable and not problem:
+            return gpus.triton and f"This machine {gpus.triton}."
+        if gpus.faults:
             problem = gpus.faults[0]
         elif gpus.cuda is None:
             problem = f"the installed torch {gpus.torch} has no CUDA support: install a build of torch for CUDA"
-        else:
+        elif not gpus.usable:
             problem = (
                 f"torch {gpus.torch} finds none that it can use: see that nvidia-smi lists it and that the driver is "
                 f"new enough for CUDA {gpus.cuda}"
@@ -228,13 +239,13 @@ def check_torch_gpu() -> None:
     raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
 
 
-def probe_gpus() -> GpuProbe:
-    """Try what trials need of the GPUs of this machine.
+def probe_gpus(*, all_gpus: bool = False) -> GpuProbe:
+    """Try what trials need of the GPUs of this machine, or of `all_gpus`, also those that CUDA_VISIBLE_DEVICES hides.
 
-    In another process: Ray hides the GPUs from a task that takes none of them, and the driver needs no torch.
-    Raises RuntimeError where torch cannot be imported, or does not answer.
+    In another process, as the driver needs no torch. Raises RuntimeError if torch cannot be imported or does not
+    answer.
     """
-    environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    environment = {name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)}
     command, root = [sys.executable, *GPU_PROBE], Path(__file__).resolve().parents[2]
     environment["PYTHONPATH"] = os.pathsep.join([str(root), *filter(None, [environment.get("PYTHONPATH")])])
     try:

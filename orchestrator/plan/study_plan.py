@@ -229,7 +229,7 @@ def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[
 
 def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], request: PlanRequest) -> None:
     fix = "drop the --set of what its trials differ in" if request.overrides else "drop one"
-    if request.all_trials:
+    if request.all_trials and not request.overrides:
         fix = "leave out --all-trials, or take a larger --scale"
     names: dict[str, str] = {}
     for trial in trials:

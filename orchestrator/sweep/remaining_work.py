@@ -70,8 +70,9 @@ class RemainingWork:
             self._recover(work, run_id)
             work = self._work()
             if not work.nothing:
-                if self.options.takes_own_gpu:
-                    check_torch_gpu()  # before Ray is started, and anything is downloaded
+                # Before Ray is started, and anything is downloaded.
+                if self.options.takes_own_gpu and (note := check_torch_gpu(self._configs(work))):
+                    self.console.print(note, soft_wrap=True)
                 # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
                 # A retry has seen to that before it forgot what its trials came to.
                 if self.retried is None:

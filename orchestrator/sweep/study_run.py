@@ -64,7 +64,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         else:
             _put_right(plan, options.store_url, say)
             if options.takes_own_gpu and _is_left_to_train(plan, store, options.storage):
-                check_torch_gpu()
+                check_torch_gpu(trial.config for trial in plan.trials)
             members = tuner.start() if tuner is not None else _register(plan, store, say)
         threading.Thread(target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True).start()
         summary = RemainingWork(
@@ -114,7 +114,7 @@ def _is_left_to_train(plan: Plan, store: Store, storage: Storage) -> bool:
 def _what_waits(plan: Plan, options: RunOptions, console: Console) -> frozenset[str]:
     """Before a retry forgets anything: trials whose text cannot be had. Raises UserError where a GPU is missing."""
     if options.takes_own_gpu:
-        check_torch_gpu()
+        check_torch_gpu(trial.config for trial in plan.trials)
     return ensure_texts(plan, console)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from traceback import extract_tb
 from urllib.parse import urlencode
 
+from dash.exceptions import CallbackException
 from flask import Flask, Response, abort, redirect, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
@@ -54,8 +55,9 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
     def refuse(error: Exception) -> AnyResponse | HTTPException:
         if isinstance(error, HTTPException):
             return error
-        if any(Path(frame.filename).parent == PAGES for frame in extract_tb(error.__traceback__)):
-            raise error  # a fault of a page
+        of_a_page = any(Path(frame.filename).parent == PAGES for frame in extract_tb(error.__traceback__))
+        if of_a_page or isinstance(error, CallbackException):
+            raise error
         server.logger.warning("refused a malformed request (%s)", type(error).__name__)
         return Response("This is no request of these pages.", 400, mimetype="text/plain")
 

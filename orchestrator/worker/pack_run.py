@@ -61,9 +61,6 @@ def run_pack(
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
     outbox = Outbox(send, running)
     place = _place(job.options.runtime.device)
-    note = _note_once(job.options.runtime.device)
-    if note is not None:
-        outbox.hold(TrialEvent(trial_id=pack.trials[0].trial_id, note=note))
     if pack.stack > 1:
         with _telling_halt(outbox, pack.trials[0].trial_id):
             StackedPack(pack, job, outbox, place).run(stopped)
@@ -97,20 +94,6 @@ def _telling_halt(outbox: Outbox, trial_id: str) -> Iterator[None]:
             outbox.hold(TrialEvent(trial_id=trial_id, halt=str(error)))
         outbox.flush()
         raise
-
-
-_asked: set[str] = set()
-"""Devices that this process has looked at."""
-
-
-def _note_once(device: str) -> str | None:
-    """What the sweep is to say of this worker's GPU, at its first pack."""
-    if device == "cpu" or device in _asked:
-        return None
-    from trainables.device import without_triton
-
-    _asked.add(device)
-    return without_triton(device)
 
 
 def _place(device: str) -> str:

@@ -84,6 +84,5 @@ def every_kernel() -> Iterator[tuple[Any, Mapping[str, str], Mapping[str, object
 
 
 if __name__ == "__main__":
-    for architecture, arguments in product(ARCHITECTURES, every_kernel()):
-        *kernel, warps = arguments
-        print(json.dumps(compiled(*kernel, architecture, warps)))
+    for architecture, (kernel, types, constants, warps) in product(ARCHITECTURES, every_kernel()):
+        print(json.dumps(compiled(kernel, types, constants, architecture, warps)))

@@ -48,19 +48,19 @@ from trainables.runtime import Runtime
 from trainables.trial import trial_run
 
 CudaDriver.is_active = staticmethod(lambda: True)  # as with a GPU's driver
-on_gpu, cpu = device.on_gpu, torch.device("cpu")
-fused.runs_triton = lambda _: device.triton_problem(cpu) is None
+on_gpu = device.on_gpu
+fused.runs_triton = lambda _: device.triton_problem("cpu") is None
 
 
 def note_of_a_gpu(kind):
     device.on_gpu = lambda _: True
     try:
-        return device.without_triton(kind)
+        return device.triton_note(kind)
     finally:
         device.on_gpu = on_gpu
 
 
-trial_run.without_triton = note_of_a_gpu
+trial_run.triton_note = note_of_a_gpu
 folder = Path(sys.argv[1])
 print(trial_run.run_trial(small(), directory=folder, runtime=Runtime()).state)
 print(*(line for line in (folder / "log.txt").read_text().splitlines() if "Triton" in line), sep="\\n")

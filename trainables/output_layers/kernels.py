@@ -2,10 +2,10 @@
 """The two Triton kernels of a chunk of the cross-entropy on a GPU, in place of a dozen elementwise passes.
 
 Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart; what lies between V and
-`stride` is scratch. Rows of the bias, G x `stride`, are as far apart, so that both are read 16 bytes at once. A logit is product plus bias. f of it is computed in float32 from the model's row of a table: not
-used by the identity; c and k of a smooth bend; height, shift and inverse width of a softcap; of piecewise linear
-functions the value at the left end of every interval and the rise over it. Only `fused` imports this, and only where
-there is Triton.
+`stride` is scratch. Rows of the bias, G x `stride`, are as far apart, so that both are read 16 bytes at once. A logit
+is product plus bias. f of it is computed in float32 from the model's row of a table: not used by the identity; c and k
+of a smooth bend; height, shift and inverse width of a softcap; of piecewise linear functions the value at the left end
+of every interval and the rise over it. Only `fused` imports this, and only where there is Triton.
 """
 
 from __future__ import annotations

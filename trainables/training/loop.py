@@ -18,8 +18,15 @@ from torch.nn.utils import clip_grad_norm_
 
 from trainables.config import LanguageTrialConfig, TransformerTrialConfig, TrialConfig
 from trainables.corpora import Corpus
-from trainables.device import generator, global_random_states, products_in, set_global_random_states
-from trainables.draws import mixed
+from trainables.device import (
+    generator,
+    global_random_states,
+    products_in,
+    seed_gpu,
+    set_global_random_states,
+    wait,
+)
+from trainables.draws import mix_seed
 from trainables.language_model import LanguageModel, LstmState
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
@@ -137,12 +144,18 @@ class Trainer:
             on_epoch(self.end_epoch(valid_loss))
         now = time.monotonic()
         progress.wall_seconds += step_s + now - started
-        every_s = self.runtime.checkpoint_every_s
-        if now - self._saved_at >= (every_s and max(every_s, self._save_s * together / CHECKPOINT_SHARE)):
+        if now - self._saved_at >= self._checkpoint_interval_s(together):
             PULSE.enter("at a checkpoint")
+            wait(self.runtime.device)  # queued steps are no part of what the checkpoint takes
+            started = time.monotonic()
             checkpoints.save(progress.step, *self.snapshot())
             self._saved_at = time.monotonic()
-            self._save_s = self._saved_at - now
+            self._save_s = self._saved_at - started
+
+    def _checkpoint_interval_s(self, together: int) -> float:
+        """The least time between two checkpoints, so that those of all trials take at most `CHECKPOINT_SHARE`."""
+        every_s = self.runtime.checkpoint_every_s
+        return max(every_s, self._save_s * together / CHECKPOINT_SHARE) if every_s else 0.0
 
     def step(self) -> None:
         """One window: forward, backward, one update."""
@@ -315,7 +328,7 @@ class Trainer:
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
         """Go back to what `snapshot` wrote. Return whether that was on the same kind of device.
 
-        If not, its masks' generator has no state for this device: masks are drawn from the seed and the step.
+        If not, it has no state for this device's generators: these start from the seed and the step.
         """
         self.progress = Progress.model_validate(state["progress"])
         with torch.no_grad():
@@ -338,7 +351,9 @@ class Trainer:
         if same_kind:
             self.masks.set_state(masks)
         else:
-            self.masks.manual_seed(mixed(self.config.seed, self.progress.step))
+            seed = mix_seed(self.config.seed, self.progress.step)
+            self.masks.manual_seed(seed)
+            seed_gpu(seed, self.runtime.device)
         return same_kind
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, LanguageTrialConfig
 from trainables.corpora import load
-from trainables.device import repeat_bits, without_triton
+from trainables.device import repeat_bits, triton_note
 from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, epoch_ranks, measure
@@ -131,7 +131,7 @@ class TrialRun:
         folder.write_config(self.task.config.model_dump_json(indent=1))
         folder.log(f"taken up on {socket.gethostname()}, {self._runtime.device}")
         prepare(self._runtime)
-        if note := without_triton(self._runtime.device):
+        if note := triton_note(self._runtime.device):
             folder.log(note)
         self._environment = describe(self._runtime.device, self._runtime.threads)
         self._memory, self._start_s = PeakMemory(self._runtime.device), time.monotonic()
@@ -247,7 +247,7 @@ def _earlier(folder: TrialFolder) -> TrialOutcome | None:
 def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder) -> None:
     try:
         if not trainer.restore(*checkpoint):
-            folder.note("the checkpoint is from another kind of device: its masks start anew from the seed and step")
+            folder.note("the checkpoint is from another kind of device: random draws start again from seed and step")
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"the checkpoints in {folder.path} are whole, but not of this program's version ({first_line(error)}): "

@@ -18,6 +18,7 @@ from orchestrator.cluster.machines import LateMachines, UnfitMachineError
 from orchestrator.cluster.preflight import Question, check_torch_gpu, cluster_question, look, versions
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
+from tests.support import tiny_trial as tiny
 from tests.support.small_disk import change, small_disk
 from trainables.config import WordPairsConfig
 from trainables.corpora import identity
@@ -30,7 +31,7 @@ TWO_GPUS = GpuProbe(usable=2, torch="2.13.0", cuda="13.0", capability=(9, 0))
 @pytest.fixture
 def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
     """A question whose answer is that nothing is amiss, on a machine with two GPUs."""
-    monkeypatch.setattr(preflight, "probe_gpus", lambda: TWO_GPUS)
+    monkeypatch.setattr(preflight, "probe_gpus", lambda **_: TWO_GPUS)
     (tmp_path / "marker").touch()
     corpus = tmp_path / "text"
     corpus.mkdir()
@@ -120,22 +121,29 @@ def test_a_machine_that_joins_late_is_refused_for_gpus_that_torch_cannot_use(
             {"usable": 0},
             "torch 2.13.0 finds none that it can use: see that nvidia-smi lists it and that the driver is ",
         ),
-        ({"faults": ("torch has no code for it: install another",)}, "torch has no code for it: install another; or "),
+        ({"usable": 0, "faults": ("it has no code: install another",)}, "it has no code: install another; or train "),
+        ({"capability": (7, 0)}, "this machine has a GPU of compute capability 7.0, and bf16 needs 8.0: use --set "),
     ],
 )
 def test_a_torch_that_cannot_use_gpus_is_told(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], sentence: str
 ) -> None:
-    monkeypatch.setattr(preflight, "probe_gpus", lambda: TWO_GPUS.model_copy(update=changes))
+    monkeypatch.setattr(preflight, "probe_gpus", lambda **_: TWO_GPUS.model_copy(update=changes))
+    bf16 = tiny.trial(precision="bf16")
     with pytest.raises(UserError) as raised:
-        check_torch_gpu()
+        check_torch_gpu([bf16])
     assert f"A trial asks for a GPU, and {sentence}" in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("changes", "precision", "sentence"),
     [
-        ({"faults": ("x has no code: install y",)}, "float32", "has a GPU that trials would fail on: x has no code: "),
+        (
+            {"usable": 1, "faults": ("x has no code: install y",)},
+            "float32",
+            " 1 that torch can use: x has no code: ",
+        ),
+        ({"faults": ("a third one has no code: install y",)}, "float32", None),
         ({"capability": (7, 0)}, "bf16", "has a GPU of compute capability 7.0, and bf16 needs 8.0: use --set training"),
         ({"capability": (7, 0)}, "float32", None),
         ({}, "tf32", None),
@@ -148,7 +156,7 @@ def test_a_gpu_that_trials_would_fail_on_is_told(
     precision: str,
     sentence: str | None,
 ) -> None:
-    monkeypatch.setattr(preflight, "probe_gpus", lambda: TWO_GPUS.model_copy(update=changes))
+    monkeypatch.setattr(preflight, "probe_gpus", lambda **_: TWO_GPUS.model_copy(update=changes))
     found = faults(in_order.model_copy(update={"precisions": (precision,)}))
     assert len(found) == (sentence is not None)
     assert all(str(sentence) in fault for fault in found)
@@ -157,7 +165,7 @@ def test_a_gpu_that_trials_would_fail_on_is_told(
 def test_torch_is_probed_in_another_process() -> None:
     found = preflight.probe_gpus()
     assert found.torch == importlib.metadata.version("torch")
-    assert (found.usable > 0) == Path("/dev/nvidiactl").exists()
+    assert found.usable == 0 or Path("/dev/nvidiactl").exists()
 
 
 def test_a_probe_is_spared_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,4 +175,12 @@ def test_a_probe_is_spared_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(preflight, "GPU_PROBE", ("-c", "import time; time.sleep(60)"))
     monkeypatch.setattr(preflight, "PROBE_S", 0.1)
     with pytest.raises(UserError, match=r"torch cannot be used \(no answer within 0.1 s\)"):
-        check_torch_gpu()
+        check_torch_gpu([])
+
+
+def test_a_machine_without_triton_is_noted_and_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "probe_gpus", lambda **_: TWO_GPUS)
+    assert check_torch_gpu([]) is None
+    slow = TWO_GPUS.model_copy(update={"triton": "trains without Triton's kernels"})
+    monkeypatch.setattr(preflight, "probe_gpus", lambda **_: slow)
+    assert check_torch_gpu([]) == "This machine trains without Triton's kernels."

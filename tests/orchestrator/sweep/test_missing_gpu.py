@@ -22,7 +22,7 @@ from trainables.errors import UserError
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, RunOptions]:
     """A plan whose trials ask for a GPU, on a machine without one."""
 
-    def missing() -> None:
+    def missing(_configs: object) -> None:
         raise UserError("no GPU here")
 
     monkeypatch.setattr(study_run, "check_torch_gpu", missing)

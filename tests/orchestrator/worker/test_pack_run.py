@@ -30,7 +30,6 @@ from tests.trainables.trial.test_trial_run import smoke_trial
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.measurements.spectrum import GramSpectrum
-from trainables.runtime import Runtime
 from trainables.trial_folder import folder as folder_module
 from trainables.trial_folder.folder import SupersededError, TrialFolder
 from trainables.trial_folder.outcome import TrialOutcome
@@ -55,21 +54,6 @@ def events_of(
         with pytest.raises(BrokenProcessError, match=broken):
             run_pack(pack, job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton's kernels may run on this machine's GPU")
-def test_a_worker_says_once_that_its_trials_train_without_triton(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a device that is not there, the first launch fails for real."""
-    monkeypatch.setattr(pack_run, "_asked", set())
-    options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(device="cuda"))
-    job = Job(options=options, measurements=(), functions=TrialFunctions(run_trial=run_scripted))
-    sent = list[str]()
-    for seed in (SOUND, SOUND + 1):
-        run_pack(Pack(tuple(planned([seed]))), job, sent.append)
-    notes = [event.note for text in sent for event in EVENTS.validate_json(text) if event.note]
-    assert len(notes) == 1 and "trains without Triton's kernels" in str(notes[0])
 
 
 def test_a_log_says_how_a_trial_ended_that_could_not_be_run(tmp_path: Path) -> None:
