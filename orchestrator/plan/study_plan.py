@@ -90,6 +90,8 @@ class Plan:
     """Of a tuned study, those that no result is needed for."""
     seeds: int = 1
     """Of each setting that the study trains with one seed."""
+    all_trials: bool = False
+    """Whether these are also those that the scale leaves out."""
     tuning: TuningPlan | None = None
 
     @property
@@ -155,6 +157,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         inputs=inputs,
         trials=trials,
         seeds=seeds,
+        all_trials=request.all_trials,
         tuning=tuning,
     )
 

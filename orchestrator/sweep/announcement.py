@@ -65,7 +65,7 @@ def opening(
     later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
     with_set = f", with {' '.join(variant)}" if (variant := typed_variant(plan.key.overrides)) else ""
     summary = OTHER_MODELS if _are_other_models(plan) else scale_summary(plan.study, plan.scale.name)
-    if "--all-trials" in options.typed:
+    if plan.all_trials:
         summary = re.sub("^a (few trials|part) of the study('s trials)?", "every trial of the study", summary)
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),

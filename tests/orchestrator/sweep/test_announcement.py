@@ -26,12 +26,11 @@ from search_spaces.catalog import load_study
 from search_spaces.study import Study
 
 
-@pytest.mark.parametrize("typed", [(), ("--all-trials",)])
-def test_the_first_lines_say_whether_the_scale_leaves_trials_out(tmp_path: Path, typed: tuple[str, ...]) -> None:
-    plan = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", PlanRequest(all_trials=bool(typed)))
-    options = RunOptions(storage=FolderStorage(tmp_path), typed=typed)
-    lines = opening(plan, plan.total, {}, {}, (4.0, "estimated"), options)
-    assert ("every trial of the study with tiny models" if typed else "a part of the study with tiny models") in lines
+@pytest.mark.parametrize(("all_trials", "words"), [(False, "a part of the study"), (True, "every trial of the study")])
+def test_the_first_lines_say_whether_the_scale_leaves_trials_out(tmp_path: Path, all_trials: bool, words: str) -> None:
+    plan = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", PlanRequest(all_trials=all_trials))
+    lines = opening(plan, plan.total, {}, {}, (4.0, "estimated"), RunOptions(storage=FolderStorage(tmp_path)))
+    assert f"{words} with tiny models" in lines
 
 
 def test_retry_repeats_what_was_typed_but_no_password() -> None:
