@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import ray
 from ray import tune
-from ray.exceptions import RayActorError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError
 from ray.tune.experiment import Trial
 from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import FIFOScheduler
@@ -31,7 +31,7 @@ from orchestrator.cluster import (
     ray_patches,
     scratch_folder,
 )
-from orchestrator.schedule.driver import Driver
+from orchestrator.schedule.driver import Driver, go_on_afresh
 from orchestrator.worker import (
     Ending,
     EndingKind,
@@ -121,8 +121,20 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
         )
         try:
             tuner.fit()
+        except (RayError, OSError) as error:
+            driver.raise_error()
+            go_on_afresh(_why(error))
         finally:
             driver.raise_error()
+
+
+def _why(error: RayError | OSError) -> str:
+    """What ended Tune itself, such as memory that another program took, or a folder that was removed."""
+    if not isinstance(error, OutOfMemoryError):
+        return f"Ray Tune failed ({last_line(error)})"
+    largest = re.search(r"MEM\(GB\)\s+COMMAND\s+(\d+)\s+([\d.]+)\s+(.+)", str(error))
+    most = f"; process {largest[1]} ({largest[3][:60].strip()}) held {largest[2]} GB, the most" if largest else ""
+    return f"Memory ran out, and Ray ended one of its processes{most}"
 
 
 def _name(trial: Trial) -> str:
@@ -244,7 +256,7 @@ def _ending(trial: Trial) -> Ending:
         return Ending(EndingKind.MACHINE_UNFIT, error.why, error.machine)
     if isinstance(error, MemoryShortageError):
         return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.why})")
-    if not isinstance(error, RayActorError):
+    if not isinstance(error, RayActorError | OutOfMemoryError):
         return Ending(EndingKind.ERROR, last_line(error))
     # Ray tells these apart in words alone.
     if "low on memory" in text:
