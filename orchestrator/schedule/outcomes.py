@@ -16,7 +16,7 @@ from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
 
-MOST_START_FAILURES = 3
+MOST_START_FAILURES, MOST_MEMORY_FAILURES = 3, 20
 """So many workers in a row that end before they take up a trial end the sweep."""
 
 
@@ -170,11 +170,17 @@ class Outcomes:
 
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
-        if self._start_failures >= MOST_START_FAILURES:
+        fix = (
+            "check that every machine has this project, its packages and the same Ray token (or RAY_AUTH_MODE=disabled)"
+        )
+        if ending.short_of_memory:  # of another program, which may give it back
+            fix = "free memory on that machine"
+            if self._start_failures == 1:
+                self._listener.note(f"A worker ended before it started a trial: {ending.cause}; trying again.")
+        if self._start_failures >= (MOST_MEMORY_FAILURES if ending.short_of_memory else MOST_START_FAILURES):
             raise UserError(
-                f"{self._start_failures} workers in a row ended before they started a trial ({ending.cause}): check "
-                "that every machine has this project, its packages and the same Ray token (or "
-                "RAY_AUTH_MODE=disabled), then run the same command again."
+                f"{self._start_failures} workers in a row ended before they started a trial ({ending.cause}): {fix}, "
+                "then run the same command again."
             )
 
     def _end_if_taken(

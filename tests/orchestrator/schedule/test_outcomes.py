@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -234,6 +235,26 @@ def test_machines_that_leave_before_a_trial_starts_do_not_end_the_sweep(store: S
         assert sweep.pack(key) == [0]
         sweep.ended(key, Ending(EndingKind.MACHINE_LEFT))
     assert sweep.pack("e") == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "starts", "fix"),
+    [
+        (EndingKind.LOW_MEMORY, 20, "because the machine ran low on memory): free memory on that machine, then"),
+        (EndingKind.PROCESS_DIED, 3, "the same Ray token (or RAY_AUTH_MODE=disabled), then run"),
+    ],
+)
+def test_workers_that_never_start_a_trial_end_the_sweep_with_what_to_do(
+    store: Store, tmp_path: Path, kind: EndingKind, starts: int, fix: str
+) -> None:
+    """Memory that another program took may come back."""
+    sweep = Sweep(store, tmp_path, 1)
+    for number in range(starts - 1):
+        assert sweep.pack(str(number)) == [0]
+        sweep.ended(str(number), Ending(kind))
+    assert sweep.pack("last") == [0]
+    with pytest.raises(UserError, match=re.escape(fix)):
+        sweep.ended("last", Ending(kind))
 
 
 def measuring(store: Store, storage: Path) -> Sweep:
