@@ -50,6 +50,8 @@ FINISHED: Any = Searcher.FINISHED
 MOST_PENDING = "1000"
 """Of Tune's trials that wait for a machine. The dispatcher hands out one more pack than fits, so there are never as
 many, whatever machines join; with one, Tune would start one at a time."""
+LOW_ON_MEMORY = "low on memory"
+"""In what Ray says of a process that its memory monitor ended."""
 KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
 """What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of every number in it."""
 
@@ -121,9 +123,12 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
         )
         try:
             tuner.fit()
-        except (RayError, OSError) as error:
+        except (RayError, OSError, RuntimeError) as error:
             driver.raise_error()
-            go_on_afresh(_why(error))
+            cause = error.__cause__ if isinstance(error.__cause__, RayError) else error
+            if not isinstance(cause, RayError | OSError):
+                raise
+            go_on_afresh(_why(cause))
         finally:
             driver.raise_error()
 
@@ -249,6 +254,8 @@ class _Reports(_Shared, TrialProgressCallback):
 def _ending(trial: Trial) -> Ending:
     """Why a worker ended, from the error that Tune has just written to a file in this run's own folder."""
     if trial.pickled_error_file is None:
+        if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(encoding="utf-8"):
+            return Ending(EndingKind.LOW_MEMORY)
         return Ending(EndingKind.ERROR, "its worker could not start")
     error: Exception = pickle.loads(Path(trial.pickled_error_file).read_bytes())
     text = str(error)
@@ -259,7 +266,7 @@ def _ending(trial: Trial) -> Ending:
     if not isinstance(error, RayActorError | OutOfMemoryError):
         return Ending(EndingKind.ERROR, last_line(error))
     # Ray tells these apart in words alone.
-    if "low on memory" in text:
+    if LOW_ON_MEMORY in text:
         kind = EndingKind.LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:
         kind = EndingKind.MACHINE_LEFT

@@ -38,7 +38,10 @@ def test_what_ends_tune_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
 ) -> None:
     def fails(_: Any) -> None:
-        raise error
+        try:
+            raise error
+        except OutOfMemoryError as cause:
+            raise RuntimeError("Caught unexpected exception") from cause  # as Tune does
 
     monkeypatch.setattr(tune.Tuner, "fit", fails)
     driver: Any = SimpleNamespace(raise_error=lambda: None)
