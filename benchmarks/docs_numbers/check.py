@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def check(page: Path, functions: Sequence[Callable[[Studies], Lines]], of: Studi
         try:
             lines.extend(function(of))  # those before an error, too
         except (UserError, KeyError) as error:
-            print(f"NOT IN THE STORE: {page.name}, {function.__name__}: {error}")
+            print(f"NOT FILLED: {page.name}, {function.__name__}: {error}")
             missing += 1
     text = page.read_text(encoding="utf-8")
     if write:
@@ -82,13 +83,18 @@ def check(page: Path, functions: Sequence[Callable[[Studies], Lines]], of: Studi
 
 
 def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT, pages: Mapping[str, Any] = PAGES) -> int:
-    """The exit status: 1 if a line is missing from its page or cannot be filled."""
+    """The exit status: 1 if a line is missing from its page or cannot be filled, 2 without a store."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--storage", default="results", help="the folder with results.db")
     parser.add_argument("--write", action="store_true", help="put the store's numbers into the pages")
     parser.add_argument("--rest", action="store_true", help="print what else the pages say with decimals")
     options = parser.parse_args(arguments)
-    with open_store(f"sqlite:///{options.storage}/results.db", create=False) as store:
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(open_store(f"sqlite:///{options.storage}/results.db", create=False))
+        except UserError as error:
+            print(f"error: {error}")
+            return 2
 
         @cache
         def of(name: str, overrides: str = "{}") -> StudyNumbers:
@@ -99,5 +105,5 @@ def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT, pages: Ma
             for page, functions in pages.items()
         }
     for page, count in missing.items():
-        print(f"{page}: {count} not as in the store")
+        print(f"{page}: {count} that differ from the store or could not be filled")
     return int(any(missing.values()))

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis import flatten
-from orchestrator.plan import study_of
+from orchestrator.plan import study_of, typed_variant
 from orchestrator.report import StudyResults, answer
 from orchestrator.store import Store
 from search_spaces.catalog import load_study
@@ -30,7 +30,12 @@ class StudyNumbers:
             and summary.key.corpus in ("ptb", "none")
         ]
         if not found or found[0].counts["done"] + found[0].counts["pruned"] < sum(found[0].counts.values()):
-            raise UserError(f"the store has not all trials of {name} at scale quick with the overrides {overrides}")
+            options = (
+                " --all-trials"
+                if (name, overrides) == ("gss_grid", "{}")
+                else " ".join(["", *typed_variant(overrides)])
+            )
+            raise UserError(f"the store does not have all trials: run python sweep.py {name} --corpus ptb{options}")
         key = found[0].key
         frame = flatten(store.results(key)).frame()
         results = StudyResults(

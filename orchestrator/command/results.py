@@ -267,7 +267,7 @@ def archive_store(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
 ) -> None:
-    """Write all trials, epochs and spectra as three Parquet files."""
+    """Write the trials of every study, their epochs and spectra as three Parquet files."""
     from orchestrator.report import write_archive
     from orchestrator.store import open_store
 

@@ -52,8 +52,8 @@ def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
 
 
 def write_archive(store: Store, folder: Path) -> None:
-    """Write the whole store into `folder`, which must exist: `trials.parquet` has a row per study variant and trial,
-    `epochs.parquet` a row per trial and epoch, `spectra.parquet` a row per trial, its singular values in a list."""
+    """Write what the studies plan into `folder`, which must exist: `trials.parquet` has a row per study variant and
+    trial, `epochs.parquet` one per trial and epoch, `spectra.parquet` one per trial, its singular values in a list."""
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
     columns = list(dict.fromkeys(name for study in studies for name in study.columns))

@@ -54,15 +54,20 @@ def test_a_page_with_another_number_fails(store: Store, tmp_path: Path, capsys: 
     wrong = f"# Cost\n\n{TRUE.replace('101.5', '101.6')}\n\nOf 2.5 words.\n"
     assert run(tmp_path, wrong, "--rest") == 1
     printed = capsys.readouterr().out
-    assert f"NOT IN page.md:\n{TRUE}" in printed and "page.md: 1 not" in printed and "Of 2.5 words." in printed
+    assert f"NOT IN page.md:\n{TRUE}" in printed and "page.md: 1 that differ" in printed and "Of 2.5 words." in printed
     assert run(tmp_path, wrong, "--write") == 0
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == wrong.replace("101.6", "101.5")
+
+
+def test_without_a_store_it_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, TRUE) == 2
+    assert capsys.readouterr().out.startswith("error: ")
 
 
 def test_an_unfinished_study_fails(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(store, 100.0)
     assert run(tmp_path, TRUE) == 1
-    assert "NOT IN THE STORE: page.md, cost" in capsys.readouterr().out
+    assert "NOT FILLED: page.md, cost" in capsys.readouterr().out
 
 
 def test_writing_keeps_the_breaks_of_lines() -> None:

@@ -99,6 +99,8 @@ class Estimate:
         The interval inverts the noncentral t distribution (Steiger and Fouladi 1997): exact for normal groups of one
         variance, so without Hedges' correction, and it leaves out zero exactly where the test is significant.
         """
+        if self.df <= 1:
+            return Statistic(missing="an effect size needs more than one degree of freedom")
         g = small_sample_correction(self.df) * self.value / sd
         if abs(self.t) > LARGEST_T:
             return Statistic(value=g, missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval")

@@ -86,14 +86,14 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
         if apart:
             shown = listed([f"{line.group} {_factor_words(line)}" for line in apart])
             yield (
-                f"{where}at equal loss, {'these stand' if len(apart) > 1 else 'one stands'} for {baseline} of another "
-                f"{x}, as factors of it: {shown} (95% intervals of these comparisons alone, Holm-adjusted p)."
+                f"{where}at equal loss, {baseline} has another {x} than some groups. It is this many times theirs: "
+                f"{shown} (95% intervals of these comparisons alone, Holm-adjusted p)."
             )
         if open_:
             shown = listed([f"{line.group} {_factor_words(line)}" for line in open_])
             yield (
-                f"{where}not told apart from {baseline} of the same {x}, which does not show that they are equal: "
-                f"{shown}, as factors of the {x}."
+                f"{where}at equal loss, no other {x} than {baseline}'s was shown, which does not show that they are "
+                f"equal: {shown}."
             )
         for line in rest:
             yield f"{where}there is no factor for {line.group} to report: {line.factor.missing}."
@@ -113,11 +113,12 @@ def _factor_words(line: RankFactor) -> str:
 
 def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
     fits = numbers.fits
+    fitted = sum(fit.limit.value is not None for fit in fits)
     for name, words in (("E", "the limit E"), ("b", "the exponent b")):
         loose = [_law_name(fit) for fit in fits if name in fit.not_pinned]
         if loose:
             yield (
-                f"These {len(loose)} of {len(fits)} laws do not pin {words}, as it or an end of its interval lies at a "
+                f"These {len(loose)} of {fitted} laws do not pin {words}, as it or an end of its interval lies at a "
                 f"bound of the fit: {listed(loose)}."
             )
     bent = [_law_name(fit) for fit in fits if fit.misfit is not None and fit.misfit < SIGNIFICANCE]

@@ -63,6 +63,12 @@ def test_an_effect_beyond_what_can_be_computed_has_no_interval(t: float) -> None
     assert (effect.interval is None) == ("standard errors apart" in effect.missing) == (abs(t) > 1e4)
 
 
+def test_two_pairs_have_no_effect_size() -> None:
+    """Hedges' correction is 0 at one degree of freedom."""
+    effect = Estimate(value=2.0, error=1.0, df=1).effect(sd=1.0)
+    assert effect.value is None and "degree of freedom" in effect.missing
+
+
 @settings(deadline=None)
 @given(st.lists(st.integers(-300, 300).map(lambda hundredths: hundredths / 100), min_size=2, max_size=12))
 def test_at_the_smallest_margin_statsmodels_two_one_sided_tests_reach_005(a: list[float]) -> None:
