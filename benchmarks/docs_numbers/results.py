@@ -59,7 +59,7 @@ def averaging(of: Studies) -> Lines:
     ]
     yield table("layer | test perplexity: ET-ASGD | NT-ASGD | Press rank: ET-ASGD | NT-ASGD", rows)
     by_rule = [np.array([means.test_perplexity[f"{layer} {rule}"] for layer in (*LAYERS, "moc")]) for rule in rules]
-    yield f"NT-ASGD less ET-ASGD is {span(by_rule[1] - by_rule[0], '+.1f')} points."
+    yield f"NT-ASGD less ET-ASGD is {span(by_rule[1] - by_rule[0], '+.1f')} points (before rounding)."
 
 
 def mixtures(of: Studies) -> Lines:
