@@ -19,7 +19,8 @@ from scipy.special import fdtrc, gammaincinv
 
 from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
 
-RESAMPLES = 4_999
+RESAMPLES = 19_999
+"""With 4,999 the width of an interval differs by 1% between seeds of the draws."""
 SEED = 0
 FEWEST_PLACES = 4
 """Values of x that a law of three numbers needs to be more than a line through its points."""
