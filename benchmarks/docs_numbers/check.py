@@ -105,5 +105,5 @@ def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT, pages: Ma
             for page, functions in pages.items()
         }
     for page, count in missing.items():
-        print(f"{page}: {count} that differ from the store or could not be filled")
+        print(f"{page}: {count} lines differ from the store or could not be filled")
     return int(any(missing.values()))

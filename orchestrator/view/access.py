@@ -59,7 +59,7 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
         if of_a_page or isinstance(error, CallbackException):
             raise error
         server.logger.warning("refused a malformed request (%s)", type(error).__name__)
-        return Response("This is no request of these pages.", 400, mimetype="text/plain")
+        return Response("These pages send no such request.", 400, mimetype="text/plain")
 
     @server.after_request
     def harden(response: Response) -> Response:

@@ -54,7 +54,7 @@ def test_a_page_with_another_number_fails(store: Store, tmp_path: Path, capsys: 
     wrong = f"# Cost\n\n{TRUE.replace('101.5', '101.6')}\n\nOf 2.5 words.\n"
     assert run(tmp_path, wrong, "--rest") == 1
     printed = capsys.readouterr().out
-    assert f"NOT IN page.md:\n{TRUE}" in printed and "page.md: 1 that differ" in printed and "Of 2.5 words." in printed
+    assert f"NOT IN page.md:\n{TRUE}" in printed and "page.md: 1 lines differ" in printed and "Of 2.5 words." in printed
     assert run(tmp_path, wrong, "--write") == 0
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == wrong.replace("101.6", "101.5")
 

@@ -48,6 +48,7 @@ def test_the_image_is_a_users_and_knows_whether_ray_is_well() -> None:
     assert "\nUSER ${USER_ID}\n" in last_stage
     assert 'CMD ["ray", "health-check"]' in last_stage
     assert "pip install" not in last_stage
+    assert DOCKERFILE.count("\nFROM ") == 3, "a base, the build and the image"
     assert {"gcc", "libc6-dev", "python3-dev"} <= set(last_stage.split()), "Triton compiles its launchers"
 
 
