@@ -217,26 +217,29 @@ def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
 
 def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
     """Raise UserError if torch could not train these trials on a GPU of this machine; return a note for the reader if
-    it would be slower than it need be."""
+    trials would train without Triton's kernels."""
     try:
         gpus = probe_gpus()
+        problem = _gpu_problem(gpus, precisions_of(configs))
     except RuntimeError as error:
-        problem: str | None = f"torch cannot be used ({error}): install torch"
-    else:
-        fault = _precision_fault(gpus, precisions_of(configs))
-        problem = f"this machine has {fault}" if fault else None
-        if gpus.usable and not problem:
-            return gpus.triton and f"This machine {gpus.triton}."
-        if gpus.faults:
-            problem = gpus.faults[0]
-        elif gpus.cuda is None:
-            problem = f"the installed torch {gpus.torch} has no CUDA support: install a build of torch for CUDA"
-        elif not gpus.usable:
-            problem = (
-                f"torch {gpus.torch} finds none that it can use: see that nvidia-smi lists it and that the driver is "
-                f"new enough for CUDA {gpus.cuda}"
-            )
-    raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
+        problem = f"torch cannot be used ({error}): install torch"
+    if problem is not None:
+        raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
+    return gpus.triton and f"This machine {gpus.triton}."
+
+
+def _gpu_problem(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
+    if gpus.usable:
+        fault = _precision_fault(gpus, precisions)
+        return fault and f"this machine has {fault}"
+    if gpus.faults:
+        return gpus.faults[0]
+    if gpus.cuda is None:
+        return f"the installed torch {gpus.torch} has no CUDA support: install a build of torch for CUDA"
+    return (
+        f"torch {gpus.torch} finds none that it can use: see that nvidia-smi lists it and that the driver is new "
+        f"enough for CUDA {gpus.cuda}"
+    )
 
 
 def probe_gpus(*, all_gpus: bool = False) -> GpuProbe:

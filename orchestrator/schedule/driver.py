@@ -190,7 +190,7 @@ class Driver:
         for heartbeat in self._watch.lingering(KILL_S):
             kill_worker(heartbeat)
         if self._watch.lingering(GONE_S):
-            go_on_afresh("A worker that stands still cannot be ended")
+            start_again_or_raise("A worker that stands still cannot be ended")
 
     def _look_at_starts(self) -> None:
         """See that Ray starts workers. A cluster may have others to serve, and no machine free of them; a Ray of this
@@ -198,7 +198,7 @@ class Driver:
         self._looks_without_start = self._looks_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         waited_s = self._looks_without_start * POLL_S
         if waited_s > START_S and self._work.options.address is None:
-            go_on_afresh(f"Ray has started no worker for {START_S:g} s")
+            start_again_or_raise(f"Ray has started no worker for {START_S:g} s")
         if waited_s > ALONE_S and not (self._watch.keys or self._waits_for_machines):
             self._dispatcher.leave_starved(waited_s)
 
@@ -251,7 +251,7 @@ def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
     return None if texts is None else {key: Beat.model_validate_json(text) for key, text in texts.items()}
 
 
-def go_on_afresh(reason: str) -> NoReturn:
+def start_again_or_raise(reason: str) -> NoReturn:
     """Have the guard start this command again; without one, raise UserError."""
     start_again(reason)
     raise UserError(f"{reason}: {GO_ON}")

@@ -31,7 +31,7 @@ from orchestrator.cluster import (
     ray_patches,
     scratch_folder,
 )
-from orchestrator.schedule.driver import Driver, go_on_afresh
+from orchestrator.schedule.driver import Driver, start_again_or_raise
 from orchestrator.worker import (
     Ending,
     EndingKind,
@@ -128,7 +128,7 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
             cause = error.__cause__ if isinstance(error.__cause__, RayError) else error
             if not isinstance(cause, RayError | OSError):
                 raise
-            go_on_afresh(_why(cause))
+            start_again_or_raise(_why(cause))
         finally:
             driver.raise_error()
 
