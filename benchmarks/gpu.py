@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.gpu_exact import checks
-from benchmarks.gpu_parts import PartsMs, parts_ms
 from benchmarks.gpu_processes import tokens_a_second
-from benchmarks.gpu_timing import (
+from gpu_proof.exact import checks
+from gpu_proof.parts import PartsMs, parts_ms
+from gpu_proof.timing import (
     Ceilings,
     alone_pace,
     ceilings,
@@ -40,7 +40,7 @@ from benchmarks.gpu_timing import (
     stack_pace,
     usual_trainer,
 )
-from benchmarks.gpu_trials import (
+from gpu_proof.trials import (
     CORPORA,
     LAYERS,
     STACKED,

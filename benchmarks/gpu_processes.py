@@ -16,8 +16,8 @@ from typing import IO, Any
 
 import torch
 
-from benchmarks.gpu_timing import alone_pace, usual_trainer
-from benchmarks.gpu_trials import Scale, random_corpus
+from gpu_proof.timing import alone_pace, usual_trainer
+from gpu_proof.trials import Scale, random_corpus
 from trainables.config import LanguageTrialConfig, read_config
 
 ROOT = Path(__file__).parents[1]

@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import nll_loss
 
-from benchmarks.gpu_trials import layer_config
 from benchmarks.side_by_side import compare, print_table
+from gpu_proof.trials import layer_config
 from search_spaces.awd_lstm import awd_lstm
 from trainables.config import (
     CorpusConfig,

@@ -19,7 +19,7 @@ def imports(path: Path) -> Iterator[str]:
             yield node.module
 
 
-@pytest.mark.parametrize("folder", ["orchestrator", "trainables", "search_spaces", "benchmarks"])
+@pytest.mark.parametrize("folder", ["orchestrator", "trainables", "search_spaces", "gpu_proof", "benchmarks"])
 def test_rooms_are_entered_by_their_doors(folder: str) -> None:
     past_the_door = [
         f"{path.relative_to(ROOT)}: {module}"

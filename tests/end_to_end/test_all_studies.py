@@ -20,7 +20,7 @@ from tests.support.command import ROOT, environment, results_table, sweep
 from tests.support.one_ray import without_ray
 
 DATA = ROOT.parent / "shared" / "data"
-PACKAGED = ("orchestrator", "search_spaces", "trainables", "sweep.py", "pyproject.toml", "README.md")
+PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py", "pyproject.toml", "README.md")
 OTHER = """import json
 from pathlib import Path
 

@@ -12,9 +12,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import nll_loss
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import gpu, gpu_exact, gpu_parts
-from benchmarks.gpu_timing import usual_trainer
-from benchmarks.gpu_trials import (
+from benchmarks import gpu
+from gpu_proof import exact, parts
+from gpu_proof.timing import usual_trainer
+from gpu_proof.trials import (
     CORPORA,
     LAYERS,
     STACKED,
@@ -40,7 +41,7 @@ TINY = ["gpu", "--device", "cpu", "--scale", "tiny", "--steps", "1", "--corpora"
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the checks of exactness, which take 25 on a GPU."""
-    monkeypatch.setattr(gpu_exact, "STEPS", 8)
+    monkeypatch.setattr(exact, "STEPS", 8)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
@@ -154,7 +155,7 @@ def test_too_little_memory_and_an_error_are_lines_and_the_others_follow(
 def test_a_step_whose_parts_cannot_be_timed_keeps_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     errors = iter([torch.OutOfMemoryError(), RuntimeError("capture")])
 
-    def parts_ms(*_of_parts: object, **_calls: int) -> gpu_parts.PartsMs:
+    def parts_ms(*_of_parts: object, **_calls: int) -> parts.PartsMs:
         raise next(errors)
 
     monkeypatch.setattr(gpu, "parts_ms", parts_ms)
@@ -173,10 +174,10 @@ def test_a_step_whose_parts_cannot_be_timed_keeps_its_figures(monkeypatch: pytes
 def test_the_parts_of_a_step_can_be_captured(monkeypatch: pytest.MonkeyPatch, name: str, model: Model) -> None:
     """They neither read, draw nor bring anything from the host."""
     graphs = CpuGraphs()
-    monkeypatch.setattr(gpu_parts, "graphs_on", lambda _device: graphs)
+    monkeypatch.setattr(parts, "graphs_on", lambda _device: graphs)
     config = TRIALS[model]("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny")
     trainers = [usual_trainer(config, random_corpus("ptb", "tiny"), "cpu") for _ in range(2)]
-    assert min(gpu_parts.parts_ms(trainers, calls=2)) > 0
+    assert min(parts.parts_ms(trainers, calls=2)) > 0
     assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (3, 3, 9)
 
 
@@ -195,7 +196,7 @@ def test_a_device_that_is_exact_passes(monkeypatch: pytest.MonkeyPatch, capsys: 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 @pytest.mark.parametrize("wrong", [1e-5, float("nan")])
 def test_a_stack_that_is_a_little_off_fails(
-    monkeypatch: pytest.MonkeyPatch, wrong: float, optimizer: gpu_exact.Optimizer
+    monkeypatch: pytest.MonkeyPatch, wrong: float, optimizer: exact.Optimizer
 ) -> None:
     step = Stack.step
 
@@ -205,7 +206,7 @@ def test_a_stack_that_is_a_little_off_fails(
             stack.trainers[0].model.embedding_VD[3, 2] += wrong
 
     monkeypatch.setattr(Stack, "step", off)
-    assert not passes(gpu_exact.stack_error("cpu", optimizer), f"a stack's weights in float64, {optimizer}")
+    assert not passes(exact.stack_error("cpu", optimizer), f"a stack's weights in float64, {optimizer}")
 
 
 def test_a_trial_that_goes_on_a_little_off_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,32 +216,32 @@ def test_a_trial_that_goes_on_a_little_off_fails(monkeypatch: pytest.MonkeyPatch
         restore(trainer, tensors | {"model.embedding_VD": tensors["model.embedding_VD"] * (1 + 1e-6)}, state)
 
     monkeypatch.setattr(Trainer, "restore", off)
-    assert not passes(gpu_exact.resume_error("cpu", together=True), "bits after going on, stack")
+    assert not passes(exact.resume_error("cpu", together=True), "bits after going on, stack")
 
 
 def test_a_loss_and_an_lstm_that_are_a_little_off_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, contexts = PointwiseSoftmax.loss, gpu_parts.stacked_contexts
+    loss, contexts = PointwiseSoftmax.loss, parts.stacked_contexts
     monkeypatch.setattr(PointwiseSoftmax, "loss", lambda *of_loss: loss(*of_loss) * 1.001)
-    assert not passes(gpu_exact.layer_error("cpu", "gss"), "loss and gradients, float32, gss")
+    assert not passes(exact.layer_error("cpu", "gss"), "loss and gradients, float32, gss")
 
     def off(*of_contexts: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         h3, gradients = contexts(*of_contexts)
         return h3, gradients | {"layers.1.weight_hh": gradients["layers.1.weight_hh"] * 1.001}
 
-    monkeypatch.setattr(gpu_exact, "stacked_contexts", off)
-    assert not passes(gpu_exact.lstm_error("cpu"), "LSTM layers of a stack, float32")
+    monkeypatch.setattr(exact, "stacked_contexts", off)
+    assert not passes(exact.lstm_error("cpu"), "LSTM layers of a stack, float32")
 
 
 def test_a_check_that_raises_an_error_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_device: str) -> float:
         raise RuntimeError("no kernel\nmore")
 
-    monkeypatch.setattr(gpu_exact, "_questions", lambda: iter([("one", 1.0, broken)]))
-    (check,) = gpu_exact.checks("cpu")
+    monkeypatch.setattr(exact, "_questions", lambda: iter([("one", 1.0, broken)]))
+    (check,) = exact.checks("cpu")
     assert (check.name, check.passed) == ("one (RuntimeError: no kernel)", False)
 
 
 def passes(error: float, name: str) -> bool:
     """Whether the check of this name would pass with such an error."""
-    limits = {question: limit for question, limit, _ in gpu_exact._questions()}
-    return gpu_exact.Check(name, error, limits[name]).passed
+    limits = {question: limit for question, limit, _ in exact._questions()}
+    return exact.Check(name, error, limits[name]).passed

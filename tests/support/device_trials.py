@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks import gpu_trials
-from benchmarks.gpu_trials import layer_config
+from gpu_proof import trials
+from gpu_proof.trials import layer_config
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from trainables.config import OutputLayerConfig
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 
-STACKED: tuple[OutputLayerConfig, ...] = tuple(layer_config(name, "ptb", "tiny") for name in gpu_trials.STACKED)
+STACKED: tuple[OutputLayerConfig, ...] = tuple(layer_config(name, "ptb", "tiny") for name in trials.STACKED)
 """Those that a stack has."""
-LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in gpu_trials.LAYERS)
+LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 
 
 def trainer_on(

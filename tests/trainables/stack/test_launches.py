@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.gpu_trials import STACKED, layer_config, random_corpus, transformer_trial, trial
+from gpu_proof.trials import STACKED, layer_config, random_corpus, transformer_trial, trial
 from trainables.device import Precision
 from trainables.output_layers import fused
 from trainables.runtime import Runtime

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from benchmarks.gpu_parts import stacked_contexts
-from benchmarks.gpu_trials import LAYERS, STACKED, layer_config, random_corpus, transformer_trial, trial
+from gpu_proof.parts import stacked_contexts
+from gpu_proof.trials import LAYERS, STACKED, layer_config, random_corpus, transformer_trial, trial
 from trainables.config import LanguageModelConfig, LanguageTrialConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.device import Precision, products_in, repeat_bits
 from trainables.language_model import AwdLstm

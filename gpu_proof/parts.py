@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from benchmarks.gpu_timing import seconds_a_call
+from gpu_proof.timing import seconds_a_call
 from trainables.device import Graphs, graphs_on, products_in
 from trainables.language_model import LanguageModel
 from trainables.stack import OUTPUT, StackedDraws, StackedUpdate, Weights, draws_of, stacked_model, stacked_states
