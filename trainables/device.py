@@ -103,6 +103,24 @@ def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
     return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
 
 
+def batched_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+    """left @ right in this dtype; a GPU does not round to that of the factors in between."""
+    if left.dtype != dtype and on_gpu(left):
+        return torch.bmm(left, right, out_dtype=dtype)
+    return torch.bmm(left, right).to(dtype)
+
+
+def add_batched_product_(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
+    """Add left @ right, likewise; the first one takes the place of what is there."""
+    beta = 0 if first else 1
+    if left.dtype == total.dtype:
+        total.baddbmm_(left, right, beta=beta)
+    elif on_gpu(left):
+        torch.baddbmm(total, left, right, beta=beta, out_dtype=total.dtype, out=total)
+    else:
+        (total.copy_ if first else total.add_)(torch.bmm(left, right))
+
+
 def repeat_bits(wanted: bool) -> None:
     """Have every GPU kernel of this process repeat its bits, or not; where one cannot, torch warns. A CPU's do."""
     if wanted:

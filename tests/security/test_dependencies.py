@@ -61,7 +61,11 @@ def names_used(file: Path) -> set[str]:
 
 
 def test_nothing_is_unpickled_that_a_stranger_could_have_written() -> None:
-    files = [file for room in ("orchestrator", "trainables", "search_spaces", "gpu_proof") for file in (ROOT / room).rglob("*.py")]
+    files = [
+        file
+        for room in ("orchestrator", "trainables", "search_spaces", "gpu_proof")
+        for file in (ROOT / room).rglob("*.py")
+    ]
     assert len(files) > 150
     for file in [*files, ROOT / "sweep.py"]:
         name = str(file.relative_to(ROOT))

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from trainables.config import chunk_rows
-from trainables.device import runs_triton
+from trainables.device import add_batched_product_, runs_triton
 from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import Identity, Pointwise
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 16
 """Rows of logits begin at multiples of so many numbers, as tensor cores and wide reads want it."""
+CHUNK_BYTES = 2**30
+"""Of logits: each chunk also reads and writes the gradient by the weights, G x V x D."""
 
 
 class Models(NamedTuple):
@@ -54,7 +55,7 @@ def fused_cross_entropy(
     """Every model's sum of weight times -log P(target), G in float64, and its gradients by the functions' parameters.
 
     `rows` are targets and weights, G x N; a model's weights add up to at most 1. `parameters` have a leading G. The
-    other gradients go into `gradients`, zero so far, where there are some.
+    other gradients go into `gradients`, where there are some; those by the bias are added.
     """
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
@@ -63,9 +64,9 @@ def fused_cross_entropy(
     bend = _bend_of(functions, parameters, models.bias_GV)
     sums = _empty_sums(bend) if gradients is not None and _trained(functions) else None
     factor_GVD = models.weight_GVD.to(models.hidden_GNKD.dtype)
-    logit_rows = chunk_rows(factor_GVD.shape[1], width, factor_GVD.element_size(), factor_GVD.device.type)
-    contexts = min(total, max(1, logit_rows // (count * experts)))
-    buffer = factor_GVD.new_empty(count * contexts * experts * _stride(factor_GVD))
+    logits = count * experts * _stride(factor_GVD)
+    contexts = min(total, max(1, CHUNK_BYTES // (logits * factor_GVD.element_size())))
+    buffer = factor_GVD.new_empty(contexts * logits)
     bias_GS = pad(models.bias_GV.detach(), (0, _stride(factor_GVD) - factor_GVD.shape[1])).contiguous()
     losses_G = torch.zeros(count, dtype=torch.float64, device=factor_GVD.device)
     for start in range(0, total, contexts):
@@ -80,8 +81,8 @@ def fused_cross_entropy(
             gradients.log_prior_GNK[:, chunk] = -share_GnK
             row_values = (share_GnK.reshape(count, -1), greatest_Gm, normaliser_Gm)
             gradients.bias_GV.add_(kernels.backward_(product, bias_GS, targets_Gm, bend, row_values, sums))
-            gradients.hidden_GNKD[:, chunk] = torch.bmm(product, factor_GVD).view(count, -1, experts, width)
-            _add_product_(gradients.weight_GVD, product.mT, hidden)
+            torch.bmm(product, factor_GVD, out=gradients.hidden_GNKD[:, chunk].view(count, -1, width))
+            add_batched_product_(gradients.weight_GVD, product.mT, hidden, first=start == 0)
     return losses_G, () if gradients is None else _by_parameters(functions, parameters, sums)
 
 
@@ -102,13 +103,6 @@ def _mix(log_p_Gm: Tensor, log_prior_GnK: Tensor, weights_Gn: Tensor) -> tuple[T
     log_p_Gn1 = joint_GnK.logsumexp(2, keepdim=True)
     share_GnK = (joint_GnK - log_p_Gn1).exp_().mul_(weights_Gn.unsqueeze(2))
     return -log_p_Gn1.squeeze(2).double() * weights_Gn, share_GnK
-
-
-def _add_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
-    if total.dtype == left.dtype:
-        total.baddbmm_(left, right)
-    else:
-        total.add_(torch.bmm(left, right))
 
 
 def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like: Tensor) -> Bend:

@@ -53,15 +53,15 @@ class StackedAwdLstm(StackedModel):
     ) -> StackedLstmContexts:
         drawn = {} if masks is None else masks.by_name
         dtype = self.network_dtype(masks)
-        undropped = hidden = self._embedded(tokens_GTB, drawn)
+        undropped, dropout = self._embedded(tokens_GTB, drawn), drawn.get("embedded")
         after = list[StackedState]()
         for number, state in enumerate(states):
             weights = LstmWeights(*(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS))
-            weights = weights._replace(kept_hh=drawn.get(f"weights.{number}"))
-            undropped, ended = stacked_lstm(hidden, state, weights, lengths_G, dtype)
+            weights = weights._replace(kept_hh=drawn.get(f"weights.{number}"), kept_inputs=dropout)
+            undropped, ended = stacked_lstm(undropped, state, weights, lengths_G, dtype)
             dropout = drawn.get(f"hidden.{number}")
-            hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
             after.append(ended)
+        hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
         return StackedLstmContexts(dropped_GTBC=hidden, states=after, h3_GTBC=undropped)
 
     def _embedded(self, tokens_GTB: Tensor, drawn: dict[str, Tensor]) -> Tensor:
@@ -70,8 +70,7 @@ class StackedAwdLstm(StackedModel):
             embedded_GTBD = embedded_GTBD * words_GV.reshape(-1)[rows_GTB].unsqueeze(3)
         if (noise_GTBD := drawn.get(NOISE)) is not None:
             embedded_GTBD = embedded_GTBD + noise_GTBD[:, : embedded_GTBD.shape[1]]
-        embedded_GBD = drawn.get("embedded")
-        return embedded_GTBD if embedded_GBD is None else embedded_GTBD * embedded_GBD.unsqueeze(1)
+        return embedded_GTBD
 
 
 class ActivationPenalties:

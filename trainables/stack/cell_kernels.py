@@ -2,9 +2,9 @@
 """What a time step of stacked LSTM layers does number by number as two Triton kernels, on a GPU.
 
 All of it is in float32, whatever the dtype of the matrix products: the gates' sums, h and the gradients by the sums are
-factors or results of products, and so in their dtype, but c is in float32 from step to step. The gates are not kept:
-going back they are computed from their sums again, and so are those of the forward pass to the last bit. Only `lstm`
-imports this, and only where there is Triton.
+factors or results of products, and so in their dtype, but bias and c are in float32. The gates are not kept: going back
+they are computed from their sums again, and so are those of the forward pass to the last bit. Only `lstm` imports this,
+and only where there is Triton.
 
 Shapes: G models, B batch, H width of the layer.
 """
@@ -17,34 +17,39 @@ import triton.language as tl
 from torch import Tensor
 
 MOST_COLUMNS = 256
-STRIDES = ["sums_stride", "state_stride", "output_stride"]
+STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
 """How far apart models begin. As windows differ in length, kernels compiled for the divisors of these would be many."""
 
 
-def cell_(sums: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Write the state after the step, G x B x H, from the gates' sums, G x B x 4 H, and c before it."""
+def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
+    """Write the state after the step, G x B x H, from the gates' sums without the bias, G x B x 4 H, the bias, G x 4 H,
+    and c before the step. Rows of h may begin further apart than H."""
     models, batch, width = c.shape
-    assert c.dtype == c_before.dtype == torch.float32
-    assert _model_stride(c_before) == _model_stride(c) == _model_stride(h)
+    assert c.dtype == c_before.dtype == bias.dtype == torch.float32
+    assert _model_stride(c_before) == _model_stride(c) and bias.is_contiguous()
     block = _block(width)
     _forward[triton.cdiv(width, block), batch, models](
-        sums, c_before, c, h, width, _model_stride(sums), _model_stride(c), BLOCK=block
+        sums, bias, c_before, c, h, width, h.stride(1), _model_stride(sums), _model_stride(c), h.stride(0), BLOCK=block
     )
 
 
-def cell_back(sums: Tensor, c_both: Tensor, by_output: Tensor, by_h: Tensor, by_c: Tensor, *, out: Tensor) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by c before the step, in the place of `by_c`.
+def cell_back(
+    sums: Tensor, bias: Tensor, c_both: Tensor, by_states: tuple[Tensor, Tensor, Tensor], *, out: Tensor
+) -> Tensor:
+    """Write the gradient by the gates' sums; returns that by c before the step, in the place of that by c after it.
 
-    `c_both` is c before the step and after, G x 2 x B x H. The gradient by h is `by_output` plus `by_h`.
+    `c_both` is c before the step and after, G x 2 x B x H. `by_states` are the gradients by the output, by h where the
+    next step reads it, whose rows may begin further apart than H, and by c.
     """
+    by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape
-    c_before, c = c_both.unbind(1)
-    assert c.dtype == by_c.dtype == torch.float32
-    assert by_h.is_contiguous() and by_c.is_contiguous() and _model_stride(out) == _model_stride(sums)
+    c_before = c_both[:, 0]
+    assert c_before.dtype == by_c.dtype == bias.dtype == torch.float32
+    assert by_c.is_contiguous() and bias.is_contiguous() and _model_stride(out) == _model_stride(sums)
     block = _block(width)
     _backward[triton.cdiv(width, block), batch, models](
-        sums, c_before, c, by_output, by_h, by_c, out, width,
-        _model_stride(sums), _model_stride(c), _model_stride(by_output), BLOCK=block,
+        sums, bias, c_before, by_output, by_h, by_c, out, width, by_h.stride(1),
+        _model_stride(sums), _model_stride(c_before), by_h.stride(0), _model_stride(by_output), BLOCK=block,
     )  # fmt: skip
     return by_c
 
@@ -71,46 +76,54 @@ def _tanh(x):
 
 
 @triton.jit
-def _gates(sums, width, real):
-    i = tl.sigmoid(tl.load(sums, mask=real, other=0.0).to(tl.float32))
-    f = tl.sigmoid(tl.load(sums + width, mask=real, other=0.0).to(tl.float32))
-    g = _tanh(tl.load(sums + 2 * width, mask=real, other=0.0).to(tl.float32))
-    o = tl.sigmoid(tl.load(sums + 3 * width, mask=real, other=0.0).to(tl.float32))
+def _sum(sums, bias, real):
+    return tl.load(sums, mask=real, other=0.0).to(tl.float32) + tl.load(bias, mask=real, other=0.0)
+
+
+@triton.jit
+def _gates(sums, bias, width, real):
+    i = tl.sigmoid(_sum(sums, bias, real))
+    f = tl.sigmoid(_sum(sums + width, bias + width, real))
+    g = _tanh(_sum(sums + 2 * width, bias + 2 * width, real))
+    o = tl.sigmoid(_sum(sums + 3 * width, bias + 3 * width, real))
     return i, f, g, o
 
 
 @triton.jit(do_not_specialize=STRIDES)
-def _forward(sums, c_before, c, h, width, sums_stride, state_stride, BLOCK: tl.constexpr):
+def _forward(
+    sums, bias, c_before, c, h, width, h_row, sums_stride, state_stride, h_stride, BLOCK: tl.constexpr
+):  # fmt: skip
     row, model = tl.program_id(1), tl.program_id(2).to(tl.int64)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = column < width
-    i, f, g, o = _gates(sums + model * sums_stride + 4 * row * width + column, width, real)
+    bias += 4 * model * width + column
+    i, f, g, o = _gates(sums + model * sums_stride + 4 * row * width + column, bias, width, real)
     place = model * state_stride + row * width + column
     new = f * tl.load(c_before + place, mask=real, other=0.0) + i * g
     tl.store(c + place, new, mask=real)
-    tl.store(h + place, o * _tanh(new), mask=real)
+    tl.store(h + model * h_stride + row * h_row + column, o * _tanh(new), mask=real)
 
 
 @triton.jit(do_not_specialize=STRIDES)
 def _backward(
-    sums, c_before, c, by_output, by_h, by_c, by_sums, width, sums_stride, state_stride, output_stride,
-    BLOCK: tl.constexpr,
+    sums, bias, c_before, by_output, by_h, by_c, by_sums, width, h_row,
+    sums_stride, state_stride, h_stride, output_stride, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row, model = tl.program_id(1), tl.program_id(2).to(tl.int64)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = column < width
     gates = model * sums_stride + 4 * row * width + column
     within = row * width + column
-    state = model * state_stride + within
     carried = model * tl.num_programs(1) * width + within
-    i, f, g, o = _gates(sums + gates, width, real)
-    tanh_c = _tanh(tl.load(c + state, mask=real, other=0.0))
+    i, f, g, o = _gates(sums + gates, bias + 4 * model * width + column, width, real)
+    before = tl.load(c_before + model * state_stride + within, mask=real, other=0.0)
+    tanh_c = _tanh(f * before + i * g)
     of_h = tl.load(by_output + model * output_stride + within, mask=real, other=0.0)
-    of_h += tl.load(by_h + carried, mask=real, other=0.0).to(tl.float32)
+    of_h += tl.load(by_h + model * h_stride + row * h_row + column, mask=real, other=0.0).to(tl.float32)
     of_c = tl.load(by_c + carried, mask=real, other=0.0) + of_h * o * (1.0 - tanh_c * tanh_c)
     by_sums += gates
     tl.store(by_sums, of_c * g * i * (1.0 - i), mask=real)
-    tl.store(by_sums + width, of_c * tl.load(c_before + state, mask=real, other=0.0) * f * (1.0 - f), mask=real)
+    tl.store(by_sums + width, of_c * before * f * (1.0 - f), mask=real)
     tl.store(by_sums + 2 * width, of_c * i * (1.0 - g * g), mask=real)
     tl.store(by_sums + 3 * width, of_h * tanh_c * o * (1.0 - o), mask=real)
     tl.store(by_c + carried, of_c * f, mask=real)

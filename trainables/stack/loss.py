@@ -38,7 +38,8 @@ def stacked_cross_entropy(
     """Every model's mean over its rows of -log P(target) in nats, G; see `linear_cross_entropy`.
 
     `rows` are the targets, G x N, and what every row weighs in its model's mean: 1 over their count, or 0. `parameters`
-    are those of the functions, with a leading G. The matrix products are in the dtype of the hidden states.
+    are those of the functions, with a leading G. The matrix products are in the dtype of the hidden states. What is
+    differentiated is the sum of the losses, with nothing but terms added to it: their gradients are taken to be 1.
     """
     inputs = Models(hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
     if not torch.is_grad_enabled():
@@ -48,7 +49,7 @@ def stacked_cross_entropy(
 
 
 class _StackedCrossEntropy(torch.autograd.Function):
-    """The gradients are computed in the forward pass, for loss gradients of 1; backward only scales them."""
+    """The gradients are computed in the forward pass, for loss gradients of 1; backward hands them on."""
 
     @staticmethod
     def forward(
@@ -62,19 +63,20 @@ class _StackedCrossEntropy(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Tensor:
         inputs = Models(hidden, prior, weight, bias)
-        gradients = Models(*(torch.zeros_like(t, memory_format=torch.contiguous_format) for t in inputs))
+        # Kernels begin the gradient by the weights anew, chunks without them add to it.
+        of_weight = torch.empty_like if kernels_fit(functions, weight) else torch.zeros_like
+        makes = torch.empty_like, torch.empty_like, of_weight, torch.zeros_like
+        new = [make(t, memory_format=torch.contiguous_format) for make, t in zip(makes, inputs, strict=True)]
+        gradients = Models(*new)
         losses_G, by_parameters = _losses(inputs, rows, functions, parameters, gradients)
         ctx.save_for_backward(*gradients, *by_parameters)
         return losses_G
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_losses_G: Tensor) -> tuple[Tensor | None, ...]:
-        scaled = [
-            gradient * by_losses_G.view(-1, *[1] * (gradient.dim() - 1)).to(gradient.dtype)
-            for gradient in ctx.saved_tensors
-        ]
-        return (*scaled[:4], None, None, *scaled[4:])
+    def backward(ctx: Any, _by_losses_G: Tensor) -> tuple[Tensor | None, ...]:
+        gradients = ctx.saved_tensors
+        return (*gradients[:4], None, None, *gradients[4:])
 
 
 def _losses(

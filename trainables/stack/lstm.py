@@ -9,14 +9,17 @@ Shapes: G models, T time steps of the longest window, B batch, I inputs, H outpu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from trainables.device import runs_triton
+from trainables.device import batched_product, runs_triton
+
+ALIGNMENT = 8
+"""Numbers: 16 bytes of bf16."""
 
 
 class StackedState(NamedTuple):
@@ -35,6 +38,8 @@ class LstmWeights(NamedTuple):
     bias_hh: Tensor
     kept_hh: Tensor | None = None
     """DropConnect's mask of `hh`."""
+    kept_inputs: Tensor | None = None
+    """Dropout's mask of the inputs, G x B x I."""
 
 
 def stacked_lstm(
@@ -62,24 +67,27 @@ class _StackedLstm(torch.autograd.Function):
         bias_ih: Tensor,
         bias_hh: Tensor,
         kept_hh: Tensor | None,
+        kept_inputs: Tensor | None,
         lengths_G: Tensor,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         models, steps, batch, width = inputs_GTBI.shape
         hidden = weight_hh.shape[2]
-        flat = inputs_GTBI.reshape(models, steps * batch, width).to(dtype)
-        ih, hh = weight_ih.to(dtype), _masked(weight_hh, kept_hh, dtype)
-        bias = (bias_ih + bias_hh).to(dtype).unsqueeze(1)
-        gates = torch.baddbmm(bias, flat, ih.mT).view(models, steps, batch, 4 * hidden)
+        kept_GTBI = None if kept_inputs is None else kept_inputs.unsqueeze(1)
+        flat = _aligned(inputs_GTBI, dtype, kept_GTBI).view(models, steps * batch, width)
+        ih, hh = _aligned(weight_ih, dtype), _aligned(weight_hh, dtype, kept_hh)
+        bias = bias_ih + bias_hh
+        gates = torch.bmm(flat, ih.mT).view(models, steps, batch, 4 * hidden)
         # One step longer than the window: the state before it comes first.
-        h_all = gates.new_empty(models, steps + 1, batch, hidden)
-        c_all = torch.empty_like(h_all, dtype=c_GBH.dtype)
+        h_all = _aligned_empty(gates, (models, steps + 1, batch, hidden), dtype)
+        c_all = c_GBH.new_empty(h_all.shape)
         h_all[:, 0], c_all[:, 0] = h_GBH, c_GBH
         cell_, ctx.cell_back = _cell_of(gates)
         for t in range(steps):
-            cell_(gates[:, t].baddbmm_(h_all[:, t], hh.mT), c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
+            sums = gates[:, t].baddbmm_(h_all[:, t], hh.mT)
+            cell_(sums, bias, c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
         assert gates.dtype == h_all.dtype == dtype and c_all.dtype == weight_hh.dtype
-        ctx.save_for_backward(flat, h_all, c_all, gates, ih, hh, kept_hh)
+        ctx.save_for_backward(flat, h_all, c_all, gates, bias, ih, hh, kept_hh, kept_GTBI)
         ctx.set_materialize_grads(True)
         models_G = torch.arange(models, device=lengths_G.device)
         state = h_all[models_G, lengths_G].to(c_all.dtype), c_all[models_G, lengths_G]
@@ -89,33 +97,41 @@ class _StackedLstm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_outputs: Tensor, *_by_state: Tensor) -> tuple[Tensor | None, ...]:
-        flat, h_all, c_all, gates, ih, hh, kept_hh = ctx.saved_tensors
+        flat, h_all, c_all, gates, bias, ih, hh, kept_hh, kept_GTBI = ctx.saved_tensors
         models, steps, batch, hidden = by_outputs.shape
         by_outputs, by_gates = by_outputs.contiguous(), torch.empty_like(gates)
-        by_h, by_c = torch.zeros_like(h_all[:, 0]), torch.zeros_like(c_all[:, 0])
+        by_h, by_c = _aligned_empty(gates, h_all[:, 0].shape, gates.dtype).zero_(), torch.zeros_like(c_all[:, 0])
         for t in reversed(range(steps)):
-            by_c = ctx.cell_back(gates[:, t], c_all[:, t : t + 2], by_outputs[:, t], by_h, by_c, out=by_gates[:, t])
+            by_states = by_outputs[:, t], by_h, by_c
+            by_c = ctx.cell_back(gates[:, t], bias, c_all[:, t : t + 2], by_states, out=by_gates[:, t])
             if t:
-                by_h = torch.bmm(by_gates[:, t], hh)
+                torch.bmm(by_gates[:, t], hh, out=by_h)
         flat_gates = by_gates.view(models, steps * batch, 4 * hidden)
-        before = h_all[:, :-1].reshape(models, steps * batch, hidden)
+        before = h_all[:, :-1].flatten(1, 2)
         assert flat_gates.dtype == before.dtype == flat.dtype
         dtype = c_all.dtype
         by_bias = flat_gates.sum(1, dtype=dtype)
         by_inputs = None
         if ctx.needs_input_grad[0]:
-            by_inputs = torch.bmm(flat_gates, ih).to(dtype).view(models, steps, batch, -1)
-        by_ih, by_hh = (torch.bmm(flat_gates.mT, factor).to(dtype) for factor in (flat, before))
+            by_inputs = batched_product(flat_gates, ih, dtype).view(models, steps, batch, -1)
+            if kept_GTBI is not None:
+                by_inputs.mul_(kept_GTBI)
+        by_ih, by_hh = (batched_product(flat_gates.mT, factor, dtype) for factor in (flat, before))
         if kept_hh is not None:
             by_hh.mul_(kept_hh)
-        return by_inputs, None, None, by_ih, by_hh, by_bias, by_bias, None, None, None
+        return by_inputs, None, None, by_ih, by_hh, by_bias, by_bias, None, None, None, None
 
 
-def _masked(weight: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """The weight times the mask, rounded to this dtype at once."""
-    if mask is None:
-        return weight.to(dtype)
-    return torch.mul(weight, mask, out=torch.empty_like(weight, dtype=dtype))
+def _aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
+    """A copy of a product's factor, times the mask, rounded to this dtype at once."""
+    copy = _aligned_empty(factor, factor.shape, dtype)
+    return copy.copy_(factor) if mask is None else torch.mul(factor, mask, out=copy)
+
+
+def _aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Its rows begin at multiples of 16 bytes, without which tensor cores are fed slowly or not at all."""
+    *before, width = shape
+    return like.new_empty(*before, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
@@ -128,9 +144,10 @@ def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]
     return _cell_, _cell_back
 
 
-def _cell_(gates: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Overwrite the gates' sums (G x B x 4 H) with the gates; write the state after the step."""
-    i, f, g, o = gates.chunk(4, dim=2)
+def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
+    """Overwrite the gates' sums (G x B x 4 H), which lack the bias (G x 4 H), with the gates; write the state after the
+    step."""
+    i, f, g, o = gates.add_(bias.unsqueeze(1)).chunk(4, dim=2)
     for gate in (i, f, o):
         gate.sigmoid_()
     g.tanh_()
@@ -138,9 +155,12 @@ def _cell_(gates: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
     torch.tanh(c, out=h).mul_(o)
 
 
-def _cell_back(gates: Tensor, c_both: Tensor, by_output: Tensor, by_h: Tensor, by_c: Tensor, *, out: Tensor) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c before it and after; the
-    gradient by h after it is `by_output` plus `by_h`."""
+def _cell_back(
+    gates: Tensor, _bias: Tensor, c_both: Tensor, by_states: tuple[Tensor, Tensor, Tensor], *, out: Tensor
+) -> Tensor:
+    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c before it and after;
+    `by_states` are the gradients by the step's output, by h where the next step reads it, and by c after the step."""
+    by_output, by_h, by_c = by_states
     i, f, g, o = gates.chunk(4, dim=2)
     by_h = by_output + by_h
     tanh_c = c_both[:, 1].tanh()

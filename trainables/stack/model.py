@@ -74,8 +74,8 @@ class StackedModel(ABC):
         return torch.cat(
             [
                 output.losses(
-                    hidden_GTBC[output.part],
-                    weight_GVD[output.part],
+                    _of_part(hidden_GTBC, output.part),
+                    _of_part(weight_GVD, output.part),
                     (rows[0][output.part], rows[1][output.part]),
                     self.weights.of_output(output.part),
                     masks.latent[output.part] if masks is not None else None,
@@ -83,6 +83,11 @@ class StackedModel(ABC):
                 for output in self._outputs
             ]
         )
+
+
+def _of_part(tensor: Tensor, part: slice) -> Tensor:
+    """Of all models the tensor itself, as the gradient of a slice is a copy."""
+    return tensor if part == slice(0, len(tensor)) else tensor[part]
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:

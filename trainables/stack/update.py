@@ -6,13 +6,14 @@ step is decided on the host, and then a row of numbers on the device. Shapes: G 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from trainables.device import runs_triton
 from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, EagerAdamW, EagerSGD, Trainer, WeightAverage, Window
 
@@ -20,10 +21,34 @@ EPSILON = 1e-8
 """Of every Adam here, the usual one (Kingma and Ba 2015)."""
 
 
+class ModelNumbers(NamedTuple):
+    """What differs between models, on the device."""
+
+    shrink_G: Tensor
+    """What clipping multiplies the gradients by."""
+    rate_G: Tensor
+    decay_G: Tensor
+    share_G: Tensor
+    """Of the new weights in the average."""
+
+
+class Adam(NamedTuple):
+    """What Adam knows of one weight of all models."""
+
+    mean: Tensor
+    square: Tensor
+    by_mean_G: Tensor
+    by_square_G: Tensor
+    """What the moments are divided by, 1 - beta ** steps."""
+    betas: tuple[float, float]
+
+
 @dataclass(frozen=True)
 class _Weight:
     """Parameters of one name, and what moves them."""
 
+    index: int
+    """Among all weights."""
     tensor: Tensor
     part: slice
     """Whose they are."""
@@ -52,15 +77,16 @@ class StackedUpdate:
         self._betas = None if isinstance(optimizer, EagerSGD) else optimizer.defaults["betas"]
         self._decays_apart = isinstance(optimizer, EagerAdamW)
         """Decay shrinks the weights; else it is added to their gradients."""
-        self._weights = [self._weight(name, part, tensor) for name, part, tensor in self._named if tensor.requires_grad]
+        self._weights = [self._weight(i, *named) for i, named in enumerate(self._named) if named[2].requires_grad]
         self._averages: list[Tensor] = []
         """Of all weights, where a trainer averages."""
         self._adopted: list[WeightAverage | None] = [None] * len(trainers)
 
-    def _weight(self, name: str, part: slice, tensor: Tensor) -> _Weight:
+    def _weight(self, index: int, name: str, part: slice, tensor: Tensor) -> _Weight:
         groups = [_group(trainer, name) for trainer in self._trainers[part]]
         before, behind = part.start, len(self._trainers) - part.stop
         return _Weight(
+            index,
             tensor,
             part,
             [*[0.0] * before, *(group["base_lr"] for group in groups), *[0.0] * behind],
@@ -108,21 +134,15 @@ class StackedUpdate:
         """Use up the gradients of one window a model."""
         squares_G = torch.zeros_like(self._clip_G)
         for weight in self._weights:
-            squares_G[weight.part] += weight.gradient.flatten(1).square().sum(1)
+            squares_G[weight.part] += torch.linalg.vector_norm(weight.gradient.flatten(1), dim=1).square()
         shrink_G = (self._clip_G / (squares_G.sqrt() + 1e-6)).clamp(max=1.0)
+        update_ = _update_of(self._clip_G)
         for weight, rates_G in zip(self._weights, rates_PG, strict=True):
-            part, tensor, gradient = weight.part, weight.tensor, weight.gradient
-            rate = _column(rates_G[part], tensor)
-            gradient.mul_(_column(shrink_G[part], tensor))
-            if self._decays_apart:
-                tensor.mul_(1 - rate * _column(weight.decay_G, tensor))
-            else:
-                gradient.addcmul_(tensor, _column(weight.decay_G, tensor))
-            change = gradient if self._betas is None else _adam_change(weight.moments, gradient, self._betas)
-            tensor.sub_(change.mul_(rate))
-        if self._averages:
-            for (_, part, tensor), average in zip(self._named, self._averages, strict=True):
-                average.lerp_(tensor, _column(shares_G[part], tensor))
+            part = weight.part
+            average = self._averages[weight.index] if self._averages else None
+            numbers = ModelNumbers(shrink_G[part], rates_G[part], weight.decay_G, shares_G[part])
+            adam = None if self._betas is None else _next_moments(weight.moments, self._betas)
+            update_(weight.tensor, weight.gradient, average, numbers, adam, decays_apart=self._decays_apart)
         self.drop_gradients()
 
     def drop_gradients(self) -> None:
@@ -131,13 +151,50 @@ class StackedUpdate:
             weight.tensor.grad = None
 
 
-def _adam_change(moments: dict[str, Tensor], gradient: Tensor, betas: tuple[float, float]) -> Tensor:
-    """Take the gradient into the moments; returns what the weights move by for a learning rate of 1."""
+def _next_moments(moments: dict[str, Tensor], betas: tuple[float, float]) -> Adam:
+    """The moments before this step, which is counted."""
     step_G, mean, square = (moments[key] for key in ADAM_STATE)
     step_G += 1
+    by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)
+    return Adam(mean, square, by_mean_G, by_square_G, betas)
+
+
+def _update_of(like: Tensor) -> Callable[..., None]:
+    """What updates one weight of all models."""
+    if like.dtype == torch.float32 and runs_triton(like.device):
+        from trainables.stack import update_kernels  # Triton: only on a GPU
+
+        return update_kernels.update_
+    return _update_
+
+
+def _update_(
+    weight: Tensor,
+    gradient: Tensor,
+    average: Tensor | None,
+    numbers: ModelNumbers,
+    adam: Adam | None,
+    *,
+    decays_apart: bool,
+) -> None:
+    """Overwrite weight, moments, average and gradient."""
+    shrink, rate, decay, share = (_column(number_G, weight) for number_G in numbers)
+    gradient.mul_(shrink)
+    if decays_apart:
+        weight.mul_(1 - rate * decay)
+    else:
+        gradient.addcmul_(weight, decay)
+    change = gradient if adam is None else _adam_change(adam, gradient)
+    weight.sub_(change.mul_(rate))
+    if average is not None:
+        average.lerp_(weight, share)
+
+
+def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
+    """Take the gradient into the moments; returns what the weights move by for a learning rate of 1."""
+    mean, square, by_mean_G, by_square_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
-    by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)
     return mean / _column(by_mean_G, mean) / (square / _column(by_square_G, mean)).sqrt_().add_(EPSILON)
 
 

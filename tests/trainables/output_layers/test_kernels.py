@@ -164,7 +164,7 @@ def test_losses_and_gradients_equal_the_formulas(
 ) -> None:
     case = case_of(configs, contexts, experts, vocabulary, scale, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused, "chunk_rows", lambda *_: chunk)
+        patch.setattr(fused, "CHUNK_BYTES", 4 * chunk * (vocabulary + -vocabulary % fused.ALIGNMENT))
         losses, gradients = fused_losses(case)
     truth = case.double()
     leaves = truth.leaves()

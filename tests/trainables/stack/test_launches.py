@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from gpu_proof.trials import STACKED, layer_config, random_corpus, transformer_trial, trial
+from tests.support.like_a_gpu import like_a_gpu
 from trainables.device import Precision
-from trainables.output_layers import fused
 from trainables.runtime import Runtime
-from trainables.stack import Stack, lstm
-from trainables.training import Trainer, loop
-from trainables.training import lstm as lstm_recipe
+from trainables.stack import Stack
+from trainables.training import Trainer
 from trainables.training.transformer import TransformerRecipe
 
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
@@ -29,7 +28,10 @@ WINDOW = 6
 """Time steps; a longer window has more launches of the same shapes."""
 MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)
 """Along the three axes of a grid, on any GPU of NVIDIA."""
-WITH_LONG_OFFSETS = {"product", "sums", "c_before", "c", "h", "by_output", "by_h", "by_c", "by_sums"}
+WITH_LONG_OFFSETS = {
+    "product", "sums", "c_before", "c", "h", "by_output", "by_h", "by_c", "by_sums",
+    "weight", "gradient", "average", "mean", "square",
+}  # fmt: skip
 """Tensors whose offsets kernels compute in 64 bits."""
 
 
@@ -54,9 +56,11 @@ class Launches:
     def _check(self, name: str, value: Any, constants: dict[str, Any]) -> None:
         if isinstance(value, Tensor):
             assert value.device.type == "meta", f"{name} would lie on the host"
-            wanted = {"*i64": {torch.int64}, "*fp": {torch.float32, torch.bfloat16}}.get(
-                self._types.get(name, "*fp32"), {torch.float32}
-            )
+            wanted = {
+                "*i64": {torch.int64},
+                "*fp": {torch.float32, torch.bfloat16},
+                "*numbers": {torch.float32, torch.float64},
+            }.get(self._types.get(name, "*fp32"), {torch.float32})
             # Where no sums are wanted, any pointer takes their place.
             assert value.dtype in wanted or (name == "sums" and not constants.get("SUMS", True)), (name, value.dtype)
             assert name in WITH_LONG_OFFSETS or value.numel() < 2**31, f"{name} has more numbers than an offset counts"
@@ -69,24 +73,23 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Launches]]:
     """The kernels' stand-ins, by module and name, on a device that takes its windows to be of one length."""
     from tests.support.compile_kernels import CELL_TYPES, TYPES
     from trainables.output_layers import kernels
-    from trainables.stack import cell_kernels
+    from trainables.stack import cell_kernels, update_kernels
 
-    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
-    monkeypatch.setattr(lstm_recipe, "draw_window", lambda _bptt, _draws: WINDOW)
-    for module in (lstm, fused):
-        monkeypatch.setattr(module, "runs_triton", lambda device: device.type == "meta")
     stand_ins = dict[str, Launches]()
     products = dict.fromkeys(("sums", "h", "by_h", "by_sums"), "*fp")
-    of_modules: list[tuple[ModuleType, dict[str, str]]] = [
-        (kernels, {**TYPES, "product": "*fp"}),
-        (cell_kernels, {**CELL_TYPES, **products}),
+    both = "_forward", "_backward"
+    of_modules: list[tuple[ModuleType, tuple[str, ...], dict[str, str]]] = [
+        (kernels, both, {**TYPES, "product": "*fp"}),
+        (cell_kernels, both, {**CELL_TYPES, **products}),
+        (update_kernels, ("_update",), dict.fromkeys(("rate", "share", "by_mean", "by_square"), "*numbers")),
     ]
-    for module, types in of_modules:
-        for name in ("_forward", "_backward"):
+    for module, names, types in of_modules:
+        for name in names:
             stand_in = Launches(getattr(module, name), types)
             monkeypatch.setattr(module, name, stand_in)
             stand_ins[f"{module.__name__.rpartition('.')[2]}.{name}"] = stand_in
-    yield stand_ins
+    with like_a_gpu(WINDOW):
+        yield stand_ins
 
 
 def trainers(layers: Sequence[str], corpus: str, precision: Precision) -> list[Trainer]:

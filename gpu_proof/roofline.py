@@ -1,0 +1,71 @@
+"""How long a step of a stack takes at best on a GPU, from what the step asks of it.
+
+The costs are those of sixteen AWD-LSTMs of the papers in bf16, averaging their weights, with a window of 70 tokens.
+They are counted on the device "meta", where a test compares them with the code (`tests.support.step_cost`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MODELS = 16
+WINDOW = 70
+"""Tokens: the mean length of a window."""
+KERNEL_S = 1.5e-6
+"""What a replayed kernel takes beside its work."""
+
+
+class Work(NamedTuple):
+    """Of kernels of one kind."""
+
+    kernels: int
+    gigabytes: float
+    """Read and written."""
+    teraflop: float
+    """Of matrix products."""
+
+
+class StepCost(NamedTuple):
+    """One step of a stack."""
+
+    elementwise: Work
+    """Whatever is no product."""
+    products: Work
+    recurrent: Work
+    """Products with the hidden state of every time step, as many rows as the batch."""
+
+
+class Card(NamedTuple):
+    """What a GPU reaches."""
+
+    copy_tb_s: float
+    """Read and written by a copy, in terabytes a second."""
+    product_tflop_s: float
+    """Of a product of large square matrices."""
+
+
+CARDS = {"H200": Card(4.2, 700.0), "H100": Card(2.95, 700.0)}
+"""In bf16; what is usual, not measured here."""
+COSTS: dict[tuple[str, str], StepCost] = {
+    ("ptb", "softmax"): StepCost(Work(672, 22.92, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)),
+    ("ptb", "gss"): StepCost(Work(672, 22.92, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)),
+    ("ptb", "lms_plif"): StepCost(Work(726, 23.97, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)),
+    ("ptb", "mos"): StepCost(Work(764, 33.37, 0.0), Work(30, 18.38, 4.413), Work(417, 40.58, 0.476)),
+    ("wikitext-2", "gss"): StepCost(Work(757, 68.75, 0.0), Work(30, 45.47, 13.989), Work(417, 56.65, 3.993)),
+    ("wikitext-2", "mos"): StepCost(Work(968, 87.01, 0.0), Work(66, 86.67, 16.777), Work(417, 55.96, 0.819)),
+}
+"""By corpus and output layer."""
+SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
+"""Of copy and product rate, that each kind of work of a `StepCost` reaches; tiles of 64 rows hold 20 of a batch."""
+
+
+def step_seconds(cost: StepCost, card: Card) -> float:
+    """Each kind of work is bound by memory or by products."""
+    return sum(
+        max(
+            1e-3 * work.gigabytes / (card.copy_tb_s * of_copy),
+            work.teraflop / (card.product_tflop_s * of_product),
+        )
+        + KERNEL_S * work.kernels
+        for work, (of_copy, of_product) in zip(cost, SHARES, strict=True)
+    )
