@@ -42,7 +42,7 @@ chaos: $(VENV)/ready
 cluster-test: $(VENV)/ready
 	$(BIN)/python -m pytest tests/cluster
 
-# As root on Debian with buildah and debootstrap, no Docker engine: builds the image and runs a sweep in it, twice.
+# As root on Debian with buildah and debootstrap, no Docker engine: builds the image and runs a sweep in it.
 image-test:
 	$(PYTHON) docker/image_test.py image-test --build-arg=PIP_ARGS="$(PIP_ARGS)" $(ARGS)
 

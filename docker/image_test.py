@@ -1,4 +1,4 @@
-"""Build the image on plain Debian without a Docker engine and run a sweep in it, as the image says and read-only.
+"""Build the image on plain Debian without a Docker engine. Run a sweep in it, also read-only, with and without /tmp.
 
     python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
 
@@ -26,16 +26,21 @@ ray start --head --port=0 --include-dashboard=false --temp-dir=/app/results/ray 
 ray health-check
 ray stop >/dev/null 2>&1
 """
-COMPILE = """
-import ctypes, os, pathlib, subprocess, sysconfig
-cache = pathlib.Path(os.environ["TRITON_CACHE_DIR"])
-cache.mkdir()
-(cache / "probe.c").write_text("#include <Python.h>\\nint probe(void) { return PY_MAJOR_VERSION; }\\n")
-headers = sysconfig.get_path("include")
-subprocess.run(["gcc", "-shared", "-fPIC", "-I", headers, "probe.c", "-o", "probe.so"], cwd=cache, check=True)
-assert ctypes.CDLL(str(cache / "probe.so")).probe() == 3
+FIRST_LAUNCH = """
+import os, subprocess
+from triton.backends.nvidia.driver import CudaDriver
+from trainables.device import triton_problem
+CudaDriver.is_active = staticmethod(lambda: True)
+subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", "results/libcuda.so.1"], check=True)
+os.environ["TRITON_LIBCUDA_PATH"] = "/app/results"
+image_cache = os.environ["TRITON_CACHE_DIR"]
+for cache, cause in (("/tmp/triton", "failed to map segment"), (image_cache, "undefined symbol: cu")):
+    os.environ["TRITON_CACHE_DIR"] = cache
+    triton_problem.cache_clear()
+    assert cause in (problem := str(triton_problem("cpu"))), problem
 """
-"""What Triton does at its first launch."""
+"""Triton's first launch, with an empty library as the GPU's driver: Triton compiles a module and loads it from its
+cache. A noexec /tmp refuses to load it; from the image's folder, only the driver's functions are missing."""
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -50,10 +55,12 @@ mkdir "$root/dev/shm"
 mount -t tmpfs -o mode=1777,size=1g tmpfs "$root/dev/shm"
 mount -o remount,ro "$root/dev"
 mount -o remount,bind,ro "$root"
+[ -n "${TMPDIR:-}" ] || mount -t tmpfs -o noexec,nosuid,nodev,mode=1777 tmpfs "$root/tmp"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --bounding-set=-all \
     env --chdir=/app "$@"
 """
-"""What an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`; its /dev/shm stays writable."""
+"""What an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for `--tmpfs /tmp` if TMPDIR
+is not set. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
     if touch "$folder/probe" 2>/dev/null; then echo "$folder can be written to"; exit 1; fi
@@ -93,7 +100,9 @@ def make_base(images: Images) -> None:
 def build(images: Images, arguments: list[str]) -> None:
     """The image, by the Dockerfile."""
     dockerfile = str(REPOSITORY / "docker/Dockerfile")
-    choice = ("--isolation", "chroot", "--format", "docker", "--build-arg", f"BASE={BASE}", *arguments)
+    # PyTorch's CPU build does not bring Triton.
+    build_args = ("--build-arg", f"BASE={BASE}", "--build-arg", "EXTRAS=triton")
+    choice = ("--isolation", "chroot", "--format", "docker", *build_args, *arguments)
     images("build", *choice, "--file", dockerfile, "--tag", IMAGE, str(REPOSITORY))
 
 
@@ -129,7 +138,7 @@ def check_contents(root: Path, config: dict[str, Any]) -> None:
 
 
 def main(folder: Path, arguments: list[str]) -> None:
-    """Build, look inside, run twice."""
+    """Build, look inside, run three times."""
     folder.mkdir(parents=True, exist_ok=True)
     images = Images(folder.resolve())
     make_base(images)
@@ -141,34 +150,27 @@ def main(folder: Path, arguments: list[str]) -> None:
         report_sizes(root)
         check_contents(root, config)
         user = int(config["User"])
-        run = ("run", "--isolation", "chroot")
-        first = results_folder(images, "results", user)
-        images(*run, "--volume", f"{first}:/app/results", container, "--", *SWEEP)
-        second = results_folder(images, "results-read-only", user)
         environment = dict(entry.split("=", 1) for entry in config["Env"])
-        environment |= {"HOME": "/app/results", "TMPDIR": "/app/results"}
-        inside = (
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--ipc",
-            "sh",
-            "-euc",
-            READ_ONLY,
-            "sh",
-            root,
-            second,
-            str(user),
-        )
-        # Here alone, in processes of its own, no other Ray of this machine can be taken for the container's.
-        for command in (("sh", "-euc", WRITABLE), ("python", "-c", COMPILE), ("sh", "-euc", HEALTH), SWEEP):
-            subprocess.run([*inside, *command], check=True, env=environment)
-        for results in (first, second):
+        without_tmp = environment | {"HOME": "/app/results", "TMPDIR": "/app/results"}
+        names = ("results", "results-read-only", "results-noexec-tmp")
+        first, second, third = (results_folder(images, name, user) for name in names)
+        images("run", "--isolation", "chroot", "--volume", f"{first}:/app/results", container, "--", *SWEEP)
+        # Namespaces of its own for each command: no other Ray of this machine can be taken for the container's.
+        inside = ("unshare", "--mount", "--pid", "--fork", "--ipc", "sh", "-euc", READ_ONLY, "sh", root)
+        for results, variables, command in (
+            (second, without_tmp, ("sh", "-euc", WRITABLE)),
+            (second, without_tmp, ("sh", "-euc", HEALTH)),
+            (second, without_tmp, SWEEP),
+            (third, environment, ("python", "-c", FIRST_LAUNCH)),
+            (third, environment, SWEEP),
+        ):
+            subprocess.run([*inside, results, str(user), *command], check=True, env=variables)
+        for results in (first, second, third):
             assert list(results.glob("reports/*/*.html")), f"no report in {results}"
     finally:
         images("rm", container)
     print("The image builds, is healthy with Ray alone, and runs a sweep as a user, also from a read-only root.")
+    print("With a noexec /tmp, too, a sweep runs and Triton loads what it compiled.")
 
 
 if __name__ == "__main__":
