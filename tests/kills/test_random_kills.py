@@ -43,7 +43,7 @@ STEPS = (
     Step("report written", "orchestrator.report.build:build_report", once=True),
     Step("list of reports written", "orchestrator.report.index:write_index", once=True),
     Step("fence written", "trainables.trial_folder.folder:TrialFolder.take_over"),
-    Step("checkpoint written", "trainables.trial_folder.checkpoint:Checkpoints.save"),
+    Step("checkpoint written", "trainables.trial_folder.checkpoint:Checkpoints._write"),
     Step("kept weights written", "trainables.trial.trial_run:save_tensors"),
     Step("spectrum.npy written", "trainables.trial_folder.folder:write_vector"),
     Step("result.json written", "trainables.trial_folder.folder:TrialFolder.write_result"),

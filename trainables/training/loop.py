@@ -101,7 +101,7 @@ class Trainer:
         self.progress = Progress(position=self._recipe.first_position(len(self.streams_TB), self.draws))
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
-        self._saved_at, self._save_s = time.monotonic(), 0.0
+        self._saved_at = time.monotonic()
 
     def train(
         self,
@@ -144,18 +144,17 @@ class Trainer:
             on_epoch(self.end_epoch(valid_loss))
         now = time.monotonic()
         progress.wall_seconds += step_s + now - started
-        if now - self._saved_at >= self._checkpoint_interval_s(together):
+        if self._checkpoint_is_due(checkpoints, together):
             PULSE.enter("at a checkpoint")
             wait(self.runtime.device)  # queued steps are no part of what the checkpoint takes
-            started = time.monotonic()
-            checkpoints.save(progress.step, *self.snapshot())
+            checkpoints.begin(progress.step, *self.snapshot())
             self._saved_at = time.monotonic()
-            self._save_s = self._saved_at - started
 
-    def _checkpoint_interval_s(self, together: int) -> float:
-        """The least time between two checkpoints, so that those of all trials take at most `CHECKPOINT_SHARE`."""
+    def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
+        """So rarely that those of all trials take at most `CHECKPOINT_SHARE` of the time; meanwhile a thread writes."""
         every_s = self.runtime.checkpoint_every_s
-        return max(every_s, self._save_s * together / CHECKPOINT_SHARE) if every_s else 0.0
+        least_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
+        return not every_s or (not checkpoints.busy() and time.monotonic() - self._saved_at >= least_s)
 
     def step(self) -> None:
         """One window: forward, backward, one update."""

@@ -106,6 +106,7 @@ class TrialRun:
         self.task.directory.mkdir(parents=True, exist_ok=True)
         PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
         self._exits.enter_context(self._folder.locked())
+        self._exits.callback(self.checkpoints.wait)
         try:
             PULSE.enter(START)
             self._take_up()
@@ -172,6 +173,7 @@ class TrialRun:
         """Record how the training ended; without an error, measure on the weights that it kept, unless the measurements
         were `taken` already, in so many seconds."""
         trainer = self.trainer
+        self.checkpoints.wait()
         if isinstance(error, PrunedError):
             self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
         if error is not None:

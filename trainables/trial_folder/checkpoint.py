@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -32,9 +34,17 @@ CHUNK = 2**20
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
     """Write tensors and JSON state as one safetensors file, atomically."""
+    _write_sealed(path, _serialised(tensors, state))
+
+
+def _serialised(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> bytes:
+    """The file, without its checksum."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One entry: of several, the file would have them in any order.
-    content = save(contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)})
+    return save(contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)})
+
+
+def _write_sealed(path: Path, content: bytes) -> None:
     start = 8 + int.from_bytes(content[:8], "little")
     header, data = content[:start], memoryview(content)[start:]
     checksum = hashlib.sha256(header)
@@ -79,20 +89,50 @@ def _checksum(path: Path, stated: str) -> str:
 
 
 class Checkpoints:
-    """The checkpoints of one trial in its folder."""
+    """The checkpoints of one trial in its folder. A thread of the process writes those of all its trials."""
+
+    _writer: ClassVar = ThreadPoolExecutor(1)
+    _latest: ClassVar[Future[None] | None] = None
 
     def __init__(self, folder: TrialFolder) -> None:
         self.folder = folder
+        self._writing: Future[None] | None = None
+        self.seconds = 0.0
+        """What the last one took, until it was on disk."""
+
+    @staticmethod
+    def busy() -> bool:
+        """Whether one is being written, of whichever trial."""
+        latest = Checkpoints._latest
+        return latest is not None and not latest.done()
 
     def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Write the checkpoint of this step and drop all but the last two.
 
         Raises SupersededError, with nothing written, where another worker has taken the trial over.
         """
+        self.begin(step, tensors, state)
+        self.wait()
+
+    def begin(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """The same, but the numbers of now are written while the caller goes on. Raises what the last `begin` met."""
+        self.wait()
         self.folder.check_fence()
-        save_tensors(self.folder.checkpoint(step), tensors, {**state, "trial_id": self.folder.trial_id})
+        started = time.monotonic()
+        content = _serialised(tensors, {**state, "trial_id": self.folder.trial_id})
+        self._writing = Checkpoints._latest = self._writer.submit(self._write, step, content, started)
+
+    def wait(self) -> None:
+        """Until what was begun is on disk. Raises OSError where it could not be written."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _write(self, step: int, content: bytes, started: float) -> None:
+        _write_sealed(self.folder.checkpoint(step), content)
         for old in self.folder.checkpoints()[:-KEPT]:
             remove(old)
+        self.seconds = time.monotonic() - started
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """The newest checkpoint that is as it was written, or None; `folder.note` is told of others.

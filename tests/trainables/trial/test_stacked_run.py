@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
@@ -36,6 +36,7 @@ from trainables.trial.stacked_run import StoppedError, run_stack
 from trainables.trial.trial_run import TrialTask, run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 from trainables.trial_folder.checkpoint import Checkpoints
+from trainables.trial_folder.folder import TrialFolder
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
@@ -283,15 +284,17 @@ def test_slow_checkpoints_take_at_most_a_twentieth_of_a_stacks_time(
         for trainer in stack.trainers:
             trainer.advance(trainer.next_window())
 
-    def save(*_: object) -> None:
+    def begin(checkpoints: Checkpoints, *_: object) -> None:
+        """Without a thread's help."""
         saves.append((in_steps[0], clock[0]))
         clock[0] += 2.6
+        checkpoints.seconds = 2.6
 
     saves = list[tuple[float, float]]()
     for module in (loop, stacked_run):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(Stack, "step", step)
-    monkeypatch.setattr(Checkpoints, "save", save)
+    monkeypatch.setattr(Checkpoints, "begin", begin)
     config = smoke_trial(**{"training.epoch_tokens": 10**9})
     sixteen = [
         TrialTask(config.model_copy(update={"seed": seed}), tmp_path / str(seed), lambda _: None, {}, lambda _: None)
@@ -303,6 +306,33 @@ def test_slow_checkpoints_take_at_most_a_twentieth_of_a_stacks_time(
     assert len(rounds) == 5 and rounds[0][0] == 30.0
     for (steps, start), (later_steps, later) in pairwise(rounds):
         assert (later_steps - steps) / (later - start) >= 0.95
+
+
+def test_steps_go_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a trial neither ends before its last one is on disk nor hides that one could not be written."""
+    trial, steps = smoke_trial(), list[int]()
+    write, step = Checkpoints._write, Trainer.step
+
+    def slow(checkpoints: Checkpoints, at: int, *content: Any) -> None:
+        while not steps or steps[-1] < at + 3:
+            time.sleep(0.001)
+        if at > 20:
+            raise OSError("no space left")
+        write(checkpoints, at, *content)
+
+    def counted(trainer: Trainer) -> None:
+        step(trainer)
+        steps.append(trainer.progress.step)
+
+    monkeypatch.setattr(Checkpoints, "_write", slow)
+    monkeypatch.setattr(Trainer, "step", counted)
+    often = Runtime(checkpoint_every_s=1e-9)
+    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 1e9)
+    with pytest.raises(OSError, match="no space left"):
+        run_trial(trial, directory=tmp_path, runtime=often)
+    monkeypatch.undo()
+    assert Checkpoints(TrialFolder(tmp_path, trial.trial_id)).latest("cpu") is not None
+    assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
 
 
 def hear(heard: list[int]) -> Callable[[EpochMetrics], None]:
