@@ -1,88 +1,217 @@
-"""Compile the kernels of the cross-entropy and of the LSTM cell to a GPU's machine code, for which Triton needs no GPU.
+"""Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no GPU for that.
 
-`python -m tests.support.compile_kernels` prints a line of JSON for each: its name, constants and architecture, and what
-it takes of a multiprocessor. Triton's interpreter runs much that its compiler refuses.
+`python -m tests.support.compile_kernels` takes steps at paper shapes on the device meta, whose tensors have no numbers.
+It checks each launch against a GPU's limits. Triton specialises the kernel as on a GPU: by dtypes, by the alignment of
+pointers and by divisors. Prints a line of JSON for each compiled kernel.
 """
 
 from __future__ import annotations
 
 import json
+import linecache
 import re
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import torch
 import triton
+from torch import Tensor
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from triton.runtime import driver
+from triton.runtime.jit import JITFunction
 
-from trainables.output_layers import kernels
-from trainables.stack import cell_kernels
+from gpu_proof.trials import STACKED, layer_config, random_corpus, transformer_trial, trial
+from trainables.config import LanguageTrialConfig
+from trainables.corpora import Corpus
+from trainables.one_element_kernel import launch as launch_one_element
+from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.training import Trainer, WeightAverage, loop
+from trainables.training import lstm as lstm_recipe
+from trainables.training.transformer import TransformerRecipe
 
-ARCHITECTURES = (80, 90)
-PRODUCTS = ("*bf16", "*fp32")
-TYPES = {"targets": "*i64", "sums": "*i64", "rows": "i32", "columns": "i32", "stride": "i32", "knots": "i32"}
-CELL_TYPES = dict.fromkeys(["width", *cell_kernels.STRIDES], "i32")
-ALIGNED = [["tt.divisibility", 16]]
-"""What a launch says of pointers, and of a number that 16 divides."""
-REGISTERS, MOST_WARPS = 65_536, 64
-"""Of a multiprocessor."""
+ROOT = Path(__file__).parents[2]
 TOOLS = Path(triton.__file__).parent / "backends/nvidia/bin"
+ARCHITECTURES = (80, 90)
+REGISTERS, SHARED_BYTES, MOST_WARPS = 65_536, 164 * 1024, 64
+"""Of a multiprocessor; its shared memory on sm_80."""
+MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)
+"""Along the three axes of a grid."""
+WITH_LONG_OFFSETS = {"product", "sums", "c_before", "c", "h", "by_output", "by_h", "by_c", "by_sums"}
+"""Tensors whose offsets kernels compute in 64 bits."""
+WINDOW = 3
+"""Time steps; a longer window has more launches of the same shapes."""
+MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
+"""Their models have other widths."""
+PLAIN = tuple(name for name in STACKED if name not in MIXTURES)
 
 
-def compiled(
-    kernel: Any, types: Mapping[str, str], constants: Mapping[str, object], architecture: int, warps: int
-) -> dict[str, Any]:
-    """What a kernel with these constants takes, for arguments of these types; the others are pointers to float32."""
-    names = kernel.arg_names
-    signature = {name: "constexpr" if name in constants else types.get(name, "*fp32") for name in names}
-    aligned = {(names.index(name),): ALIGNED for name in names if signature[name].startswith("*") or name == "stride"}
-    values = {(names.index(name),): value for name, value in constants.items()}
-    code = triton.compile(
-        ASTSource(kernel, signature, values, aligned),
-        target=GPUTarget("cuda", architecture, 32),
-        options={"num_warps": warps},
-    ).asm["cubin"]
+class StandInDriver:
+    """A driver of one GPU for each architecture."""
+
+    device = 0
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", ARCHITECTURES[self.device], 32)
+
+    def get_current_device(self) -> int:
+        return self.device
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        return 0
+
+
+class Compiler:
+    """Compiles kernels instead of launching them."""
+
+    def __init__(self) -> None:
+        self.compiled = dict[int, tuple[Any, dict[str, Any]]]()
+        """Machine code and facts, by the identity of the former, which Triton keeps for launches that are alike."""
+        self._driver = StandInDriver()
+        driver.set_active(self._driver)
+
+    def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
+        """Return what takes the place of `kernel[grid]`."""
+        assert all(0 < programs <= most for programs, most in zip(grid, MOST_PROGRAMS, strict=False)), grid
+
+        def launch(*args: Any, **options: Any) -> None:
+            constants = {name: value for name, value in options.items() if name in kernel.arg_names}
+            arguments = kernel.signature.bind(*args, **constants).arguments
+            for name, value in arguments.items():
+                _check_argument(name, value)
+            for self._driver.device, architecture in enumerate(ARCHITECTURES):
+                code = kernel.warmup(*args, grid=grid, **options)
+                facts = {"architecture": architecture, "arguments": {n: _shown(v) for n, v in arguments.items()}}
+                self.compiled.setdefault(id(code), (code, {"kernel": _name(kernel), **facts}))
+
+        return launch
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield what each compiled kernel is and uses."""
+        for code, facts in self.compiled.values():
+            yield {**facts, **_usage(code)}
+
+
+def _check_argument(name: str, value: Any) -> None:
+    if isinstance(value, Tensor):
+        assert value.device.type == "meta", f"{name} would lie on the host"
+        assert name in WITH_LONG_OFFSETS or value.numel() < 2**31, f"{name} has more numbers than an offset counts"
+    elif isinstance(value, int):
+        assert value < 2**31, name
+
+
+def _shown(value: Any) -> Any:
+    return str(value.dtype).removeprefix("torch.") if isinstance(value, Tensor) else value
+
+
+def _name(kernel: Any) -> str:
+    return f"{kernel.fn.__module__}.{kernel.fn.__name__}"
+
+
+def _usage(code: Any) -> dict[str, Any]:
+    """Return registers, bytes of local memory, resident warps, and bits of each global load and store by source line."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        Path(file.name).write_bytes(code)
-        usage, assembly = (
-            subprocess.run([TOOLS / tool, option, file.name], capture_output=True, text=True, check=True).stdout
-            for tool, option in (("cuobjdump", "-res-usage"), ("nvdisasm", "-c"))
-        )
+        Path(file.name).write_bytes(code.asm["cubin"])
+        command = [TOOLS / "cuobjdump", "-res-usage", file.name]
+        usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     registers, stack, local = (int(re.findall(rf"{name}:(\d+)", usage)[0]) for name in ("REG", "STACK", "LOCAL"))
-    blocks = REGISTERS // (32 * warps * (registers + -registers % 8))
+    warps, shared = code.metadata.num_warps, code.metadata.shared
+    blocks = min(REGISTERS // (32 * warps * (registers + -registers % 8)), SHARED_BYTES // (shared + 1024))
+    ptx = code.asm["ptx"]
+    results = re.findall(r"\batom\.\S+\s+(%\w+),", ptx)
     return {
-        "kernel": kernel.__name__,
-        "constants": list(constants.values()),
-        "architecture": architecture,
-        "product": signature.get("product", signature.get("sums")),
         "registers": registers,
         "local": max(stack, local),
         "warps": min(MOST_WARPS, blocks * warps),
-        "loads": sorted(set(re.findall(r"\bLDG\.E\S*", assembly))),
-        "atomics_with_a_result": len(re.findall(r"\bATOMG?\.", assembly)),
+        "accesses": sorted(_accesses(ptx)),
+        "atomics_with_a_result": sum(len(re.findall(rf"{name}\b", ptx)) > 2 for name in results),
     }
 
 
-def every_kernel() -> Iterator[tuple[Any, Mapping[str, str], Mapping[str, object], int]]:
-    """Kernel, types, constants and warps, as the launches have them at the paper's vocabularies and widths."""
-    for kind, product_type in product(("identity", "smooth", "softcap", "piecewise"), PRODUCTS):
-        types = {**TYPES, "product": product_type, "inverse_width": "fp32"}
-        yield kernels._forward, types, {"KIND": kind, "BLOCK": kernels.MOST_COLUMNS}, kernels.WARPS
-        sums = kind == "piecewise"
-        backward = {"KIND": kind, "SUMS": sums, "BLOCK": kernels.MOST_COLUMNS // 2, "ROWS": kernels.ROWS}
-        if not sums:
-            types["sums"] = "*fp32"  # any pointer
-        yield kernels._backward, types, backward, kernels.WARPS_WITH_SUMS if sums else kernels.WARPS
-    for product_type in PRODUCTS:
-        types = {**CELL_TYPES, **dict.fromkeys(("sums", "h", "by_h", "by_sums"), product_type)}
-        for kernel in (cell_kernels._forward, cell_kernels._backward):
-            yield kernel, types, {"BLOCK": cell_kernels.MOST_COLUMNS}, 4
+def _accesses(ptx: str) -> set[tuple[str, int]]:
+    files, where = dict(re.findall(r'\.file\s+(\d+) "(.*?)"', ptx)), ("", 0)
+    accesses = set[tuple[str, int]]()
+    for line in ptx.splitlines():
+        if place := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", line):
+            where = files[place[1]], int(place[2])
+        elif access := re.search(r"\b(?:ld|st)\.global\S*?(?:\.v(\d))?\.\w(\d+)\s", line):
+            accesses.add((linecache.getline(*where).strip(), int(access[1] or 1) * int(access[2])))
+    return accesses
+
+
+def step(configs: Sequence[LanguageTrialConfig], text: Corpus, *, averaging: bool = False) -> None:
+    """One step of a stack on the device meta, or of a trial alone."""
+    with torch.device("meta"):
+        trainers = [
+            Trainer(config.model_copy(update={"seed": seed}), text, Runtime(device="meta"))
+            for seed, config in enumerate(configs)
+        ]
+        for trainer in trainers if averaging else ():
+            trainer.average = WeightAverage(trainer.model)
+    (Stack(trainers) if len(trainers) > 1 else trainers[0]).step()
+    assert all(tensor.dtype == torch.float32 for trainer in trainers for pair in trainer.state for tensor in pair)
+
+
+def take_steps() -> None:
+    """Launch every kernel in every kind: vocabularies and widths of the papers, stacks of one kind and of many."""
+    for corpus in ("ptb", "wikitext-2"):
+        text = random_corpus(corpus, "paper")
+        for precision, names in product(("bf16", "float32"), (PLAIN, MIXTURES, ("softmax",) * 2)):
+            step([trial(corpus, layer_config(name, corpus), precision, "paper") for name in names], text)
+        for name in ("lms_plif", "mos_plif"):
+            step([trial(corpus, layer_config(name, corpus), "float32", "paper")] * 32, text)
+            step([trial(corpus, layer_config(name, corpus), "bf16", "paper")], text)
+    text = random_corpus("ptb", "paper")
+    adam = trial("ptb", layer_config("gss", "ptb"), "bf16", "paper", optimizer="adam")
+    step([adam] * 2, text, averaging=True)
+    step([transformer_trial("ptb", layer_config(name, "ptb"), "bf16", "paper") for name in PLAIN], text)
+    with suppress(RuntimeError):  # the element has no number
+        launch_one_element(torch.device("meta"))
+
+
+def without_numbers() -> None:
+    """Have kernels run on the device meta, whose random numbers are drawn on the host and whose windows are short."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("trainables.") and hasattr(module, "runs_triton"):
+            module.runs_triton = lambda device: device.type == "meta"
+    loop.generator = lambda seed, _device: torch.Generator().manual_seed(seed)
+    lstm_recipe.draw_window = lambda _bptt, _draws: WINDOW
+    TransformerRecipe.first_position = lambda *_: 0
+
+
+def all_kernels() -> dict[str, Any]:
+    """Return every function under trainables that Triton compiles."""
+    files = [path for path in (ROOT / "trainables").rglob("*.py") if "@triton.jit" in path.read_text()]
+    modules = [import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in files]
+    return {
+        _name(value): value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, JITFunction) and value.fn.__module__ == module.__name__
+    }
+
+
+def reached(kernel: Any) -> set[str]:
+    """Return the kernel's name and those of the functions that it calls."""
+    called = [kernel.fn.__globals__.get(name) for name in kernel.fn.__code__.co_names]
+    return {_name(kernel)}.union(*(reached(other) for other in called if isinstance(other, JITFunction)))
 
 
 if __name__ == "__main__":
-    for architecture, (kernel, types, constants, warps) in product(ARCHITECTURES, every_kernel()):
-        print(json.dumps(compiled(kernel, types, constants, architecture, warps)))
+    compiler = Compiler()
+    JITFunction.__getitem__ = lambda kernel, grid: compiler.launcher(kernel, grid)
+    without_numbers()
+    take_steps()
+    kernels = all_kernels()
+    launched = {facts["kernel"] for _, facts in compiler.compiled.values()}
+    missing = {*kernels}.difference(*(reached(kernels[name]) for name in launched))
+    print(json.dumps({"triton": triton.__version__, "not compiled": sorted(missing)}))
+    for line in compiler.lines():
+        print(json.dumps(line))

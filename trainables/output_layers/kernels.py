@@ -21,8 +21,12 @@ UNIT = 2.0**-60
 """Of the sums by interval, which are integers: their sum does not depend on the order, as that of floats does."""
 UNITS = tl.constexpr(2.0**60)
 MOST_COLUMNS = 2048
-WARPS, WARPS_WITH_SUMS = 8, 16
-"""Of a program: with 4, the second kernel's registers leave a multiprocessor an eighth of its warps for sums."""
+WARPS = 8
+"""Of a program of the first kernel, whose threads have 8 numbers of a row each."""
+BYTES = 16
+"""Of a row that a thread of the second kernel has: as many as it reads at once."""
+MOST_REGISTERS, MOST_WITH_SUMS = 64, 72
+"""Of a thread of the second kernel. Left alone, the compiler takes up to twice as many, at half the threads."""
 ROWS = 16
 """That a program of the second kernel goes through, to add up the gradient by its columns of the bias."""
 
@@ -89,14 +93,15 @@ def backward_(
     """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
-    block = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns))
+    block, size = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns)), product_GmV.element_size()
     programs = triton.cdiv(columns, block), triton.cdiv(rows, ROWS)
     by_bias = product_GmV.new_empty(models, programs[1], product_GmV.stride(1), dtype=torch.float32)
     outer = product_GmV.new_empty(models, *programs, 2, dtype=torch.float32)
     _backward[(*programs, models)](
         product_GmV, bias_GS, targets_Gm, *row_values, by_bias, by_bias if sums is None else sums.inner_GK2, outer,
         rows, columns, product_GmV.stride(1), *bend.arguments(), SUMS=sums is not None, BLOCK=block, ROWS=ROWS,
-        num_warps=WARPS if sums is None else WARPS_WITH_SUMS,
+        PER_THREAD=min(BYTES // size, block), num_warps=max(1, block * size // (32 * BYTES)),
+        maxnreg=MOST_REGISTERS if sums is None else MOST_WITH_SUMS,
     )  # fmt: skip
     if sums is not None:
         sums.outer_G2.add_(outer.sum((1, 2), dtype=torch.float64))
@@ -133,13 +138,15 @@ def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
         # Clamped as integers again: a NaN has no interval. Its place, and so its f, is NaN still.
         index = tl.minimum(tl.maximum(tl.floor(near).to(tl.int32) + middle, 0), knots - 1)
         place -= (index - middle).to(tl.float32)
-        rise = tl.load(table + 2 * index + 1)
-        f = tl.load(table + 2 * index) + rise * place
+        # Value and rise in one read of 8 bytes.
+        pair = tl.load(table.to(tl.pointer_type(tl.int64), bitcast=True) + index)
+        rise = (pair >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+        f = pair.to(tl.int32).to(tl.float32, bitcast=True) + rise * place
         slope = rise * inverse_width
     return f, slope, index, place
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _forward(
     product, bias, targets, log_p, greatest, normaliser, rows, columns, stride,
     table, knots, inverse_width, KIND: tl.constexpr, BLOCK: tl.constexpr,
@@ -149,7 +156,7 @@ def _forward(
     product += row.to(tl.int64) * stride
     bias += model * stride
     table += 2 * knots * model
-    target = tl.load(targets + row)
+    target = tl.load(targets + row).to(tl.int32)
     most = -float("inf")
     total = 0.0
     of_target = tl.zeros((BLOCK,), tl.float32)
@@ -170,43 +177,57 @@ def _forward(
     tl.store(normaliser + row, total)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _backward(
     product, bias, targets, weights, greatest, normaliser, by_bias, sums, outer, rows, columns, stride,
     table, knots, inverse_width, KIND: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    PER_THREAD: tl.constexpr,
 ):  # fmt: skip
     model, band = tl.program_id(2), tl.program_id(1)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = column < columns
     table += 2 * knots * model
     sums += 2 * knots * model
-    shift = tl.load(bias + model * stride + column, mask=column < stride, other=0.0)
     by_column = tl.zeros((BLOCK,), tl.float32)
-    left, right = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
+    left, right = tl.zeros((BLOCK // PER_THREAD,), tl.float32), tl.zeros((BLOCK // PER_THREAD,), tl.float32)
     for within in range(band * ROWS, tl.minimum(band * ROWS + ROWS, rows)):
         row = model * rows + within
-        here = product + row.to(tl.int64) * stride + column
+        product_row = product + row.to(tl.int64) * stride + column
         weight, most, total = tl.load(weights + row), tl.load(greatest + row), tl.load(normaliser + row)
-        x = tl.where(real, tl.load(here, mask=column < stride, other=0.0).to(tl.float32) + shift, 0.0)
-        f, slope, index, place = _bend(x, table, knots, inverse_width, KIND)
-        by_f = weight / total * tl.exp(f - most) - tl.where(column == tl.load(targets + row), weight, 0.0)
+        target = tl.load(targets + row).to(tl.int32)
+        x = tl.load(product_row, mask=column < stride, other=0.0).to(tl.float32)
+        x += tl.load(bias + model * stride + column, mask=column < stride, other=0.0)
+        f, slope, index, place = _bend(tl.where(real, x, 0.0), table, knots, inverse_width, KIND)
+        by_f = weight / total * tl.exp(f - most) - tl.where(column == target, weight, 0.0)
         by_f = tl.where(real, by_f, 0.0)
-        if SUMS:
-            inside = (index > 0) & (index < knots - 1)
-            tl.atomic_add(sums + 2 * index, _in_units(by_f), mask=by_f != 0.0, sem="relaxed")
-            by_rise = by_f * place
-            within_unit = tl.where(inside, by_rise, 0.0)
-            tl.atomic_add(sums + 2 * index + 1, _in_units(within_unit), mask=within_unit != 0.0, sem="relaxed")
-            left += tl.where(index == 0, by_rise, 0.0)
-            right += tl.where(index == knots - 1, by_rise, 0.0)
         gradient = by_f * slope
         by_column += gradient
-        tl.store(here, gradient, mask=column < stride)
+        tl.store(product_row, gradient, mask=column < stride)
+        if SUMS:
+            by_f_place = by_f * place
+            for number in tl.static_range(PER_THREAD):
+                interval = _of_threads(index, number, PER_THREAD)
+                by_start, by_rise = _of_threads(by_f, number, PER_THREAD), _of_threads(by_f_place, number, PER_THREAD)
+                first, last = interval == 0, interval == knots - 1
+                inner = tl.where(first | last, 0.0, by_rise)
+                tl.atomic_add(sums + 2 * interval, _in_units(by_start), mask=by_start != 0.0, sem="relaxed")
+                tl.atomic_add(sums + 2 * interval + 1, _in_units(inner), mask=inner != 0.0, sem="relaxed")
+                left += tl.where(first, by_rise, 0.0)
+                right += tl.where(last, by_rise, 0.0)
     tl.store(by_bias + (model * tl.num_programs(1) + band) * stride + column, by_column, mask=column < stride)
     if SUMS:
         outer += 2 * ((model * tl.num_programs(0) + tl.program_id(0)) * tl.num_programs(1) + band)
         tl.store(outer, tl.sum(left, 0))
         tl.store(outer + 1, tl.sum(right, 0))
+
+
+@triton.jit
+def _of_threads(x, number, PER_THREAD: tl.constexpr):
+    """One number of each thread, by its place there. Given whole blocks of addresses, an atomic would have all threads
+    exchange theirs first."""
+    by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
+    wanted = tl.arange(0, PER_THREAD)[None, :] == number
+    return tl.sum(tl.where(wanted, by_thread, 0), 1).to(x.dtype, bitcast=True)
 
 
 @triton.jit
