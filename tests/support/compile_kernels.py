@@ -138,6 +138,8 @@ def _usage(code: Any) -> dict[str, Any]:
 def _accesses(ptx: str) -> set[tuple[str, int]]:
     files, where = dict(re.findall(r'\.file\s+(\d+) "(.*?)"', ptx)), ("", 0)
     accesses = set[tuple[str, int]]()
+    # Triton 3.8 repeats the line inside the assembly of a load, one too far.
+    ptx = re.sub(r"// begin inline asm.*?// end", lambda asm: re.sub(r"\.loc.*", "", asm[0]), ptx, flags=re.DOTALL)
     for line in ptx.splitlines():
         if place := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", line):
             where = files[place[1]], int(place[2])

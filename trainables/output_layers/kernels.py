@@ -25,8 +25,9 @@ WARPS = 8
 """Of a program of the first kernel, whose threads have 8 numbers of a row each."""
 BYTES = 16
 """Of a row that a thread of the second kernel has: as many as it reads at once."""
-MOST_REGISTERS, MOST_WITH_SUMS = 64, 72
-"""Of a thread of the second kernel. Left alone, the compiler takes up to twice as many, at half the threads."""
+MOST_REGISTERS, MOST_FOR_EIGHT_SUMS = 64, 72
+"""Of a thread of the second kernel, of which a multiprocessor then has 32 or 28 warps. The compiler alone takes twice as
+many."""
 ROWS = 16
 """That a program of the second kernel goes through, to add up the gradient by its columns of the bias."""
 
@@ -93,15 +94,17 @@ def backward_(
     """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
-    block, size = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns)), product_GmV.element_size()
+    block = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns))
+    warps = max(1, block * product_GmV.element_size() // (32 * BYTES))
+    per_thread = max(1, block // (32 * warps))
     programs = triton.cdiv(columns, block), triton.cdiv(rows, ROWS)
     by_bias = product_GmV.new_empty(models, programs[1], product_GmV.stride(1), dtype=torch.float32)
     outer = product_GmV.new_empty(models, *programs, 2, dtype=torch.float32)
     _backward[(*programs, models)](
         product_GmV, bias_GS, targets_Gm, *row_values, by_bias, by_bias if sums is None else sums.inner_GK2, outer,
         rows, columns, product_GmV.stride(1), *bend.arguments(), SUMS=sums is not None, BLOCK=block, ROWS=ROWS,
-        PER_THREAD=min(BYTES // size, block), num_warps=max(1, block * size // (32 * BYTES)),
-        maxnreg=MOST_REGISTERS if sums is None else MOST_WITH_SUMS,
+        PER_THREAD=per_thread, num_warps=warps,
+        maxnreg=MOST_REGISTERS if sums is None or per_thread < 8 else MOST_FOR_EIGHT_SUMS,
     )  # fmt: skip
     if sums is not None:
         sums.outer_G2.add_(outer.sum((1, 2), dtype=torch.float64))
