@@ -92,5 +92,10 @@ $(VENV)/ready: pyproject.toml requirements.lock torch.txt
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || :
 	touch $@
 
+# The Triton of the oldest torch that pyproject.toml allows (2.6), for which a test compiles the kernels, too.
+$(VENV)/oldest-triton: $(VENV)/ready
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps --upgrade --target $@ triton==3.2.0
+	touch $@
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

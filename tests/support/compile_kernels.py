@@ -1,8 +1,8 @@
 """Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no GPU for that.
 
-`python -m tests.support.compile_kernels` takes steps at paper shapes on the device meta, whose tensors have no numbers.
-It checks each launch against a GPU's limits. Triton specialises the kernel as on a GPU: by dtypes, by the alignment of
-pointers and by divisors. Prints a line of JSON for each compiled kernel.
+`python -m tests.support.compile_kernels 80 90` takes steps at paper shapes on the device meta, whose tensors have no
+numbers. It checks each launch against a GPU's limits. Triton specialises kernels as on a GPU of compute capability 8.0
+or 9.0: by dtypes, by the alignment of pointers and by divisors. Prints JSON: a summary, then a line for each kernel.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -39,13 +40,13 @@ from trainables.training.transformer import TransformerRecipe
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(triton.__file__).parent / "backends/nvidia/bin"
-ARCHITECTURES = (80, 90)
 REGISTERS, SHARED_BYTES, MOST_WARPS = 65_536, 164 * 1024, 64
 """Of a multiprocessor; its shared memory on sm_80."""
 MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)
 """Along the three axes of a grid."""
 WITH_LONG_OFFSETS = {"product", "sums", "c_before", "c", "h", "by_output", "by_h", "by_c", "by_sums"}
 """Tensors whose offsets kernels compute in 64 bits."""
+MOST_MODELS = 32
 WINDOW = 3
 """Time steps; a longer window has more launches of the same shapes."""
 MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
@@ -54,28 +55,28 @@ PLAIN = tuple(name for name in STACKED if name not in MIXTURES)
 
 
 class StandInDriver:
-    """A driver of one GPU for each architecture."""
+    """The driver of GPUs whose numbers are their architectures."""
 
     device = 0
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", ARCHITECTURES[self.device], 32)
+        return GPUTarget("cuda", self.device, 32)
 
     def get_current_device(self) -> int:
         return self.device
 
-    def get_current_stream(self, device: int | None = None) -> int:
+    def get_current_stream(self, _device: int) -> int:
         return 0
 
 
 class Compiler:
     """Compiles kernels instead of launching them."""
 
-    def __init__(self) -> None:
+    def __init__(self, architectures: Sequence[int]) -> None:
+        self._architectures, self._driver = architectures, StandInDriver()
+        driver.set_active(self._driver)
         self.compiled = dict[int, tuple[Any, dict[str, Any]]]()
         """Machine code and facts, by the identity of the former, which Triton keeps for launches that are alike."""
-        self._driver = StandInDriver()
-        driver.set_active(self._driver)
 
     def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
         """Return what takes the place of `kernel[grid]`."""
@@ -86,10 +87,12 @@ class Compiler:
             arguments = kernel.signature.bind(*args, **constants).arguments
             for name, value in arguments.items():
                 _check_argument(name, value)
-            for self._driver.device, architecture in enumerate(ARCHITECTURES):
+            shown = {name: _shown(value) for name, value in arguments.items()}
+            for architecture in self._architectures:
+                self._driver.device = architecture
                 code = kernel.warmup(*args, grid=grid, **options)
-                facts = {"architecture": architecture, "arguments": {n: _shown(v) for n, v in arguments.items()}}
-                self.compiled.setdefault(id(code), (code, {"kernel": _name(kernel), **facts}))
+                facts = {"kernel": _name(kernel), "architecture": architecture, "arguments": shown}
+                self.compiled.setdefault(id(code), (code, facts))
 
         return launch
 
@@ -116,10 +119,10 @@ def _name(kernel: Any) -> str:
 
 
 def _usage(code: Any) -> dict[str, Any]:
-    """Return registers, bytes of local memory, resident warps, and bits of each global load and store by source line."""
+    """Return registers, bytes of local memory, resident warps, and source and bits of each access to global memory."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         Path(file.name).write_bytes(code.asm["cubin"])
-        command = [TOOLS / "cuobjdump", "-res-usage", file.name]
+        command = [str(TOOLS / "cuobjdump"), "-res-usage", file.name]
         usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     registers, stack, local = (int(re.findall(rf"{name}:(\d+)", usage)[0]) for name in ("REG", "STACK", "LOCAL"))
     warps, shared = code.metadata.num_warps, code.metadata.shared
@@ -163,29 +166,36 @@ def step(configs: Sequence[LanguageTrialConfig], text: Corpus, *, averaging: boo
 
 def take_steps() -> None:
     """Launch every kernel in every kind: vocabularies and widths of the papers, stacks of one kind and of many."""
-    for corpus in ("ptb", "wikitext-2"):
-        text = random_corpus(corpus, "paper")
-        for precision, names in product(("bf16", "float32"), (PLAIN, MIXTURES, ("softmax",) * 2)):
-            step([trial(corpus, layer_config(name, corpus), precision, "paper") for name in names], text)
-        for name in ("lms_plif", "mos_plif"):
-            step([trial(corpus, layer_config(name, corpus), "float32", "paper")] * 32, text)
-            step([trial(corpus, layer_config(name, corpus), "bf16", "paper")], text)
-    text = random_corpus("ptb", "paper")
+    ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
+    small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
+    kinds = (PLAIN, MIXTURES, ("softmax",) * 2)
+    for text, precision, names in product((ptb, small, wikitext), ("bf16", "float32"), kinds):
+        step([trial(text.name, layer_config(name, text.name), precision, "paper") for name in names], text)
+    for name in ("lms_plif", "mos_plif"):
+        config = trial("wikitext-2", layer_config(name, "wikitext-2"), "float32", "paper")
+        step([config] * MOST_MODELS, wikitext)
+        step([config], wikitext)
     adam = trial("ptb", layer_config("gss", "ptb"), "bf16", "paper", optimizer="adam")
-    step([adam] * 2, text, averaging=True)
-    step([transformer_trial("ptb", layer_config(name, "ptb"), "bf16", "paper") for name in PLAIN], text)
+    step([adam] * 2, ptb, averaging=True)
+    step([transformer_trial("ptb", layer_config(name, "ptb"), "bf16", "paper") for name in PLAIN], ptb)
     with suppress(RuntimeError):  # the element has no number
         launch_one_element(torch.device("meta"))
 
 
 def without_numbers() -> None:
     """Have kernels run on the device meta, whose random numbers are drawn on the host and whose windows are short."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("trainables.") and hasattr(module, "runs_triton"):
-            module.runs_triton = lambda device: device.type == "meta"
-    loop.generator = lambda seed, _device: torch.Generator().manual_seed(seed)
-    lstm_recipe.draw_window = lambda _bptt, _draws: WINDOW
-    TransformerRecipe.first_position = lambda *_: 0
+    replaced: list[tuple[Any, str, Any]] = [
+        (module, "runs_triton", lambda device: device.type == "meta")
+        for name, module in list(sys.modules.items())
+        if name.startswith("trainables.") and hasattr(module, "runs_triton")
+    ]
+    replaced += [
+        (loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)),
+        (lstm_recipe, "draw_window", lambda *_: WINDOW),
+        (TransformerRecipe, "first_position", lambda *_: 0),
+    ]
+    for owner, name, value in replaced:
+        setattr(owner, name, value)
 
 
 def all_kernels() -> dict[str, Any]:
@@ -207,7 +217,7 @@ def reached(kernel: Any) -> set[str]:
 
 
 if __name__ == "__main__":
-    compiler = Compiler()
+    compiler = Compiler([int(architecture) for architecture in sys.argv[1:]])
     JITFunction.__getitem__ = lambda kernel, grid: compiler.launcher(kernel, grid)
     without_numbers()
     take_steps()

@@ -20,16 +20,14 @@ from torch import Tensor
 UNIT = 2.0**-60
 """Of the sums by interval, which are integers: their sum does not depend on the order, as that of floats does."""
 UNITS = tl.constexpr(2.0**60)
-MOST_COLUMNS = 2048
-WARPS = 8
-"""Of a program of the first kernel, whose threads have 8 numbers of a row each."""
-BYTES = 16
-"""Of a row that a thread of the second kernel has: as many as it reads at once."""
-MOST_REGISTERS, MOST_FOR_EIGHT_SUMS = 64, 72
-"""Of a thread of the second kernel, of which a multiprocessor then has 32 or 28 warps. The compiler alone takes twice as
-many."""
+MOST_COLUMNS, MOST_BYTES = 2048, 2048
+"""Of a row, for a program of the first kernel and of the second: a thread reads 16 bytes at once."""
+WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 72
+"""Of the second kernel: 32 or 28 warps fit on a multiprocessor. The compiler alone takes twice as many registers."""
 ROWS = 16
 """That a program of the second kernel goes through, to add up the gradient by its columns of the bias."""
+NOT_SPECIALISED = ["rows", "knots"]
+"""Compiled for their divisors, kernels would be no faster."""
 
 
 class Bend(NamedTuple):
@@ -69,12 +67,13 @@ def forward(product_GmV: Tensor, bias_GS: Tensor, targets_Gm: Tensor, bend: Bend
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
     assert bias_GS.shape == (models, product_GmV.stride(1)) and bias_GS.is_contiguous() and targets_Gm.is_contiguous()
-    results = product_GmV.new_empty(3, models, rows, dtype=torch.float32)
+    # Three tensors: parts of one would not all begin at a multiple of 16 bytes.
+    log_p, greatest, normaliser = (torch.empty_like(targets_Gm, dtype=torch.float32) for _ in range(3))
+    block = min(MOST_COLUMNS, triton.next_power_of_2(columns))
     _forward[rows, models](
-        product_GmV, bias_GS, targets_Gm, *results, rows, columns, product_GmV.stride(1), *bend.arguments(),
-        BLOCK=min(MOST_COLUMNS, triton.next_power_of_2(columns)), num_warps=WARPS,
+        product_GmV, bias_GS, targets_Gm, log_p, greatest, normaliser, rows, columns, product_GmV.stride(1),
+        *bend.arguments(), BLOCK=block, num_warps=max(1, block // 256),
     )  # fmt: skip
-    log_p, greatest, normaliser = results
     return log_p, greatest, normaliser
 
 
@@ -94,17 +93,15 @@ def backward_(
     """
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
-    block = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns))
-    warps = max(1, block * product_GmV.element_size() // (32 * BYTES))
-    per_thread = max(1, block // (32 * warps))
+    block = min(MOST_BYTES // product_GmV.element_size(), triton.next_power_of_2(columns))
     programs = triton.cdiv(columns, block), triton.cdiv(rows, ROWS)
     by_bias = product_GmV.new_empty(models, programs[1], product_GmV.stride(1), dtype=torch.float32)
     outer = product_GmV.new_empty(models, *programs, 2, dtype=torch.float32)
     _backward[(*programs, models)](
         product_GmV, bias_GS, targets_Gm, *row_values, by_bias, by_bias if sums is None else sums.inner_GK2, outer,
         rows, columns, product_GmV.stride(1), *bend.arguments(), SUMS=sums is not None, BLOCK=block, ROWS=ROWS,
-        PER_THREAD=per_thread, num_warps=warps,
-        maxnreg=MOST_REGISTERS if sums is None or per_thread < 8 else MOST_FOR_EIGHT_SUMS,
+        PER_THREAD=max(1, block // (32 * WARPS)), num_warps=WARPS,
+        maxnreg=REGISTERS if sums is None else REGISTERS_WITH_SUMS,
     )  # fmt: skip
     if sums is not None:
         sums.outer_G2.add_(outer.sum((1, 2), dtype=torch.float64))
@@ -149,7 +146,7 @@ def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
     return f, slope, index, place
 
 
-@triton.jit(do_not_specialize=["rows"])
+@triton.jit(do_not_specialize=NOT_SPECIALISED)
 def _forward(
     product, bias, targets, log_p, greatest, normaliser, rows, columns, stride,
     table, knots, inverse_width, KIND: tl.constexpr, BLOCK: tl.constexpr,
@@ -180,7 +177,7 @@ def _forward(
     tl.store(normaliser + row, total)
 
 
-@triton.jit(do_not_specialize=["rows"])
+@triton.jit(do_not_specialize=NOT_SPECIALISED)
 def _backward(
     product, bias, targets, weights, greatest, normaliser, by_bias, sums, outer, rows, columns, stride,
     table, knots, inverse_width, KIND: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
@@ -226,8 +223,7 @@ def _backward(
 
 @triton.jit
 def _of_threads(x, number, PER_THREAD: tl.constexpr):
-    """One number of each thread, by its place there. Given whole blocks of addresses, an atomic would have all threads
-    exchange theirs first."""
+    """One of the numbers of every thread, where it is. For an atomic with whole blocks, threads would exchange them."""
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
     wanted = tl.arange(0, PER_THREAD)[None, :] == number
     return tl.sum(tl.where(wanted, by_thread, 0), 1).to(x.dtype, bitcast=True)

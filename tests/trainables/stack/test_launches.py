@@ -1,137 +1,64 @@
-"""Steps at paper shapes a GPU's way, on the device "meta", which has no numbers: what the Triton kernels are given is
-what they are compiled for (`tests.support.compile_kernels`), and no larger than their grids and offsets allow."""
+"""Kernels compiled for sm_80 and sm_90 by the launches of steps at paper shapes (`tests.support.compile_kernels`)."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
 
-from gpu_proof.trials import STACKED, layer_config, random_corpus, transformer_trial, trial
-from tests.support.like_a_gpu import like_a_gpu
-from trainables.device import Precision
-from trainables.runtime import Runtime
-from trainables.stack import Stack
-from trainables.training import Trainer
-from trainables.training.transformer import TransformerRecipe
-
-pytest.importorskip("triton", reason="Triton is there for Linux alone")
-MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
-"""Their models have other widths."""
-PLAIN = tuple(name for name in STACKED if name not in MIXTURES)
-WINDOW = 6
-"""Time steps; a longer window has more launches of the same shapes."""
-MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)
-"""Along the three axes of a grid, on any GPU of NVIDIA."""
-WITH_LONG_OFFSETS = {
-    "product", "sums", "c_before", "c", "h", "by_output", "by_h", "by_c", "by_sums",
-    "weight", "gradient", "average", "mean", "square",
-}  # fmt: skip
-"""Tensors whose offsets kernels compute in 64 bits."""
+pytest.importorskip("triton", reason="Triton exists for Linux only")
+OLDEST = Path(sys.prefix) / "oldest-triton"
+"""Triton 3.2.0, which comes with the oldest torch that pyproject.toml allows (2.6)."""
 
 
-class Launches:
-    """In the place of a kernel: checks every launch, and does nothing."""
-
-    def __init__(self, kernel: Any, types: dict[str, str]) -> None:
-        self._signature, self._types = inspect.signature(kernel.fn), types
-        self.count = 0
-
-    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
-        assert all(0 < programs <= most for programs, most in zip(grid, MOST_PROGRAMS, strict=False)), grid
-
-        def launch(*args: Any, num_warps: int = 4, **constants: Any) -> None:
-            del num_warps
-            self.count += 1
-            for name, value in self._signature.bind(*args, **constants).arguments.items():
-                self._check(name, value, constants)
-
-        return launch
-
-    def _check(self, name: str, value: Any, constants: dict[str, Any]) -> None:
-        if isinstance(value, Tensor):
-            assert value.device.type == "meta", f"{name} would lie on the host"
-            wanted = {
-                "*i64": {torch.int64},
-                "*fp": {torch.float32, torch.bfloat16},
-                "*numbers": {torch.float32, torch.float64},
-            }.get(self._types.get(name, "*fp32"), {torch.float32})
-            # Where no sums are wanted, any pointer takes their place.
-            assert value.dtype in wanted or (name == "sums" and not constants.get("SUMS", True)), (name, value.dtype)
-            assert name in WITH_LONG_OFFSETS or value.numel() < 2**31, f"{name} has more numbers than an offset counts"
-        elif isinstance(value, int) and name not in constants:
-            assert value < 2**31, name
+@pytest.fixture(scope="module", params=["installed", "oldest"])
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sequence[dict[str, Any]]:
+    """The lines of the program: first a summary, then a kernel each."""
+    search, architectures = sys.path, ["80", "90"]
+    if request.param == "oldest":
+        if not OLDEST.is_dir():
+            pytest.skip("Triton 3.2.0 is not installed: make .venv/oldest-triton")
+        search, architectures = [str(OLDEST), *sys.path], ["80"]
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"TRITON_CACHE_DIR": str(tmp_path_factory.mktemp("cache")), "PYTHONPATH": os.pathsep.join(search)}
+    command = [sys.executable, "-m", "tests.support.compile_kernels", *architectures]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert request.param == "installed" or lines[0]["triton"] == "3.2.0"
+    return lines
 
 
-@pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Launches]]:
-    """The kernels' stand-ins, by module and name, on a device that takes its windows to be of one length."""
-    from tests.support.compile_kernels import CELL_TYPES, TYPES
-    from trainables.output_layers import kernels
-    from trainables.stack import cell_kernels, update_kernels
-
-    stand_ins = dict[str, Launches]()
-    products = dict.fromkeys(("sums", "h", "by_h", "by_sums"), "*fp")
-    both = "_forward", "_backward"
-    of_modules: list[tuple[ModuleType, tuple[str, ...], dict[str, str]]] = [
-        (kernels, both, {**TYPES, "product": "*fp"}),
-        (cell_kernels, both, {**CELL_TYPES, **products}),
-        (update_kernels, ("_update",), dict.fromkeys(("rate", "share", "by_mean", "by_square"), "*numbers")),
-    ]
-    for module, names, types in of_modules:
-        for name in names:
-            stand_in = Launches(getattr(module, name), types)
-            monkeypatch.setattr(module, name, stand_in)
-            stand_ins[f"{module.__name__.rpartition('.')[2]}.{name}"] = stand_in
-    with like_a_gpu(WINDOW):
-        yield stand_ins
+def of_the_loss(compiled: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line for line in compiled[1:] if "output_layers" in line["kernel"]]
 
 
-def trainers(layers: Sequence[str], corpus: str, precision: Precision) -> list[Trainer]:
-    """Paper shapes cost nothing there but the text."""
-    text = random_corpus(corpus, "paper")
-    configs = [trial(corpus, layer_config(name, corpus), precision, "paper") for name in layers]
-    with torch.device("meta"):
-        return [
-            Trainer(config.model_copy(update={"seed": seed}), text, Runtime(device="meta"))
-            for seed, config in enumerate(configs)
-        ]
+def test_every_kernel_is_compiled_in_every_kind(compiled: Sequence[dict[str, Any]]) -> None:
+    """A kernel that no step launches is missing, too."""
+    assert compiled[0]["not compiled"] == []
+    kinds = {
+        tuple(line["arguments"].get(name) for name in ("KIND", "SUMS", "product")) for line in of_the_loss(compiled)
+    }
+    every = {*product(("identity", "smooth", "softcap", "piecewise"), (None, False)), ("piecewise", True)}
+    assert kinds == {(*kind, dtype) for kind, dtype in product(every, ("bfloat16", "float32"))}
 
 
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-@pytest.mark.parametrize("corpus", ["ptb", "wikitext-2"])
-@pytest.mark.parametrize("layers", [PLAIN, MIXTURES, ("lms_plif",) * 32, ("mos_plif",) * 32], ids=len)
-def test_what_a_stack_gives_to_kernels_is_what_they_are_compiled_for(
-    launched: dict[str, Launches], corpus: str, layers: Sequence[str], precision: Precision
-) -> None:
-    stack = Stack(trainers(layers, corpus, precision))
-    stack.step()
-    assert launched["cell_kernels._forward"].count == launched["cell_kernels._backward"].count == 3 * WINDOW
-    assert launched["kernels._forward"].count == launched["kernels._backward"].count > 0
-    assert all(tensor.dtype == torch.float32 for trainer in stack.trainers for pair in trainer.state for tensor in pair)
+def test_kernels_fill_a_multiprocessor(compiled: Sequence[dict[str, Any]]) -> None:
+    for line in compiled[1:]:
+        assert line["registers"] <= 128 and line["local"] <= 16 and line["warps"] >= 16, line
+        assert line["atomics_with_a_result"] == 0, line
+    assert all(line["warps"] >= 28 for line in of_the_loss(compiled))
 
 
-@pytest.mark.parametrize(("layers", "precision"), [(PLAIN, "bf16"), (MIXTURES, "float32")])
-def test_what_a_stack_of_transformers_gives_to_kernels_is_so_too(
-    launched: dict[str, Launches], layers: Sequence[str], precision: Precision, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TransformerRecipe, "first_position", lambda *_: 0)
-    configs = [transformer_trial("ptb", layer_config(name, "ptb"), precision, "paper") for name in layers]
-    with torch.device("meta"):
-        made = [Trainer(config, random_corpus("ptb", "paper"), Runtime(device="meta")) for config in configs]
-    stack = Stack(made)
-    stack.step()
-    assert launched["kernels._forward"].count == launched["kernels._backward"].count > 0
-    assert all(tensor.dtype == torch.float32 for tensor in stack.weights)
-
-
-@pytest.mark.parametrize("layer", ["gss", "mos_plif"])
-def test_what_a_trial_alone_gives_to_kernels_is_so_too(launched: dict[str, Launches], layer: str) -> None:
-    [alone] = trainers([layer], "wikitext-2", "bf16")
-    alone.step()
-    assert launched["kernels._forward"].count == launched["kernels._backward"].count > 0
+def test_products_are_read_and_written_in_16_bytes(compiled: Sequence[dict[str, Any]]) -> None:
+    for line in of_the_loss(compiled):
+        of_products = [(call, bits) for call, bits in line["accesses"] if "(product" in call]
+        assert of_products and all(bits == 128 for _, bits in of_products), line
+        assert any("tl.store(" in call for call, _ in of_products) == line["kernel"].endswith("_backward"), line
