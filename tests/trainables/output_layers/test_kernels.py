@@ -60,9 +60,11 @@ every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: confi
 
 @pytest.fixture(autouse=True)
 def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    from tests.support import gpu_arithmetic
     from trainables.output_layers import kernels
 
     if DEVICE == "cpu":
+        gpu_arithmetic.emulate(monkeypatch)
         monkeypatch.setattr(kernels, "MOST_COLUMNS", 32)
         monkeypatch.setattr(kernels, "MOST_BYTES", 64)
     monkeypatch.setattr(fused, "runs_triton", lambda device: device.type == DEVICE)

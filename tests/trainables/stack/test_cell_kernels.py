@@ -30,9 +30,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:Runt
 
 @pytest.fixture(autouse=True)
 def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    from tests.support import gpu_arithmetic
     from trainables.stack import cell_kernels
 
     if DEVICE == "cpu":
+        gpu_arithmetic.emulate(monkeypatch)
         monkeypatch.setattr(cell_kernels, "MOST_COLUMNS", 16)
     monkeypatch.setattr(lstm, "runs_triton", lambda device: device.type == DEVICE)
     yield
@@ -98,10 +100,10 @@ def test_a_step_and_its_gradients_equal_the_formulas(
     sums, c_before = (tensor.double().requires_grad_() for tensor in (step.sums, step.c_both[:, 0]))
     c, h = step.forward_()
     true_c, true_h = step.truth(sums, c_before)
-    # Of float32; what is written in bf16 has 8 bits, behind which Triton's interpreter cuts the number off.
+    # What is written in bf16 has 8 bits, and Triton's interpreter cuts off the rest.
     relative = 3e-6 if dtype == torch.float32 else 2.0**-7
-    torch.testing.assert_close(c, true_c.detach(), rtol=3e-6, atol=3e-7)
-    torch.testing.assert_close(h, true_h.detach(), rtol=relative, atol=3e-7)
+    torch.testing.assert_close(c, true_c.detach(), rtol=3e-6, atol=2e-6)
+    torch.testing.assert_close(h, true_h.detach(), rtol=relative, atol=2e-6)
     by_sums, by_c = step.backward()
     true_by_sums, true_by_c = torch.autograd.grad(step.objective(sums, c_before), (sums, c_before))
     torch.testing.assert_close(by_sums, true_by_sums, rtol=relative, atol=2e-6)
@@ -130,8 +132,8 @@ def test_small_numbers_keep_their_digits() -> None:
     step.c_both[:, 0] = 0
     c, h = step.forward_()
     true_c, true_h = step.truth(step.sums.double(), step.c_both[:, 0].double())
-    torch.testing.assert_close(c, true_c, rtol=1e-6, atol=0)
-    torch.testing.assert_close(h, true_h, rtol=1e-6, atol=0)
+    torch.testing.assert_close(c, true_c, rtol=1e-5, atol=0)
+    torch.testing.assert_close(h, true_h, rtol=1e-5, atol=0)
 
 
 def test_a_nan_stays_in_its_model() -> None:
