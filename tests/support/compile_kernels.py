@@ -29,14 +29,13 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from gpu_proof.trials import STACKED, layer_config, random_corpus, transformer_trial, trial
+from tests.support.like_a_gpu import like_a_gpu
 from trainables.config import LanguageTrialConfig
 from trainables.corpora import Corpus
 from trainables.one_element_kernel import launch as launch_one_element
 from trainables.runtime import Runtime
 from trainables.stack import Stack
-from trainables.training import Trainer, WeightAverage, loop
-from trainables.training import lstm as lstm_recipe
-from trainables.training.transformer import TransformerRecipe
+from trainables.training import Trainer, WeightAverage
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(triton.__file__).parent / "backends/nvidia/bin"
@@ -44,7 +43,10 @@ REGISTERS, SHARED_BYTES, MOST_WARPS = 65_536, 164 * 1024, 64
 """Of a multiprocessor; its shared memory on sm_80."""
 MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)
 """Along the three axes of a grid."""
-WITH_LONG_OFFSETS = {"product", "sums", "c_before", "c", "h", "by_output", "by_h", "by_c", "by_sums"}
+WITH_LONG_OFFSETS = {
+    "product", "sums", "c_before", "c", "h", "by_output", "by_h", "by_c", "by_sums",
+    "weight", "gradient", "average", "mean", "square",
+}  # fmt: skip
 """Tensors whose offsets kernels compute in 64 bits."""
 MOST_MODELS = 32
 WINDOW = 3
@@ -182,22 +184,6 @@ def take_steps() -> None:
         launch_one_element(torch.device("meta"))
 
 
-def without_numbers() -> None:
-    """Have kernels run on the device meta, whose random numbers are drawn on the host and whose windows are short."""
-    replaced: list[tuple[Any, str, Any]] = [
-        (module, "runs_triton", lambda device: device.type == "meta")
-        for name, module in list(sys.modules.items())
-        if name.startswith("trainables.") and hasattr(module, "runs_triton")
-    ]
-    replaced += [
-        (loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)),
-        (lstm_recipe, "draw_window", lambda *_: WINDOW),
-        (TransformerRecipe, "first_position", lambda *_: 0),
-    ]
-    for owner, name, value in replaced:
-        setattr(owner, name, value)
-
-
 def all_kernels() -> dict[str, Any]:
     """Return every function under trainables that Triton compiles."""
     files = [path for path in (ROOT / "trainables").rglob("*.py") if "@triton.jit" in path.read_text()]
@@ -219,8 +205,8 @@ def reached(kernel: Any) -> set[str]:
 if __name__ == "__main__":
     compiler = Compiler([int(architecture) for architecture in sys.argv[1:]])
     JITFunction.__getitem__ = lambda kernel, grid: compiler.launcher(kernel, grid)
-    without_numbers()
-    take_steps()
+    with like_a_gpu(WINDOW):
+        take_steps()
     kernels = all_kernels()
     launched = {facts["kernel"] for _, facts in compiler.compiled.values()}
     missing = {*kernels}.difference(*(reached(kernels[name]) for name in launched))
