@@ -7,7 +7,6 @@ from .estimates import CORE_BASIS as CORE_BASIS
 from .estimates import STACK as STACK
 from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
-from .estimates import stack_size as stack_size
 from .outlook import StageOutlook as StageOutlook
 from .outlook import configs_left as configs_left
 from .outlook import measured_pace as measured_pace

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.plan.model_sizes import model_size
 from orchestrator.plan.texts import text_of
-from trainables.config import AnyConfig, LanguageTrialConfig
+from trainables.config import AnyConfig, LanguageTrialConfig, model_size
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.plan.model_sizes import head_products, mixture_products, model_size
 from orchestrator.plan.texts import text_of
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
 from trainables.config import (
@@ -25,6 +23,9 @@ from trainables.config import (
     SoftmaxConfig,
     TransformerTrialConfig,
     chunk_rows,
+    head_products,
+    mixture_products,
+    model_size,
 )
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
@@ -54,8 +55,6 @@ TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 STACK = 16
 """So many trials at most are trained as one on a GPU: by then, it has as much to do as it can at a time."""
-GPU_SHARE = 0.8
-"""Of a GPU's free memory is planned with; the rest is what allocators waste."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (
@@ -184,38 +183,6 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
     buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
     chunk = chunk_rows(vocabulary, size.embedding_width, 4, device_type) * vocabulary
     return 4.0 * (weights + activations + buffers * chunk)
-
-
-def stack_size(configs: Sequence[LanguageTrialConfig], vocabulary: int, gpu_bytes: float) -> int:
-    """How many of these trials, of which all have one `stack_key`, a GPU with so many free bytes trains as one; at
-    least 1."""
-    chunk = 6 * chunk_rows(vocabulary, configs[0].model.embedding_width, 4, "cuda") * vocabulary
-    largest = max(_stacked_numbers(config, vocabulary) for config in configs)
-    return max(1, int((GPU_SHARE * gpu_bytes / 4 - chunk) / largest))
-
-
-def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """What one more trial of a stack keeps in memory: weights, their gradients, those of the loss, average, kept copy,
-    moments and the dropped weights; of the longest window what the way back needs, states and masks, and the masked
-    outputs; output weights A B, their gradient and that of the loss.
-
-    Gradients, the window's numbers and A B twice: a captured step keeps them, and one that is not captured has them,
-    too.
-    """
-    width, layer, size = config.model.embedding_width, config.output_layer, model_size(config)
-    if isinstance(config, TransformerTrialConfig):
-        # A mask of every place where something is dropped.
-        copies, dropped = 8, 0
-        activations = size.activations + (1 + 2 * config.model.layers) * width
-    else:
-        widths = config.model.layer_widths
-        copies = 9 if config.training.optimizer == "adam" else 7
-        dropped = sum(12 * out * out for _, out in widths)
-        activations = 6 * width + sum(14 * out for _, out in widths)
-    if isinstance(layer, MixtureConfig):
-        activations += 8 * layer.mixtures * width
-    head = 0 if config.model.head_rank is None else 6 * vocabulary * width
-    return copies * parameter_count(config, vocabulary) + dropped + head + 2 * size.tokens * activations
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:

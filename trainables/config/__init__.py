@@ -64,6 +64,7 @@ from trainables.config.measurement_names import (
     WORD_PAIRS,
     WORD_SIMILARITY,
 )
+from trainables.config.model_sizes import head_products, mixture_products, model_size
 from trainables.config.output_layer import (
     SOFTCAPS,
     CustomConfig,

@@ -12,7 +12,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from orchestrator.plan.disk import CHECKPOINTS, RECORDS_BYTES, kept_bytes, running_bytes
 from orchestrator.plan.estimates import core_seconds, estimate
-from orchestrator.plan.model_sizes import head_products, mixture_products, model_size
 from search_spaces.transformer import transformer
 from tests.support import tiny_trial
 from trainables.config import (
@@ -21,6 +20,9 @@ from trainables.config import (
     OutputLayerConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
+    head_products,
+    mixture_products,
+    model_size,
 )
 from trainables.corpora import identity
 from trainables.language_model import Transformer

@@ -1,4 +1,4 @@
-"""How many trials are trained as one, by the memory that there is: held against what a stack really takes."""
+"""How many trials are trained as one, by the memory that there is: compared with what a stack takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.plan.estimates import GPU_SHARE, stack_size
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.transformer import transformer
 from trainables.config import (
@@ -17,14 +16,14 @@ from trainables.config import (
     SoftmaxConfig,
     TransformerTrialConfig,
     TrialConfig,
-    chunk_rows,
 )
+from trainables.stack import stack_bytes, stack_size
 
 VOCABULARY = 4_000
 PROGRAM = """
 import gc, sys
 import numpy as np
-from tests.orchestrator.plan.test_stack_size import CONFIGS, VOCABULARY
+from tests.trainables.stack.test_stack_size import CONFIGS, VOCABULARY
 from trainables.corpora import Corpus
 from trainables.runtime import Runtime
 from trainables.stack import Stack
@@ -87,10 +86,16 @@ def test_what_is_planned_for_a_trial_is_what_it_takes_and_not_much_more(name: st
     a captured step holds besides are planned, too, which these few steps do not have."""
     (one, four), config = peaks_bytes(name), CONFIGS[name]()
     taken = (four - one) / 3
-    chunk = 6 * 4 * chunk_rows(VOCABULARY, config.model.embedding_width, 4, "cuda") * VOCABULARY
-    size = stack_size([config], VOCABULARY, 20e9)
-    planned = (GPU_SHARE * 20e9 - chunk) / size
-    assert taken <= planned <= 4 * taken
+    planned = stack_bytes(config, VOCABULARY, 2) - stack_bytes(config, VOCABULARY, 1)
+    assert taken <= 0.8 * planned <= 4 * taken
+
+
+def test_planned_bytes_are_enough_for_the_trials() -> None:
+    config = lstm()
+    for trials in (1, 2, 7):
+        needed = stack_bytes(config, VOCABULARY, trials)
+        assert stack_size([config], VOCABULARY, needed * 1.0001) == trials
+        assert stack_size([config], VOCABULARY, needed * 0.999) == max(1, trials - 1)
 
 
 @pytest.mark.parametrize(("gigabytes", "least", "most"), [(1, 1, 1), (24, 8, 30), (139, 16, 200)])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainables.config import LanguageTrialConfig, MixtureConfig, TransformerTrialConfig, TrialConfig
+from trainables.config.kinds import LanguageTrialConfig
+from trainables.config.language_model import TrialConfig
+from trainables.config.output_layer import MixtureConfig
+from trainables.config.transformer import TransformerTrialConfig
 
 LONGEST_DRAW = 40
 """Tokens by which a window of truncated back-propagation may be longer than `bptt`."""
