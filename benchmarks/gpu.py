@@ -1,7 +1,6 @@
 """What a GPU makes of this project, without Ray, a network or a corpus: needs torch, numpy and pydantic (and scipy for
 the spectrum), and the folders benchmarks, trainables and search_spaces.
 
-    python -m benchmarks.gpu --exact           whether it computes what it should; status 1 where it does not
     python -m benchmarks.gpu --budget 480      how fast, the figures asked for most first
     python -m benchmarks.gpu --model transformer      the same of Transformers
     python -m benchmarks.gpu --device cpu --scale tiny --steps 1      the same on a CPU, to see that it runs
@@ -19,7 +18,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import time
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -29,14 +27,13 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.gpu_processes import tokens_a_second
-from gpu_proof.exact import checks
 from gpu_proof.parts import PartsMs, parts_ms
 from gpu_proof.timing import (
     Ceilings,
     alone_pace,
     ceilings,
     framework_pace,
-    spectrum_seconds,
+    seconds_of,
     stack_pace,
     usual_trainer,
 )
@@ -52,15 +49,23 @@ from gpu_proof.trials import (
     random_corpus,
 )
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH
-from trainables.config import LanguageTrialConfig, TrialConfig, stack_key
+from trainables.config import SPECTRUM, LanguageTrialConfig, TrialConfig, stack_key
 from trainables.corpora import Corpus
 from trainables.device import Precision, gpu_name
-from trainables.measurements import PeakMemory
+from trainables.measurements import PeakMemory, measure
+from trainables.runtime import Runtime
 from trainables.stack import Stack
+from trainables.training import Trainer
 
 PRECISIONS: tuple[Precision, ...] = ("bf16", "tf32", "float32")
 HOW = ("stack", "alone", "torch.nn", "spectrum", "processes")
 CEILING_SIZE = {"cuda": 8192, "cpu": 256}
+
+
+def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
+    """Of the log-P matrix and its spectrum after every test context, with the weights of a new model."""
+    trainer = Trainer(config, corpus, Runtime(device=device))
+    return seconds_of(lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device)
 
 
 class Job(NamedTuple):
@@ -211,21 +216,8 @@ def _as_json(line: Line) -> dict[str, Any]:
     return line.job._asdict() | asdict(line) | {"job": line.job.label, "parts": parts}
 
 
-def run_exact(device: str) -> int:
-    """The second part; the process' status."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
-    failed = 0
-    for check in checks(device):
-        failed += not check.passed
-        print(
-            f"{'PASS' if check.passed else 'FAIL'}  {check.name}: {check.error:.2g}, at most {check.limit:g}",
-            flush=True,
-        )
-    return int(failed > 0)
-
-
 def run_lines(options: argparse.Namespace, name: str) -> int:
-    """The first part; the process' status."""
+    """Print the lines; return the process' status."""
     ends_s = time.monotonic() + options.budget
     top = ceilings(options.precisions, options.device, CEILING_SIZE[options.device])
     reached = ", ".join(f"{precision} {tflop_s:.4g}" for precision, tflop_s in top.tflop_s.items())
@@ -246,9 +238,8 @@ def run_lines(options: argparse.Namespace, name: str) -> int:
 
 
 def main() -> None:
-    """Print the lines, or the checks."""
+    """Print the lines."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--exact", action="store_true")
     parser.add_argument("--model", choices=tuple(TRIALS), default="awd_lstm")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--scale", choices=("paper", "tiny"), default="paper")
@@ -263,11 +254,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("no GPU here; --device cpu --scale tiny --steps 1 shows that the benchmark runs")
-    if options.scale == "tiny" or options.exact:
+    if options.scale == "tiny":
         torch.set_num_threads(1)  # threads that wait for one another take longer than so little work
     name = gpu_name() if options.device == "cuda" else "CPU"
     print(f"{name}, torch {torch.__version__}", flush=True)
-    raise SystemExit(run_exact(options.device) if options.exact else run_lines(options, name))
+    raise SystemExit(run_lines(options, name))
 
 
 if __name__ == "__main__":

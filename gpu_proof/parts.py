@@ -108,3 +108,24 @@ def stacked_contexts(
     named = {name: weight for name, _, weight in weights.named() if not name.startswith(OUTPUT)}
     gradients = torch.autograd.grad(contexts.dropped_GTBC, list(named.values()), by_contexts)
     return contexts.dropped_GTBC.detach(), dict(zip(named, gradients, strict=True))
+
+
+def stacked_losses(
+    models: Sequence[LanguageModel], hidden_GNC: Tensor, targets_GN: Tensor, lengths: Sequence[int]
+) -> dict[str, Tensor]:
+    """Return the losses G of models without dropout, and all gradients of their sum, by name with a leading G.
+
+    A model's window has `lengths` rows of `hidden_GNC`, whose gradient is named "hidden".
+    """
+    weights = Weights.shared_by(models)
+    model, embedding = stacked_model(models, weights), weights["embedding_VD"]
+    draws = StackedDraws([()] * len(models), [torch.Generator() for _ in models], embedding, 1)
+    draws.draw([1] * len(models))
+    rows = torch.arange(hidden_GNC.shape[1], device=embedding.device)
+    weights_GN = torch.stack([(rows < length).float() / length for length in lengths])
+    hidden = hidden_GNC.clone().requires_grad_()
+    losses_G = model.losses(hidden.unsqueeze(2), model.output_weight(), (targets_GN, weights_GN), draws.masks())
+    named = {"hidden": hidden, "embedding_VD": embedding}
+    named |= {name: weight for name, _, weight in weights.named() if name.startswith(OUTPUT) and weight.requires_grad}
+    gradients = torch.autograd.grad(losses_G.sum(), list(named.values()))
+    return {"loss": losses_G.detach()} | dict(zip(named, gradients, strict=True))

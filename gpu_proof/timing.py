@@ -3,6 +3,7 @@ ceilings. All time is between two events of the GPU, or a CPU's clock."""
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,12 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from trainables.config import SPECTRUM, LanguageTrialConfig, TrialConfig
+from gpu_proof.report import NotTriedError
+from gpu_proof.trials import CORPORA, layer_config, random_corpus, scale_on, trial
+from trainables.config import LanguageTrialConfig, TrialConfig
 from trainables.corpora import Corpus
-from trainables.device import Precision, network_dtype, on_gpu, products_in, wait
-from trainables.measurements import measure
+from trainables.device import Precision, forget_cache, free_bytes, network_dtype, on_gpu, products_in, wait
 from trainables.runtime import Runtime
-from trainables.stack import Stack
+from trainables.stack import Stack, stack_bytes
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
@@ -64,6 +66,36 @@ def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> T
     if isinstance(config, TrialConfig):
         trainer.average = WeightAverage(trainer.model)
     return trainer
+
+
+class Headline(NamedTuple):
+    """Equal AWD-LSTMs, at paper shapes on a GPU, that train as one."""
+
+    corpus: str
+    layer: str
+    precision: Precision
+    models: int
+
+    def __str__(self) -> str:
+        return f"{self.models} models, {self.corpus}, {self.layer}, {self.precision}"
+
+    def config(self, device: str) -> TrialConfig:
+        """Of each of them."""
+        scale = scale_on(device)
+        return trial(self.corpus, layer_config(self.layer, self.corpus, scale), self.precision, scale)
+
+    def planned_bytes(self, device: str) -> float:
+        """The free memory of a GPU that their plan asks for."""
+        return stack_bytes(self.config(device), CORPORA[self.corpus][2], self.models)
+
+    def stack(self, device: str) -> Stack:
+        """New ones, as `usual_trainer` makes them. Raises NotTriedError if the GPU has too little memory."""
+        gc.collect()
+        forget_cache(device)
+        if on_gpu(device) and (planned := self.planned_bytes(device)) > free_bytes():
+            raise NotTriedError(f"needs {planned / 2**30:.0f} GiB of free memory")
+        config, text = self.config(device), random_corpus(self.corpus, scale_on(device))
+        return Stack([usual_trainer(config, text, device) for _ in range(self.models)])
 
 
 def stack_pace(stack: Stack, steps: int) -> Pace:
@@ -132,12 +164,6 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
 
     run()
     return Pace(seconds_of(run, device), steps * training.bptt * training.batch_size, steps)
-
-
-def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
-    """Of the log-P matrix and its spectrum after every test context, with the weights of a new model."""
-    trainer = Trainer(config, corpus, Runtime(device=device))
-    return seconds_of(lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device)
 
 
 class Ceilings(NamedTuple):

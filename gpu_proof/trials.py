@@ -1,8 +1,8 @@
-"""What the benchmark of GPUs trains: trials of the papers on random text, and the operations that a token takes."""
+"""Trials of the papers on random text, for proof and benchmark of GPUs, and the operations that a token takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -23,6 +23,9 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import Corpus
+from trainables.device import Precision
+from trainables.runtime import Runtime
+from trainables.training import Trainer
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 TrialT = TypeVar("TrialT", TrialConfig, TransformerTrialConfig)
@@ -77,6 +80,11 @@ def _scaled(config: TrialT, small: dict[str, dict[str, Any]], precision: str, tr
 TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {"awd_lstm": trial, "transformer": transformer_trial}
 
 
+def scale_on(device: str) -> Scale:
+    """The size of a proof's trials: those of the papers on a GPU, tiny ones on a CPU."""
+    return "tiny" if device == "cpu" else "paper"
+
+
 def random_corpus(name: str, scale: Scale) -> Corpus:
     """Random words, as many as the corpus has: the time of a step does not depend on which."""
     train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
@@ -84,6 +92,24 @@ def random_corpus(name: str, scale: Scale) -> Corpus:
     return Corpus(
         name=name, train=text, valid=text[:1_000], test=text[:test], vocabulary=tuple(map(str, range(vocabulary)))
     )
+
+
+def new_trainers(
+    device: str,
+    layers: Sequence[str],
+    model: Model = "awd_lstm",
+    scale: Scale = "tiny",
+    precision: Precision = "float32",
+    corpus: str = "ptb",
+    **training: Any,
+) -> list[Trainer]:
+    """Return a new trial for each of these output layers, with the seeds 1, 2, ..."""
+    text = random_corpus(corpus, scale)
+    configs = [
+        TRIALS[model](corpus, layer_config(name, corpus, scale), precision, scale, **training) for name in layers
+    ]
+    seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
+    return [Trainer(config, text, Runtime(device=device)) for config in seeded]
 
 
 def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:

@@ -113,6 +113,13 @@ def _program(
     """What may stand before any command."""
 
 
+def prove_gpu(context: typer.Context) -> None:
+    """Prove that a GPU computes the right numbers, and fast enough."""
+    from gpu_proof.command import main as prove
+
+    raise typer.Exit(prove(context.args))
+
+
 corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
 store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help=True)
 app.add_typer(corpus_app, name="corpus")
@@ -127,6 +134,11 @@ app.command(
 )(submit)
 for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
+app.command(
+    "prove-gpu",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)(prove_gpu)
 corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)
 store_app.command("upgrade")(upgrade_store)

@@ -137,6 +137,7 @@ COMMANDS = (
         "store",
         "rank",
         "clean",
+        "prove-gpu",
     ),
 )
 """Any other first word is that of a study."""

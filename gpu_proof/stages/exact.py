@@ -1,61 +1,63 @@
-"""Whether a device computes what it should: `python -m benchmarks.gpu --exact`.
+"""Numbers and gradients of a device: stacks against the same trials alone, trials that go on from a snapshot against
+those that ran through, and output layers and LSTM layers against float64.
 
-Stacks against the same trials alone, trials that go on against those that ran through, and output layers and LSTM
-layers against the CPU in float64, by formulas that materialise everything.
+A GPU also computes the loss of stacks at the papers' shapes, in several chunks, against float64 on the same GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import product
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from gpu_proof.parts import stacked_contexts
-from gpu_proof.trials import LAYERS, STACKED, layer_config, random_corpus, transformer_trial, trial
-from trainables.config import LanguageModelConfig, LanguageTrialConfig, OutputLayerConfig, SoftmaxConfig
-from trainables.device import Precision, products_in, repeat_bits
+from gpu_proof.parts import stacked_contexts, stacked_losses
+from gpu_proof.report import Question
+from gpu_proof.trials import CORPORA, LAYERS, STACKED, TINY_CORPUS, layer_config, new_trainers, scale_on
+from trainables.config import LanguageModelConfig, MixtureConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.device import Precision, generator, on_gpu, products_in, repeat_bits
 from trainables.language_model import AwdLstm
 from trainables.output_layers import LayerShape, build_output_layer
-from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.training import Trainer
 
 Optimizer = Literal["sgd", "adam", "adamw"]
 OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 """The last one is of Transformers, the others of AWD-LSTMs."""
-STEPS = 25
+STEPS = 10
 VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
 """No multiples of a kernel's block."""
+AT_PAPER_SHAPES: dict[str, dict[Precision, float]] = {
+    "softmax": {"float32": 1e-5, "bf16": 6e-3},
+    "gss": {"float32": 1e-5, "bf16": 6e-3},
+    "softcap": {"float32": 1e-5, "bf16": 6e-3},
+    "mos": {"float32": 1e-5, "bf16": 1e-2},
+    "lms_plif": {"float32": 2e-3},
+}
+"""Limits of errors. Of 100,000 intervals with a slope each, a rounded logit meets a neighbour; in bf16, any of ten."""
+SMALL_CHUNKS = patch.multiple("trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1)
 
 
-class Check(NamedTuple):
-    """What was compared, how far apart it was, and how far it may be."""
-
-    name: str
-    error: float
-    limit: float
-
-    @property
-    def passed(self) -> bool:
-        """A NaN does not pass."""
-        return self.error <= self.limit
-
-
-def checks(device: str) -> Iterator[Check]:
-    """All of them, one by one; one that raises an error is as far off as can be."""
-    for name, limit, error in _questions():
-        try:
-            yield Check(name, error(device), limit)
-        except Exception as raised:
-            yield Check(f"{name} ({type(raised).__name__}: {str(raised).partition(chr(10))[0]})", float("inf"), limit)
+def questions(device: str, _folder: Path) -> Iterator[Question]:
+    """Return the checks of exactness of this device."""
+    for name, limit, error in _errors():
+        yield Question(name, partial(error, device), limit)
+    corpora = list(CORPORA) if on_gpu(device) else ["ptb"]  # all tiny ones have one shape
+    for corpus, (name, limits) in product(corpora, AT_PAPER_SHAPES.items()):
+        for models, (precision, limit) in product((3, 16), limits.items()):
+            shape = StackShape.on(device, corpus, name, models)
+            error = partial(stacked_loss_error, device, name, shape, precision)
+            yield Question(f"loss and gradients of {models} models, {precision}, {corpus}, {name}", error, limit)
 
 
-def _questions() -> Iterator[tuple[str, float, Callable[[str], float]]]:
+def _errors() -> Iterator[tuple[str, float, Callable[[str], float]]]:
     for optimizer in OPTIMIZERS:
         yield f"a stack's weights in float64, {optimizer}", 1e-9, partial(stack_error, optimizer=optimizer)
     for name in STACKED:
@@ -78,15 +80,10 @@ def _trainers(
     device: str, names: Sequence[str], *, optimizer: Optimizer = "sgd", precision: Precision = "float32"
 ) -> list[Trainer]:
     """Tiny trials with seeds of their own."""
-    make = partial(trial, optimizer=optimizer, learning_rate=0.003 if optimizer == "adam" else 5.0)
-    configs: list[LanguageTrialConfig] = [
-        (transformer_trial if optimizer == "adamw" else make)(
-            "ptb", layer_config(name, "ptb", "tiny"), precision, "tiny"
-        )
-        for name in names
-    ]
-    seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
-    return [Trainer(config, random_corpus("ptb", "tiny"), Runtime(device=device)) for config in seeded]
+    if optimizer == "adamw":
+        return new_trainers(device, names, "transformer", precision=precision)
+    rate = 0.003 if optimizer == "adam" else 5.0
+    return new_trainers(device, names, precision=precision, optimizer=optimizer, learning_rate=rate)
 
 
 def _steps(trainers: list[Trainer], step: Callable[[], None]) -> None:
@@ -169,28 +166,30 @@ def _worst(errors: Iterable[float]) -> float:
 
 def lstm_error(device: str) -> float:
     """Of the context vectors of two models whose windows differ in length, and of all gradients; relative, in norm."""
-    config = LanguageModelConfig(embedding_width=WIDTH, hidden_width=3 * WIDTH + 1, context_width=WIDTH)
-    lengths, batch = (7, 5), 3
+    width, hidden, lengths, batch = (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
+    config = LanguageModelConfig(embedding_width=width, hidden_width=hidden, context_width=width)
     models = [AwdLstm(config, SoftmaxConfig(), VOCABULARY) for _ in lengths]
     random = torch.Generator().manual_seed(0)
     for model in models:
         model.initialise(random)
     tokens_GTB = torch.randint(VOCABULARY, (2, max(lengths), batch), generator=random)
-    by_contexts = torch.randn(2, max(lengths), batch, WIDTH, generator=random)
+    by_contexts = torch.randn(2, max(lengths), batch, width, generator=random)
     by_contexts[1, lengths[1] :] = 0
+    tokens_GTB, by_contexts = tokens_GTB.to(device), by_contexts.to(device)
     truths = [_lstm_truth(*one) for one in zip(models, tokens_GTB, by_contexts, strict=True)]
     with products_in("float32", device):
         models = [model.to(device) for model in models]
-        contexts, gradients = stacked_contexts(models, tokens_GTB.to(device), lengths, by_contexts.to(device))
+        contexts, gradients = stacked_contexts(models, tokens_GTB, lengths, by_contexts)
     errors = [_off(contexts[g, :length], truths[g][0][:length]) for g, length in enumerate(lengths)]
     errors += [_off(gradients[name][g], truths[g][1][name]) for g in range(2) for name in gradients]
     return _worst(errors)
 
 
 def _lstm_truth(model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """In float64 on the CPU, by the framework's LSTM."""
+    """Context vectors and gradients in float64 on the device of the tokens, by the framework's LSTM."""
     exact = AwdLstm(model.config, SoftmaxConfig(), VOCABULARY).double()
     exact.load_state_dict(model.state_dict())
+    exact.to(tokens_TB.device)
     named = {name: p for name, p in exact.named_parameters() if not name.startswith("output.")}
     contexts = exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).h3_TBC
     gradients = torch.autograd.grad(contexts, list(named.values()), by_contexts.double())
@@ -230,12 +229,72 @@ def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None
         return _worst(map(_off, results(device, torch.float32), truth))
 
 
+class StackShape(NamedTuple):
+    """Size of a stack's output layers."""
+
+    vocabulary: int
+    width: int
+    """Of embeddings and contexts."""
+    models: int
+    rows: int
+    """Contexts of the longest window; no multiple of 16."""
+
+    @classmethod
+    def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
+        """As in the papers on a GPU; mixtures have fewer rows, as float64 materialises all their logits."""
+        if not on_gpu(device):
+            return cls(TINY_CORPUS[2], 8, models, ROWS)
+        mixture = isinstance(layer_config(name, corpus), MixtureConfig)
+        return cls(CORPORA[corpus][2], 400, models, 101 if mixture else 1_403)
+
+
+def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
+    """Error of a stack's losses and all their gradients, for windows of different lengths; relative, in norm.
+
+    Three models have chunks as small as possible; a larger stack has those of training. The first and the last model
+    are compared with float64 on the same device.
+    """
+    layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
+    config = LanguageModelConfig(embedding_width=shape.width, hidden_width=8, context_width=shape.width)
+    random = generator(0, device)
+    with torch.device(device):
+        models = [AwdLstm(config, layer, shape.vocabulary) for _ in range(shape.models)]
+        for model in models:
+            model.initialise(random)
+            model.output.get_parameter("bias_V").data.normal_(generator=random)
+            model.train_in(precision)
+        hidden_GNC = torch.randn(shape.models, shape.rows, shape.width, generator=random)
+        targets_GN = torch.randint(shape.vocabulary, (shape.models, shape.rows), generator=random)
+    lengths = [shape.rows - 5 * (g % 3) for g in range(shape.models)]
+    ends = 0, shape.models - 1
+    truths = {g: _loss_truth(models[g], layer, hidden_GNC[g], targets_GN[g, : lengths[g]]) for g in ends}
+    with SMALL_CHUNKS if shape.models == 3 else nullcontext(), products_in("float32", device):
+        results = stacked_losses(models, hidden_GNC, targets_GN, lengths)
+    return _worst(_off(results[name][g], truth) for g in ends for name, truth in truths[g].items())
+
+
+def _loss_truth(model: AwdLstm, layer: OutputLayerConfig, hidden_NC: Tensor, targets_N: Tensor) -> dict[str, Tensor]:
+    """Loss of the first rows, which have targets, and its gradients; of one model in float64 on its device, by a
+    formula that materialises everything."""
+    vocabulary, width = model.embedding_VD.shape
+    shape = LayerShape(vocabulary_size=vocabulary, embedding_width=width, context_width=hidden_NC.shape[1])
+    exact = build_output_layer(layer, shape).double().to(hidden_NC.device)
+    exact.load_state_dict(model.output.state_dict())
+    hidden, weight = (t.detach().double().requires_grad_() for t in (hidden_NC, model.embedding_VD))
+    loss = nll_loss(exact.log_probabilities(hidden[: len(targets_N)], weight), targets_N)
+    named = {"hidden": hidden, "embedding_VD": weight} | {
+        f"output.{name}": p for name, p in exact.named_parameters() if p.requires_grad
+    }
+    return {"loss": loss.detach()} | dict(zip(named, torch.autograd.grad(loss, list(named.values())), strict=True))
+
+
 def _without_dropout(config: OutputLayerConfig) -> OutputLayerConfig:
     return config.model_copy(update={"latent_dropout": 0.0}) if hasattr(config, "latent_dropout") else config
 
 
 def _off(value: Tensor, truth: Tensor) -> float:
-    return float((value.detach().double().cpu() - truth).norm() / truth.norm().clamp(min=1e-30))
+    value = value.detach().to(truth.device, truth.dtype)
+    return float((value - truth).norm() / truth.norm().clamp(min=1e-30))
 
 
 @contextmanager

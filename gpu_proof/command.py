@@ -1,0 +1,228 @@
+"""`prove-gpu`: every stage in a process of its own, its checks on the terminal and in a file."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Timer
+from typing import Any, NamedTuple, NoReturn
+
+from gpu_proof.report import Check
+
+ROOT = Path(__file__).parents[1]
+LOG_TAIL = 4_000
+"""Characters of a stage's standard error that the file keeps."""
+
+
+class Stage(NamedTuple):
+    """A part of the proof that fails or passes alone."""
+
+    limit_s: float
+    """Seconds after which it is killed."""
+    on_cpu: bool = True
+    """Whether it also runs on a CPU."""
+
+
+STAGES = {
+    "toolchain": Stage(30),
+    "kernels": Stage(60, on_cpu=False),
+    "exact": Stage(150),
+    "captured": Stage(70),
+    "sync": Stage(30, on_cpu=False),
+    "memory": Stage(50, on_cpu=False),
+    "resume": Stage(40),
+    "checkpoints": Stage(40),
+    "speed": Stage(70),
+}
+"""In order; together at most 540 s."""
+DESCRIPTION = f"""Prove that the GPU of this machine computes the right numbers, and fast enough, in at most
+{sum(stage.limit_s for stage in STAGES.values()) / 60:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed,
+2 something could not be tried."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that answers bad input in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the proof; return the exit status: 0 passed, 1 failed, 2 bad input or not all tried, 130 interrupted."""
+    options = _options(arguments)
+    import torch
+
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print(
+            f"error: torch {torch.__version__} finds no GPU; --device cpu tries the same at a tiny size",
+            file=sys.stderr,
+        )
+        return 2
+    proof = Proof(options.device, options.json)
+    try:
+        proof.write()
+    except OSError as error:
+        print(f"error: --json: {options.json} cannot be written ({error.strerror})", file=sys.stderr)
+        return 2
+    with _signals_raise():
+        try:
+            for name in options.stages:
+                proof.run(name)
+        except KeyboardInterrupt:
+            print(f"Interrupted; {options.json} has the stages before.", file=sys.stderr)
+            return 130
+    return proof.verdict()
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _Parser(prog="prove-gpu", description=DESCRIPTION)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: the same at a tiny size")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE",
+                        help=f"only these: {', '.join(STAGES)}")  # fmt: skip
+    default = f"gpu-proof-{socket.gethostname()}-{datetime.now(UTC):%Y-%m-%d}.json"
+    parser.add_argument("--json", type=Path, default=Path(default), metavar="FILE", help=f"results; default: {default}")
+    return parser.parse_args(arguments)
+
+
+class Proof:
+    """The checks so far, and the file that has them."""
+
+    def __init__(self, device: str, file: Path) -> None:
+        self._device, self._file = device, file
+        self._started = datetime.now(UTC)
+        self._stages: dict[str, dict[str, Any]] = {}
+        self._counts = Counter[str]()
+
+    def run(self, name: str) -> None:
+        """Run a stage in its own process and print its checks as they come."""
+        stage = STAGES[name]
+        if self._device == "cpu" and not stage.on_cpu:
+            print(f"INFO  {name}: only on a GPU", flush=True)
+            return
+        print(f"{name}, at most {stage.limit_s:g} s", flush=True)
+        found, started = list[Check](), time.monotonic()
+        with tempfile.TemporaryDirectory(prefix=".gpu-proof-", dir=self._file.parent) as folder:
+            log = Path(folder) / "log"
+            for check in _checks(name, stage.limit_s, self._device, folder, log):
+                found.append(check)
+                print(check.line, flush=True)
+            tail = _anonymous(log.read_text(errors="replace"))[-LOG_TAIL:]
+        self._counts.update(check.result for check in found)
+        self._stages[name] = {
+            "seconds": round(time.monotonic() - started, 1),
+            "limit_s": stage.limit_s,
+            "checks": [check.__dict__ for check in found],
+            "log": tail,
+        }
+        self.write()
+
+    def write(self) -> None:
+        """Write what there is to the file."""
+        from trainables.trial_folder import code_version, write_file
+
+        content = {
+            "started": self._started.isoformat(timespec="seconds"),
+            "code": code_version(),
+            "device": self._device,
+            "counts": self._counts,
+            "stages": self._stages,
+        }
+        write_file(self._file, json.dumps(content, indent=1).encode(), durable=False)
+
+    def verdict(self) -> int:
+        """Print the last lines; return the exit status."""
+        passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
+        print(f"Please send the file {self._file}: see docs/cluster.md")
+        print(f"{'FAIL' if failed else 'PASS'}  {passed} passed, {failed} failed, {skipped} not tried", flush=True)
+        return 1 if failed else 2 if skipped or not passed else 0
+
+
+def _command(name: str, device: str, folder: str) -> list[str]:
+    return [sys.executable, "-m", "gpu_proof.stage", name, device, folder]
+
+
+def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
+    """The checks of a stage as its process reports them, and one more if the process does not end well."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    late, count = Event(), 0
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            _command(name, device, folder),
+            env=os.environ | {"PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
+
+        def end() -> None:
+            late.set()
+            _kill(process)
+
+        timer = Timer(limit_s, end)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.endswith("\n"):  # else it was killed while it wrote
+                    count += 1
+                    check = Check(**json.loads(line))
+                    yield replace(check, text=_anonymous(check.text))
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        finally:
+            timer.cancel()
+            timer.join()
+            _kill(process)
+    if late.is_set():
+        yield Check(name, "FAIL", f"took longer than {limit_s:g} s and was killed")
+    elif process.returncode or not count:
+        last = log.read_text(errors="replace").strip().rpartition("\n")[2]
+        yield Check(name, "FAIL", f"its process ended with status {process.returncode}: {_anonymous(last)}")
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process that nobody has waited for, so that its id is still its own, with all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _anonymous(text: str) -> str:
+    """The text without folders of this machine and the name of its user."""
+    for folder, stand_in in ((ROOT, "."), (Path.cwd(), "."), (Path.home(), "~")):
+        if len(folder.parts) > 1:
+            text = text.replace(str(folder), stand_in)
+    with suppress(KeyError, OSError):  # a container's user need not have a name
+        text = re.sub(rf"\b{re.escape(getpass.getuser())}\b", "USER", text)
+    return text
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP end this process by an exception, so that the running stage ends, too."""
+
+    def raise_exit(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, raise_exit) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

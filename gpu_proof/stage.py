@@ -1,0 +1,45 @@
+"""One stage in a process of its own: `python -m gpu_proof.stage NAME DEVICE FOLDER` writes a line of JSON per check.
+
+A CUDA error leaves its process unusable, and a kernel that hangs never returns. The parent process outlives both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpu_proof.report import Check, answer
+
+
+def checks(name: str, device: str, folder: Path) -> Iterator[Check]:
+    """Make the checks of a stage, one after another; `folder` is an empty one on the disk of the results."""
+    for item in import_module(f"gpu_proof.stages.{name}").questions(device, folder):
+        yield item if isinstance(item, Check) else answer(item)
+
+
+def main() -> None:
+    """Write the checks to standard output; whatever else is printed there goes to standard error."""
+    name, device, folder = sys.argv[1:]
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+    torch.set_num_threads(1)  # threads that wait for each other take longer than so little work
+    with os.fdopen(os.dup(1), "w") as channel:
+        os.dup2(2, 1)
+        for check in checks(name, device, Path(folder)):
+            print(json.dumps(asdict(check), default=_number), file=channel, flush=True)
+
+
+def _number(value: Any) -> Any:
+    """A figure that is a tensor or a numpy number."""
+    return value.item()
+
+
+if __name__ == "__main__":
+    main()

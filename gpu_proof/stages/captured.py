@@ -1,0 +1,80 @@
+"""Captured steps against steps without capture, bit for bit, while trials leave a stack and join it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from gpu_proof.report import Question
+from gpu_proof.trials import TRIALS, Model, new_trainers, scale_on
+from trainables.config import EtAsgdConfig
+from trainables.device import Graphs, on_gpu, repeat_bits
+from trainables.stack import Stack, program
+from trainables.training import Trainer
+
+LAYERS = ("gss", "softmax", "lms_plif", "softcap")
+STEPS = {"cuda": (70, 60, 70), "cpu": (7, 6, 7)}
+"""A trial leaves after the first ones, another one joins after the second."""
+EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
+"""Weights are averaged from the second epoch on."""
+
+
+def questions(device: str, _folder: Path) -> Iterator[Question]:
+    """A CPU captures nothing: there, two stacks take the same steps."""
+    for model in TRIALS:
+        yield Question(
+            f"tensors with other bits after {sum(STEPS[device])} steps, {model}", partial(_differing, device, model), 0
+        )
+
+
+def _differing(device: str, model: Model) -> float:
+    """Share of tensors whose bits differ."""
+    repeat_bits(True)
+    captures = list[None]()
+    captured = Graphs.captured
+
+    def counted(graphs: Graphs, work: Callable[[], None]) -> Callable[[], None]:
+        captures.append(None)
+        return captured(graphs, work)
+
+    with patch.object(Graphs, "captured", counted):
+        results = _tensors(device, model)
+    if on_gpu(device) and not captures:
+        raise RuntimeError("no step was captured")
+    with patch.object(program, "MOST_GRAPHS", 0):
+        expected = _tensors(device, model)
+    same = [torch.equal(result, tensor) for result, tensor in zip(results, expected, strict=True)]
+    return 1 - sum(same) / len(same)
+
+
+def _tensors(device: str, model: Model) -> list[Tensor]:
+    """All that the next step of the trials depends on, after steps with changing mates."""
+    scale = scale_on(device) if model == "awd_lstm" else "tiny"
+    training: dict[str, Any] = {"epoch_tokens": EPOCH_TOKENS[scale]}
+    if model == "awd_lstm":
+        training["averaging"] = EtAsgdConfig(switch_epoch=1)
+    *members, later = trainers = new_trainers(device, LAYERS, model, scale, **training)
+    for steps in STEPS[device]:
+        stack = Stack(members)
+        for _ in range(steps):
+            stack.step()
+            for trainer in members:
+                if trainer.epoch_is_over():
+                    trainer.end_epoch()
+        if members[0] is trainers[0]:
+            stack.leave(members.pop(0))
+        elif later not in members:
+            members.append(later)
+    return [tensor for trainer in trainers for tensor in _numbers(trainer)]
+
+
+def _numbers(trainer: Trainer) -> list[Tensor]:
+    """Without torch's own generators, which all trials of a process share."""
+    tensors = trainer.snapshot()[0]
+    return [tensor.detach().cpu() for name, tensor in tensors.items() if not name.startswith("random.global")]

@@ -1,0 +1,77 @@
+"""Launches of Triton kernels in a step: without them, the same numbers come out more slowly, and nobody notices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import trainables
+from gpu_proof.report import Question
+from gpu_proof.trials import LAYERS, STACKED, Model, new_trainers
+from trainables.stack import Stack
+
+LOSS, CELL = "trainables.output_layers.kernels", "trainables.stack.cell_kernels"
+PROBE = "trainables.one_element_kernel"
+
+
+def questions(device: str, _folder: Path) -> Iterator[Question]:
+    """One step of a stack of each kind of output layer, and of trials alone."""
+    launched = Counter[str]()
+    for name in STACKED:
+        yield Question(f"stack, {name}", partial(_step, launched, device, "awd_lstm", [name] * 2, {LOSS, CELL}))
+        yield Question(
+            f"stack of Transformers, {name}", partial(_step, launched, device, "transformer", [name] * 2, {LOSS})
+        )
+    for name in LAYERS:
+        needed = {LOSS} if name in STACKED else set[str]()
+        yield Question(f"alone, {name}", partial(_step, launched, device, "awd_lstm", [name], needed))
+    yield Question("every file of kernels", partial(_all_launched, launched))
+
+
+def _step(launched: Counter[str], device: str, model: Model, layers: Sequence[str], needed: set[str]) -> str:
+    """Make one step; add its launches. Raises RuntimeError if a file has none that must have some."""
+    trainers = new_trainers(device, layers, model)
+    step = Stack(trainers).step if len(trainers) > 1 else trainers[0].step
+    with launches() as counts:
+        step()
+    launched.update(counts)
+    _raise_if_any(needed - counts.keys())
+    return f"{counts.total()} launches"
+
+
+def _all_launched(launched: Counter[str]) -> str:
+    """A file that a later version adds must have launches, too."""
+    folder = Path(trainables.__path__[0])
+    files = [path.relative_to(folder.parent) for path in folder.rglob("*.py") if "@triton.jit" in path.read_text()]
+    names = {".".join(path.with_suffix("").parts) for path in files} - {PROBE}
+    _raise_if_any(names - launched.keys())
+    return f"{launched.total()} launches in {len(names)} files"
+
+
+def _raise_if_any(missing: set[str]) -> None:
+    if missing:
+        raise RuntimeError(f"no launch of a kernel of {', '.join(sorted(missing))}: the fallback ran")
+
+
+@contextmanager
+def launches() -> Iterator[Counter[str]]:
+    """Inside, count the launches of Triton kernels by their module; none if Triton is not installed."""
+    counts = Counter[str]()
+    try:
+        from triton.runtime.jit import JITFunction
+    except ModuleNotFoundError:
+        yield counts
+        return
+    run: Callable[..., Any] = JITFunction.run
+
+    def counted(kernel: Any, *arguments: Any, **options: Any) -> Any:
+        counts[kernel.fn.__module__] += 1
+        return run(kernel, *arguments, **options)
+
+    with patch.object(JITFunction, "run", counted):
+        yield counts

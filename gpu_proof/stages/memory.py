@@ -1,0 +1,47 @@
+"""GPU memory of a stack's steps against the plan, which decides how many trials train as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+
+import torch
+
+from gpu_proof.report import Question
+from gpu_proof.timing import Headline
+from trainables.device import forget_cache
+
+STACKS = (
+    Headline("ptb", "gss", "float32", 16),
+    Headline("ptb", "mos", "bf16", 16),
+    Headline("wikitext-2", "gss", "bf16", 16),
+)
+STEPS = 12
+MOST_PLANNED = 4.0
+"""Times the peak; a plan that asks for more leaves much of a GPU unused."""
+
+
+def questions(device: str, _folder: Path) -> Iterator[Question]:
+    """Peak and plan of stacks of 16."""
+    for stack in STACKS:
+        plan = stack.planned_bytes(device)
+        peak = cache(partial(_peak_bytes, device, stack))
+        yield Question(f"peak, {stack}", partial(lambda peak: peak() / 2**30, peak), plan / 2**30, " GiB")
+        yield Question(f"plan over peak, {stack}", partial(lambda plan, peak: plan / peak(), plan, peak), MOST_PLANNED)
+
+
+def _peak_bytes(device: str, headline: Headline) -> float:
+    """The most that torch took from the GPU, in steps with and without capture: the same windows come twice."""
+    stack = headline.stack(device)
+    forget_cache(device)
+    torch.cuda.reset_peak_memory_stats()
+    for trainer in stack.trainers:
+        trainer.kept = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
+    draws = [trainer.draws.get_state() for trainer in stack.trainers]
+    for _ in range(2):
+        for trainer, state in zip(stack.trainers, draws, strict=True):
+            trainer.draws.set_state(state)
+        for _ in range(STEPS):
+            stack.step()
+    return torch.cuda.max_memory_reserved()

@@ -1,0 +1,86 @@
+"""Bits of trials that go on in a new process, from checkpoints on the disk of the results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from gpu_proof.report import Question
+from gpu_proof.trials import Model, new_trainers, scale_on
+from trainables.device import repeat_bits
+from trainables.stack import Stack
+from trainables.training import Trainer
+from trainables.trial_folder import load_tensors, save_tensors
+
+CASES: dict[str, tuple[Model, Sequence[str]]] = {
+    "alone": ("awd_lstm", ("gss",)),
+    "stack": ("awd_lstm", ("gss", "lms_plif")),
+    "stack of Transformers": ("transformer", ("gss", "softmax")),
+}
+STEPS = 6
+"""Before the checkpoint, and after it."""
+
+
+def questions(device: str, folder: Path) -> Iterator[Question]:
+    """AWD-LSTMs at paper shapes on a GPU; all else is tiny."""
+    for case in CASES:
+        yield Question(f"tensors with other bits, {case}", partial(_differing, device, folder, case), 0)
+
+
+def _differing(device: str, folder: Path, case: str) -> float:
+    """Share of tensors whose bits differ."""
+    trainers = _new_trainers(device, case)
+    _go_on(trainers)
+    for number, trainer in enumerate(trainers):
+        save_tensors(folder / f"{case}.{number}", *trainer.snapshot())
+    _go_on(trainers)
+    subprocess.run([sys.executable, "-m", __name__, device, folder, case], check=True)
+    expected, results = _digests(trainers), json.loads((folder / case).read_text())
+    same = [results[name] == digest for name, digest in expected.items()]
+    return 1 - sum(same) / len(same)
+
+
+def _new_trainers(device: str, case: str) -> list[Trainer]:
+    repeat_bits(True)
+    model, layers = CASES[case]
+    return new_trainers(device, layers, model, scale_on(device) if model == "awd_lstm" else "tiny")
+
+
+def _go_on(trainers: list[Trainer]) -> None:
+    step = Stack(trainers).step if len(trainers) > 1 else trainers[0].step
+    for _ in range(STEPS):
+        step()
+        for trainer in trainers:
+            trainer.epoch_is_over()
+
+
+def _digests(trainers: Sequence[Trainer]) -> dict[str, str]:
+    """SHA-256 of all that the next step depends on, without torch's own generators, which trials share."""
+    return {
+        f"{number} {name}": hashlib.sha256(tensor.detach().cpu().numpy().tobytes()).hexdigest()
+        for number, trainer in enumerate(trainers)
+        for name, tensor in trainer.snapshot()[0].items()
+        if not name.startswith("random.global")
+    }
+
+
+def main() -> None:
+    """Go on from the checkpoints as a new process, and write the digests."""
+    device, folder, case = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    torch.set_num_threads(1)
+    trainers = _new_trainers(device, case)
+    for number, trainer in enumerate(trainers):
+        trainer.restore(*load_tensors(folder / f"{case}.{number}", device))
+    _go_on(trainers)
+    (folder / case).write_text(json.dumps(_digests(trainers)))
+
+
+if __name__ == "__main__":
+    main()

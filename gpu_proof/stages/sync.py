@@ -1,0 +1,53 @@
+"""Steps that never wait for the GPU: torch raises an error at every synchronisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from gpu_proof.report import Question
+from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
+from trainables.stack import Stack
+from trainables.training import Trainer
+
+STEPS = {"awd_lstm": 150, "transformer": 20}
+"""Steps of a stack; by the last ones, all lengths of windows are captured."""
+WATCHED = 10
+"""The last steps."""
+
+
+def questions(device: str, _folder: Path) -> Iterator[Question]:
+    """Steps of trials alone, and of stacks as they stand and as replays."""
+    for name in LAYERS:
+        yield Question(f"a step alone, {name}", partial(_steps_alone, device, name))
+    yield Question("first steps of a stack", partial(_steps_together, device, "awd_lstm", 5, 3))
+    for model in TRIALS:
+        yield Question(
+            f"replayed steps of a stack, {model}", partial(_steps_together, device, model, STEPS[model], WATCHED)
+        )
+
+
+def _steps_alone(device: str, name: str) -> str:
+    [trainer] = new_trainers(device, [name])
+    return _steps(trainer.step, [trainer], steps=5, watched=3)
+
+
+def _steps_together(device: str, model: Model, steps: int, watched: int) -> str:
+    trainers = new_trainers(device, STACKED, model)
+    return _steps(Stack(trainers).step, trainers, steps, watched)
+
+
+def _steps(step: Callable[[], None], trainers: list[Trainer], steps: int, watched: int) -> str:
+    """Make the steps; the last `watched` ones must not wait."""
+    for number in range(steps):
+        torch.cuda.set_sync_debug_mode("error" if number >= steps - watched else "default")
+        try:
+            step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        for trainer in trainers:
+            trainer.epoch_is_over()
+    return f"{watched} steps without a wait"

@@ -1,0 +1,66 @@
+"""Versions, GPU and compiler; a product, a captured graph and a Triton launch."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from gpu_proof.report import Check, Question
+from trainables.device import triton_problem
+from trainables.gpu_probe import gpu_fault
+from trainables.trial_folder import package_versions
+
+
+def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
+    """The toolchain's; on a CPU, only what is installed."""
+    versions = {"python": platform.python_version(), "cuda": str(torch.version.cuda), **package_versions()}
+    yield _facts("versions", versions)
+    compiler = _first_line("gcc", "--version") or _first_line("cc", "--version") or "none"
+    yield _facts("compiler", {"C": compiler})
+    if device == "cpu":
+        return
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        facts = {
+            "name": properties.name,
+            "capability": f"sm_{properties.major}{properties.minor}",
+            "memory_GiB": f"{properties.total_memory / 2**30:.1f}",
+            "driver": _first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") or "unknown",
+            "architectures": " ".join(torch.cuda.get_arch_list()),
+        }
+        yield _facts(f"GPU {index}", facts)
+        yield Question(f"product and captured graph on GPU {index}", partial(_without_fault, index))
+    yield Question("Triton launch", partial(_without_triton_problem, device))
+
+
+def _facts(name: str, facts: dict[str, str]) -> Check:
+    return Check(name, "INFO", ", ".join(f"{key} {value}" for key, value in facts.items()), facts)
+
+
+def _first_line(program: str, *options: str) -> str | None:
+    """The first line that a program prints; None if it is missing or fails."""
+    if shutil.which(program) is None:
+        return None
+    with suppress(OSError, subprocess.SubprocessError):
+        printed = subprocess.run([program, *options], capture_output=True, text=True, timeout=10, check=True).stdout
+        return printed.partition("\n")[0]
+    return None
+
+
+def _without_fault(index: int) -> str:
+    if fault := gpu_fault(index):
+        raise RuntimeError(fault)
+    return "works"
+
+
+def _without_triton_problem(device: str) -> str:
+    if problem := triton_problem(device):
+        raise RuntimeError(problem)
+    return "works"
