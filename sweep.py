@@ -34,7 +34,6 @@ def main() -> int:
         return _old_python()
     try:
         if sys.argv[1:2] == ["prove-gpu"]:  # needs fewer packages than the other commands
-            signal.pthread_sigmask(signal.SIG_SETMASK, ())
             from gpu_proof.command import main as prove
 
             return prove(sys.argv[2:])

@@ -215,11 +215,15 @@ def _anonymous(text: str) -> str:
 
 @contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP end this process by an exception, so that the running stage ends, too."""
+    """Inside, SIGTERM and SIGHUP end this process by an exception, so that the running stage ends, too.
+
+    `sweep.py` starts with all three blocked, which its other commands need.
+    """
 
     def raise_exit(number: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + number)
 
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     before = {number: signal.signal(number, raise_exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield

@@ -18,8 +18,9 @@ from gpu_proof.trials import CORPORA, layer_config, random_corpus, scale_on, tri
 from trainables.config import LanguageTrialConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.device import Precision, forget_cache, free_bytes, network_dtype, on_gpu, products_in, wait
+from trainables.parameters import stack_bytes
 from trainables.runtime import Runtime
-from trainables.stack import Stack, stack_bytes
+from trainables.stack import Stack
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3

@@ -191,7 +191,8 @@ def _lstm_truth(model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor) -> tuple
     exact.load_state_dict(model.state_dict())
     exact.to(tokens_TB.device)
     named = {name: p for name, p in exact.named_parameters() if not name.startswith("output.")}
-    contexts = exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).h3_TBC
+    with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients outside of training
+        contexts = exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).h3_TBC
     gradients = torch.autograd.grad(contexts, list(named.values()), by_contexts.double())
     return contexts.detach(), dict(zip(named, gradients, strict=True))
 

@@ -123,22 +123,20 @@ StudyArgument = Annotated[
 
 
 COMMANDS = (
-    *(
-        "run",
-        "retry",
-        "studies",
-        "status",
-        "results",
-        "report",
-        "view",
-        "submit",
-        "stop",
-        "corpus",
-        "store",
-        "rank",
-        "clean",
-        "prove-gpu",
-    ),
+    "run",
+    "retry",
+    "studies",
+    "status",
+    "results",
+    "report",
+    "view",
+    "submit",
+    "stop",
+    "corpus",
+    "store",
+    "rank",
+    "clean",
+    "prove-gpu",
 )
 """Any other first word is that of a study."""
 

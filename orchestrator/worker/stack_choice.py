@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from trainables.config import LanguageTrialConfig
 from trainables.corpora import load
+from trainables.parameters import stack_size
 from trainables.runtime import Runtime
 
 
@@ -16,7 +17,7 @@ def chosen_size(
 
     All have one `stack_key`. The first pack of a kind in a process is timed for that, some seconds long.
     """
-    from trainables.stack import best_size, measured_rates, stack_size
+    from trainables.stack import best_size, measured_rates
 
     vocabulary = load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary
     fitting = min(most, len(configs), stack_size(configs, len(vocabulary), free_bytes))

@@ -5,7 +5,6 @@ The parts of its step are here for who times them.
 
 from trainables.stack.kinds import draws_of, stacked_model
 from trainables.stack.masks import StackedDraws
-from trainables.stack.memory import stack_bytes, stack_size
 from trainables.stack.model import StackedModel, stacked_states
 from trainables.stack.stack import Stack
 from trainables.stack.throughput import best_size, measured_rates

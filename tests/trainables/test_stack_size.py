@@ -17,13 +17,13 @@ from trainables.config import (
     TransformerTrialConfig,
     TrialConfig,
 )
-from trainables.stack import stack_bytes, stack_size
+from trainables.parameters import stack_bytes, stack_size
 
 VOCABULARY = 4_000
 PROGRAM = """
 import gc, sys
 import numpy as np
-from tests.trainables.stack.test_stack_size import CONFIGS, VOCABULARY
+from tests.trainables.test_stack_size import CONFIGS, VOCABULARY
 from trainables.corpora import Corpus
 from trainables.runtime import Runtime
 from trainables.stack import Stack
