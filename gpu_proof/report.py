@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 Result = Literal["PASS", "FAIL", "SKIP", "INFO"]
 """SKIP: could not be tried. INFO: a figure or a fact without a limit."""
-OPTIONAL = ("safetensors", "scipy")
-"""Packages that only some stages need."""
 
 
 class NotTriedError(Exception):
@@ -46,14 +44,12 @@ class Check:
 
 
 def answer(question: Question) -> Check:
-    """Make the check. An error fails it; a missing optional package skips it."""
+    """Make the check. NotTriedError skips it, any other error fails it."""
     try:
         return compared(question, question.ask())
     except NotTriedError as reason:
         return Check(question.name, "SKIP", f"not tried: {reason}")
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL:
-            return Check(question.name, "SKIP", f"not tried: {error.name} is not installed")
         return Check(question.name, "FAIL", f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
 
 

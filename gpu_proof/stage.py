@@ -18,10 +18,20 @@ import torch
 
 from gpu_proof.report import Check, answer
 
+OPTIONAL = "safetensors"
+"""The package of checkpoints, which only some stages need."""
+
 
 def checks(name: str, device: str, folder: Path) -> Iterator[Check]:
     """Make the checks of a stage, one after another; `folder` is an empty one on the disk of the results."""
-    for item in import_module(f"gpu_proof.stages.{name}").questions(device, folder):
+    try:
+        stage = import_module(f"gpu_proof.stages.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != OPTIONAL:
+            raise
+        yield Check(name, "SKIP", f"not tried: {OPTIONAL} is not installed")
+        return
+    for item in stage.questions(device, folder):
         yield item if isinstance(item, Check) else answer(item)
 
 

@@ -63,15 +63,15 @@ def launches() -> Iterator[Counter[str]]:
     """Inside, count the launches of Triton kernels by their module; none if Triton is not installed."""
     counts = Counter[str]()
     try:
-        from triton.runtime.jit import JITFunction
+        from triton.runtime.jit import KernelInterface
     except ModuleNotFoundError:
         yield counts
         return
-    run: Callable[..., Any] = JITFunction.run
+    launch: Callable[..., Any] = KernelInterface.__getitem__
 
-    def counted(kernel: Any, *arguments: Any, **options: Any) -> Any:
+    def counted(kernel: Any, grid: Any) -> Any:
         counts[kernel.fn.__module__] += 1
-        return run(kernel, *arguments, **options)
+        return launch(kernel, grid)
 
-    with patch.object(JITFunction, "run", counted):
+    with patch.object(KernelInterface, "__getitem__", counted):
         yield counts

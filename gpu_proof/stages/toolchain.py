@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
@@ -20,7 +21,10 @@ from trainables.trial_folder import package_versions
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
     """The toolchain's; on a CPU, only what is installed."""
-    versions = {"python": platform.python_version(), "cuda": str(torch.version.cuda), **package_versions()}
+    versions = {"python": platform.python_version(), **package_versions()}
+    if device != "cpu":
+        cuda = {"CUDA": torch.version.cuda, "cuDNN": torch.backends.cudnn.version(), "triton": _triton_version()}
+        versions |= {name: str(version) for name, version in cuda.items()}
     yield _facts("versions", versions)
     compiler = _first_line("gcc", "--version") or _first_line("cc", "--version") or "none"
     yield _facts("compiler", {"C": compiler})
@@ -42,6 +46,13 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
 
 def _facts(name: str, facts: dict[str, str]) -> Check:
     return Check(name, "INFO", ", ".join(f"{key} {value}" for key, value in facts.items()), facts)
+
+
+def _triton_version() -> str | None:
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        return None
 
 
 def _first_line(program: str, *options: str) -> str | None:

@@ -1,0 +1,204 @@
+"""`prove-gpu` as it is typed: its stages are real processes, which pass, fail, crash and hang."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_proof import command
+from orchestrator.command import main as sweep_main
+
+ROOT = Path(__file__).parents[2]
+WITHOUT_OTHERS = """
+import importlib.abc, sys
+class Refused(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"ray", "sqlalchemy", "typer", "lazy_loader", "safetensors", "scipy", "rich"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Refused())
+"""
+"""As `sitecustomize`, which every new Python imports."""
+WRONG_LOSS = """
+from trainables.output_layers import PointwiseSoftmax
+loss = PointwiseSoftmax.loss
+PointwiseSoftmax.loss = lambda *of_loss: loss(*of_loss) * 1.001
+from gpu_proof.stages import exact
+exact._errors = lambda: iter([("loss of gss", 1e-4, lambda device: exact.layer_error(device, "gss"))])
+"""
+
+
+def prove(folder: Path, *words: str, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | ({} if python_path is None else {"PYTHONPATH": str(python_path)})
+    program = [sys.executable, str(ROOT / "sweep.py"), "prove-gpu", *words]
+    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+
+
+def written(folder: Path) -> dict[str, Any]:
+    [file] = folder.glob("gpu-proof-*.json")
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content
+
+
+def test_the_tiny_proof_passes_on_a_cpu(tmp_path: Path) -> None:
+    answer = prove(tmp_path, "--device", "cpu")
+    lines = answer.stdout.splitlines()
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    content = written(tmp_path)
+    checks = [check for stage in content["stages"].values() for check in stage["checks"]]
+    passed = sum(check["result"] == "PASS" for check in checks)
+    assert lines[-1] == f"PASS  {passed} passed, 0 failed, 0 not tried" and passed > 60
+    assert {*content["stages"]} == {name for name, stage in command.STAGES.items() if stage.on_cpu}
+    assert sum(line.startswith("PASS  ") for line in lines) == passed + 1
+    assert sum(line.endswith("only on a GPU") for line in lines) == 3
+    assert content["counts"]["PASS"] == passed and content["device"] == "cpu"
+    numbers = [check["figures"] for check in checks if check["result"] == "PASS"]
+    assert all(figures["value"] <= figures["limit"] for figures in numbers if figures)
+    steps = content["stages"]["speed"]["checks"]
+    assert all(step["figures"]["value"] > 0 and "prediction" in step["figures"] for step in steps)
+    assert [path.name for path in tmp_path.iterdir()] == [next(tmp_path.glob("gpu-proof-*.json")).name]
+
+
+def test_optional_packages_are_not_needed(tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    (packages / "sitecustomize.py").write_text(WITHOUT_OTHERS)
+    stages = ("toolchain", "captured", "resume", "checkpoints")
+    answer = prove(tmp_path, "--device", "cpu", "--stages", *stages, python_path=packages)
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    assert answer.stdout.count("not tried: safetensors is not installed") == 2
+    assert "PASS  2 passed, 0 failed, 2 not tried" in answer.stdout and answer.stderr == ""
+    assert "usage: prove-gpu" in prove(tmp_path, "--help", python_path=packages).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--device", "tpu"], "tpu"),
+        (["--stages", "nothing"], "nothing"),
+        (["--device", "cpu", "--json", "no/such/folder"], "--json"),
+        (["--much"], "--much"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: list[str], text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert status(words) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and text in err and err.startswith("error: ") and err.count("\n") == 1
+
+
+def test_no_gpu_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert status([]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and "no GPU" in err and err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def status(words: list[str]) -> object:
+    try:
+        return command.main(words)
+    except SystemExit as ended:
+        return ended.code
+
+
+def test_help_lists_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep_main(["--help"]) == 0
+    assert "prove-gpu" in capsys.readouterr().out
+    answer = subprocess.run([sys.executable, "-m", "gpu_proof", "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0 and all(name in answer.stdout for name in command.STAGES)
+
+
+def test_stages_fit_into_nine_minutes() -> None:
+    assert sum(stage.limit_s for stage in command.STAGES.values()) <= 540
+
+
+def run_stage(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str, limit_s: float = 60.0) -> int:
+    """The status of a proof whose stages `toolchain` is as it is and `exact` runs after this program."""
+    after = "\nfrom gpu_proof.stage import main\nmain()"
+
+    def words(name: str, device: str, place: str) -> list[str]:
+        return [sys.executable, "-c", (program if name == "exact" else "") + after, name, device, place]
+
+    monkeypatch.setattr(command, "_command", words)
+    monkeypatch.setitem(command.STAGES, "exact", command.Stage(limit_s))
+    return command.main(
+        ["--device", "cpu", "--json", str(folder / "gpu-proof-x.json"), "--stages", "exact", "toolchain"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "limit_s", "text"),
+    [
+        (WRONG_LOSS, 60.0, "loss of gss: 0.001, at most 0.0001"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 60.0, "exact: its process ended with status -11"),
+        ("raise RuntimeError('CUDA error')", 60.0, "exact: its process ended with status 1: RuntimeError: CUDA error"),
+        ("import time; time.sleep(100)", 1.0, "exact: took longer than 1 s and was killed"),
+        ("raise SystemExit", 60.0, "exact: its process ended with status 0"),
+    ],
+    ids=["wrong loss", "crash", "error", "hang", "silence"],
+)
+def test_a_stage_fails_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    program: str,
+    limit_s: float,
+    text: str,
+) -> None:
+    assert run_stage(monkeypatch, tmp_path, program, limit_s) == 1
+    lines = capsys.readouterr().out.splitlines()
+    [failure] = [line for line in lines[:-1] if line.startswith("FAIL")]
+    assert text in failure and lines[-1].startswith("FAIL") and "1 failed" in lines[-1]
+    stages = written(tmp_path)["stages"]
+    assert [*stages] == ["exact", "toolchain"] and stages["toolchain"]["checks"][0]["name"] == "versions"
+    if "CUDA error" in program:
+        assert "Traceback" in stages["exact"]["log"]
+
+
+def test_the_file_names_neither_user_nor_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Path.home() / "secret"
+    program = f"raise RuntimeError('{home} {ROOT / 'x'} {getpass.getuser()}')"
+    assert run_stage(monkeypatch, tmp_path, program) == 1
+    content = json.dumps(written(tmp_path))
+    assert "~/secret ./x USER" in content
+    assert str(Path.home()) not in content and str(ROOT) not in content
+
+
+def test_a_killed_proof_ends_its_stage(tmp_path: Path) -> None:
+    """The file keeps the stages before."""
+    program = """
+import sys
+from gpu_proof import command
+words = command._command
+slow = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(100)"
+command._command = lambda name, *rest: [sys.executable, "-c", slow] if name == "exact" else words(name, *rest)
+sys.exit(command.main(["--device", "cpu", "--stages", "toolchain", "exact"]))
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL
+    ) as process:
+        pid = tmp_path / "pid"
+        while not (pid.exists() and pid.read_text()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert [*written(tmp_path)["stages"]] == ["toolchain"]
+    assert {path.name[:9] for path in tmp_path.iterdir()} == {"pid", "gpu-proof"}

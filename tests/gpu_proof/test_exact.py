@@ -1,0 +1,88 @@
+"""The checks of exactness find a number that is a little off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gpu_proof import parts
+from gpu_proof.report import compared
+from gpu_proof.stages import exact
+from trainables.config import chunk_rows
+from trainables.output_layers import PointwiseSoftmax, cross_entropy
+from trainables.stack import Stack
+from trainables.training import Trainer
+
+TINY = exact.StackShape(vocabulary=40, width=8, models=3, rows=37)
+
+
+def passes(error: float, name: str) -> bool:
+    """Whether the check of this name would pass with such an error."""
+    question = next(question for question in exact.questions("cpu", Path()) if question.name == name)
+    return compared(question, error).result == "PASS"
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("wrong", [1e-5, float("nan")])
+def test_a_stack_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, wrong: float, optimizer: exact.Optimizer) -> None:
+    step = Stack.step
+
+    def off(stack: Stack) -> None:
+        step(stack)
+        with torch.no_grad():
+            stack.trainers[0].model.embedding_VD[3, 2] += wrong
+
+    monkeypatch.setattr(Stack, "step", off)
+    assert not passes(exact.stack_error("cpu", optimizer), f"a stack's weights in float64, {optimizer}")
+
+
+def test_a_resumed_trial_a_little_off_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    restore = Trainer.restore
+
+    def off(trainer: Trainer, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
+        restore(trainer, tensors | {"model.embedding_VD": tensors["model.embedding_VD"] * (1 + 1e-6)}, state)
+
+    monkeypatch.setattr(Trainer, "restore", off)
+    assert not passes(exact.resume_error("cpu", together=True), "bits after going on, stack")
+
+
+def test_a_loss_and_an_lstm_a_little_off_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, contexts = PointwiseSoftmax.loss, parts.stacked_contexts
+    monkeypatch.setattr(PointwiseSoftmax, "loss", lambda *of_loss: loss(*of_loss) * 1.001)
+    assert not passes(exact.layer_error("cpu", "gss"), "loss and gradients, float32, gss")
+
+    def off(*of_contexts: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        h3, gradients = contexts(*of_contexts)
+        return h3, gradients | {"layers.1.weight_hh": gradients["layers.1.weight_hh"] * 1.001}
+
+    monkeypatch.setattr(exact, "stacked_contexts", off)
+    assert not passes(exact.lstm_error("cpu"), "LSTM layers of a stack, float32")
+
+
+@pytest.mark.parametrize("tensor", ["loss", "hidden", "embedding_VD", "output.bias_V", "output.function.weight_K"])
+def test_a_stacks_gradient_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+    losses = parts.stacked_losses
+
+    def off(*of_losses: Any) -> dict[str, torch.Tensor]:
+        results = losses(*of_losses)
+        return results | {tensor: results[tensor] * 1.003}
+
+    name = "loss and gradients of 3 models, float32, ptb, lms_plif"
+    assert passes(exact.stacked_loss_error("cpu", "lms_plif", TINY, "float32"), name)
+    monkeypatch.setattr(exact, "stacked_losses", off)
+    assert not passes(exact.stacked_loss_error("cpu", "lms_plif", TINY, "float32"), name)
+
+
+def test_three_models_have_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = list[int]()
+
+    def counted(*shape: Any) -> int:
+        rows.append(chunk_rows(*shape))
+        return rows[-1]
+
+    monkeypatch.setattr(cross_entropy, "chunk_rows", counted)
+    exact.stacked_loss_error("cpu", "gss", TINY._replace(rows=101), "float32")
+    assert max(rows) <= 101 / 3

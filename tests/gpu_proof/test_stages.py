@@ -1,0 +1,201 @@
+"""Each stage can fail, and passes where the code is right: those for a GPU alone, too, with stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from gpu_proof import stage
+from gpu_proof.report import NotTriedError, Question, answer
+from gpu_proof.stages import captured, checkpoints, kernels, memory, resume, speed, sync, toolchain
+from tests.support.cpu_graphs import CpuGraphs
+from trainables.stack import Stack, program
+from trainables.training import loop
+from trainables.training import lstm as lstm_recipe
+from trainables.trial_folder import save_tensors
+
+
+def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
+    """The result of every check of a stage, by name."""
+    return {check.name: check.result for check in stage.checks(name, device, folder)}
+
+
+@pytest.mark.parametrize(
+    ("error", "result", "text"),
+    [
+        (NotTriedError("no room"), "SKIP", "not tried: no room"),
+        (RuntimeError("CUDA error\nmore"), "FAIL", "RuntimeError: CUDA error"),
+    ],
+)
+def test_errors_of_a_check(error: Exception, result: str, text: str) -> None:
+    def ask() -> float:
+        raise error
+
+    check = answer(Question("one", ask, 1.0))
+    assert check.result == result and text in check.text and "more" not in check.text
+
+
+@pytest.mark.parametrize(("value", "result"), [(1.0, "PASS"), (1.1, "FAIL"), (float("nan"), "FAIL")])
+def test_a_number_is_compared_with_its_limit(value: float, result: str) -> None:
+    check = answer(Question("error", lambda: value, 1.0, " ms", {"prediction": 0.5}))
+    assert check.line.startswith(f"{result}  error: ") and "at most 1 ms" in check.line
+    assert check.figures["limit"] == 1.0 and check.figures["prediction"] == 0.5
+
+
+def test_a_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
+    """A CPU, which has no kernels, does what a GPU does when Triton does not run."""
+    found = results("kernels", tmp_path)
+    assert {found.pop("alone, monotone_nn")} == {"PASS"}
+    assert {*found.values()} == {"FAIL"}
+
+
+@pytest.fixture
+def launched_on_meta(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Modules whose kernels are not launched; steps go a GPU's way, on tensors without numbers."""
+    jit = pytest.importorskip("triton.runtime.jit", reason="Triton is there for Linux alone")
+    from trainables.output_layers import fused
+    from trainables.stack import lstm
+    from trainables.training.transformer import TransformerRecipe
+
+    fallbacks = list[str]()
+    monkeypatch.setattr(jit.KernelInterface, "__getitem__", lambda _kernel, _grid: lambda *_, **__: None)
+    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
+    monkeypatch.setattr(lstm_recipe, "draw_window", lambda _bptt, _draws: 6)
+    monkeypatch.setattr(TransformerRecipe, "first_position", lambda *_: 0)
+    for module in (lstm, fused):
+        monkeypatch.setattr(module, "runs_triton", lambda _, name=module.__name__: name not in fallbacks)
+    with torch.device("meta"):
+        yield fallbacks
+
+
+def test_launched_kernels_pass(launched_on_meta: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kernels, "STACKED", ("gss", "mos"))
+    monkeypatch.setattr(kernels, "LAYERS", ("gss", "monotone_nn"))
+    assert {*results("kernels", tmp_path, "meta").values()} == {"PASS"}
+    launched_on_meta.append("trainables.stack.lstm")
+    found = results("kernels", tmp_path, "meta")
+    assert found["stack, gss"] == found["every file of kernels"] == "FAIL" != found["alone, gss"]
+
+
+def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
+    """Replays of which one is made twice."""
+    captured_by, done = CpuGraphs.captured, [0]
+
+    def captured(graphs: CpuGraphs, work: Callable[[], None]) -> Callable[[], None]:
+        replay = captured_by(graphs, work)
+
+        def counted() -> None:
+            done[0] += 1
+            replay()
+            if done[0] == steps:
+                replay()
+
+        return counted
+
+    return captured
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_replay_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: bool) -> None:
+    monkeypatch.setattr(program, "graphs_on", lambda _device: CpuGraphs())
+    if wrong:
+        monkeypatch.setattr(CpuGraphs, "captured", wrong_after(3))
+    lstm, transformer = results("captured", tmp_path).values()
+    assert (lstm, transformer) == ("FAIL" if wrong else "PASS", "PASS")
+
+
+def test_a_gpu_that_captures_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captured, "on_gpu", lambda _device: True)
+    with pytest.raises(RuntimeError, match="captured"):
+        captured._differing("cpu", "transformer")
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_step_that_waits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: bool) -> None:
+    """A wait is an error only where torch was told so: after the first steps."""
+    mode, step = ["default"], Stack.step
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda name: mode.__setitem__(0, name))
+    monkeypatch.setattr(sync, "STEPS", {"awd_lstm": 4, "transformer": 4})
+    monkeypatch.setattr(sync, "WATCHED", 2)
+
+    def waiting(stack: Stack) -> None:
+        step(stack)
+        if waits and mode[0] == "error":
+            raise RuntimeError("called a synchronizing CUDA operation")
+
+    monkeypatch.setattr(Stack, "step", waiting)
+    found = results("sync", tmp_path)
+    assert {result for name, result in found.items() if "stack" in name} == {"FAIL" if waits else "PASS"}
+    assert {result for name, result in found.items() if "alone" in name} == {"PASS"}
+    assert mode == ["default"]
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.5, ("PASS", "PASS")), (1.1, ("FAIL", "PASS")), (0.1, ("PASS", "FAIL"))]
+)
+def test_a_peak_beside_the_plan_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, share: float, expected: tuple[str, str]
+) -> None:
+    stacks = [memory.STACKS[0]._replace(models=2)]
+    peak_bytes = share * stacks[0].planned_bytes("cpu")
+    monkeypatch.setattr(memory, "STACKS", stacks)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda: peak_bytes)
+    found = results("memory", tmp_path)
+    assert (
+        found["peak, 2 models, ptb, gss, float32"],
+        found["plan over peak, 2 models, ptb, gss, float32"],
+    ) == expected
+
+
+def test_a_stack_that_does_not_fit_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from gpu_proof import timing
+
+    monkeypatch.setattr(timing, "on_gpu", lambda _device: True)
+    monkeypatch.setattr(timing, "free_bytes", lambda: 2**20)
+    assert {*results("memory", tmp_path).values()} == {*results("speed", tmp_path).values()} == {"SKIP"}
+
+
+def test_a_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def off(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        save_tensors(path, {**tensors, "epoch_loss": tensors["epoch_loss"] + 1e-9}, state)
+
+    monkeypatch.setattr(resume, "save_tensors", off)
+    monkeypatch.setattr(resume, "CASES", {"alone": resume.CASES["alone"]})
+    assert results("resume", tmp_path) == {"tensors with other bits, alone": "FAIL"}
+
+
+def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 1.0)
+    monkeypatch.setattr(checkpoints, "MOST_S", 5.0)
+    assert results("checkpoints", tmp_path)["share of the time, small trials"] == "FAIL"
+
+
+@pytest.mark.parametrize(("predicted_s", "result"), [(10.0, "PASS"), (1e-6, "FAIL"), (None, "INFO")])
+def test_a_step_is_compared_with_its_prediction(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, predicted_s: float | None, result: str
+) -> None:
+    monkeypatch.setattr(speed, "predicted_step_seconds", lambda *_headline: predicted_s)
+    monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
+    monkeypatch.setattr(speed, "gpu_name", lambda: "a GPU")
+    monkeypatch.setattr(speed, "on_gpu", lambda _device: True)
+    (check,) = stage.checks("speed", "cpu", tmp_path)
+    assert check.result == result
+    assert check.figures["prediction"] == (predicted_s and 1e3 * predicted_s)
+
+
+@pytest.mark.parametrize("fault", [None, "fails at its first product"])
+def test_a_gpus_fault_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str | None) -> None:
+    properties = type("Properties", (), {"name": "H200", "major": 9, "minor": 0, "total_memory": 2**37})
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _index: properties)
+    monkeypatch.setattr(toolchain, "gpu_fault", lambda _index: fault)
+    monkeypatch.setattr(toolchain, "triton_problem", lambda _device: fault)
+    found = results("toolchain", tmp_path, "cuda")
+    assert found["GPU 0"] == "INFO"
+    assert {found["product and captured graph on GPU 0"], found["Triton launch"]} == {"FAIL" if fault else "PASS"}
