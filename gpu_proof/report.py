@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -57,7 +58,8 @@ def compared(question: Question, value: float | str) -> Check:
     """Compare the value with the limit of its question. A NaN does not pass."""
     if isinstance(value, str):
         return Check(question.name, "PASS", value, question.figures)
-    figures = {"value": value, "limit": question.limit, "unit": question.unit, **question.figures}
+    number = value if math.isfinite(value) else str(value)
+    figures = {"value": number, "limit": question.limit, "unit": question.unit, **question.figures}
     text = f"{value:.3g}{question.unit}"
     if question.limit is None:
         return Check(question.name, "INFO", text, figures)

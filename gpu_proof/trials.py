@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
+from torch import Tensor
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.models import output_layer
@@ -81,7 +82,7 @@ TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {"awd_lstm": trial, "t
 
 
 def scale_on(device: str) -> Scale:
-    """The size of a proof's trials: those of the papers on a GPU, tiny ones on a CPU."""
+    """Return the size of a proof's trials: the papers' on a GPU, tiny on a CPU."""
     return "tiny" if device == "cpu" else "paper"
 
 
@@ -110,6 +111,13 @@ def new_trainers(
     ]
     seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
     return [Trainer(config, text, Runtime(device=device)) for config in seeded]
+
+
+def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
+    """Return the tensors that the next step depends on, without torch's own generators, which all trials share."""
+    return {
+        name: tensor.detach() for name, tensor in trainer.snapshot()[0].items() if not name.startswith("random.global")
+    }
 
 
 def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from gpu_proof.report import Question
-from gpu_proof.trials import TRIALS, Model, new_trainers, scale_on
+from gpu_proof.trials import TRIALS, Model, new_trainers, numbers_of, scale_on
 from trainables.config import EtAsgdConfig
 from trainables.device import Graphs, on_gpu, repeat_bits
 from trainables.stack import Stack, program
-from trainables.training import Trainer
 
 LAYERS = ("gss", "softmax", "lms_plif", "softcap")
 STEPS = {"cuda": (70, 60, 70), "cpu": (7, 6, 7)}
@@ -26,7 +25,7 @@ EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """A CPU captures nothing: there, two stacks take the same steps."""
+    """Compare stacks of both kinds of model. A CPU captures nothing: there, two stacks take the same steps."""
     for model in TRIALS:
         yield Question(
             f"tensors with other bits after {sum(STEPS[device])} steps, {model}", partial(_differing, device, model), 0
@@ -54,7 +53,7 @@ def _differing(device: str, model: Model) -> float:
 
 
 def _tensors(device: str, model: Model) -> list[Tensor]:
-    """All that the next step of the trials depends on, after steps with changing mates."""
+    """Return what the next step of the trials depends on, after steps with changing mates."""
     scale = scale_on(device) if model == "awd_lstm" else "tiny"
     training: dict[str, Any] = {"epoch_tokens": EPOCH_TOKENS[scale]}
     if model == "awd_lstm":
@@ -71,10 +70,4 @@ def _tensors(device: str, model: Model) -> list[Tensor]:
             stack.leave(members.pop(0))
         elif later not in members:
             members.append(later)
-    return [tensor for trainer in trainers for tensor in _numbers(trainer)]
-
-
-def _numbers(trainer: Trainer) -> list[Tensor]:
-    """Without torch's own generators, which all trials of a process share."""
-    tensors = trainer.snapshot()[0]
-    return [tensor.detach().cpu() for name, tensor in tensors.items() if not name.startswith("random.global")]
+    return [tensor.cpu() for trainer in trainers for tensor in numbers_of(trainer).values()]

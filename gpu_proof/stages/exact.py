@@ -1,5 +1,4 @@
-"""Numbers and gradients of a device: stacks against the same trials alone, trials that go on from a snapshot against
-those that ran through, and output layers and LSTM layers against float64.
+"""Numbers and gradients: stacks against the same trials alone, output layers and LSTM layers against float64.
 
 A GPU also computes the loss of stacks at the papers' shapes, in several chunks, against float64 on the same GPU.
 """
@@ -20,9 +19,9 @@ from torch.nn.functional import nll_loss
 
 from gpu_proof.parts import stacked_contexts, stacked_losses
 from gpu_proof.report import Question
-from gpu_proof.trials import CORPORA, LAYERS, STACKED, TINY_CORPUS, layer_config, new_trainers, scale_on
+from gpu_proof.trials import CORPORA, LAYERS, STACKED, TINY_CORPUS, layer_config, new_trainers, numbers_of, scale_on
 from trainables.config import LanguageModelConfig, MixtureConfig, OutputLayerConfig, SoftmaxConfig
-from trainables.device import Precision, generator, on_gpu, products_in, repeat_bits
+from trainables.device import Precision, generator, on_gpu, products_in
 from trainables.language_model import AwdLstm
 from trainables.output_layers import LayerShape, build_output_layer
 from trainables.stack import Stack
@@ -30,18 +29,19 @@ from trainables.training import Trainer
 
 Optimizer = Literal["sgd", "adam", "adamw"]
 OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
-"""The last one is of Transformers, the others of AWD-LSTMs."""
+"""`adamw` trains Transformers, the others AWD-LSTMs."""
 STEPS = 10
 VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
-"""No multiples of a kernel's block."""
+"""Shapes that no block of a kernel divides."""
 AT_PAPER_SHAPES: dict[str, dict[Precision, float]] = {
     "softmax": {"float32": 1e-5, "bf16": 6e-3},
     "gss": {"float32": 1e-5, "bf16": 6e-3},
     "softcap": {"float32": 1e-5, "bf16": 6e-3},
     "mos": {"float32": 1e-5, "bf16": 1e-2},
-    "lms_plif": {"float32": 2e-3},
+    "lms_plif": {"float32": 5e-3},
 }
-"""Limits of errors. Of 100,000 intervals with a slope each, a rounded logit meets a neighbour; in bf16, any of ten."""
+"""Limits of errors. PLIF has 100,000 intervals with a slope each: a logit near an end may fall into the next one by
+rounding, and in bf16 into any of the ten next ones."""
 SMALL_CHUNKS = patch.multiple("trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1)
 
 
@@ -67,9 +67,6 @@ def _errors() -> Iterator[tuple[str, float, Callable[[str], float]]]:
         transformers = partial(perplexity_error, name=name, optimizer="adamw")
         yield f"a stack's perplexity in float32, {name}, adamw", 1e-3, transformers
         yield f"a stack's perplexity in bf16, {name}, adamw", 1e-2, partial(transformers, precision="bf16")
-    yield "bits after going on, alone", 0.0, partial(resume_error, together=False)
-    yield "bits after going on, stack", 0.0, partial(resume_error, together=True)
-    yield "bits after going on, stack, adamw", 0.0, partial(resume_error, together=True, optimizer="adamw")
     yield "LSTM layers of a stack, float32", 1e-5, lstm_error
     for name in LAYERS:
         yield f"loss and gradients, float32, {name}", 1e-4, partial(layer_error, name=name)
@@ -99,7 +96,7 @@ def _alone(trainers: list[Trainer]) -> None:
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
-    """Of every weight, moment and state, against trials alone; relative where above 1."""
+    """Greatest error of a stack's weights, moments and states, against trials alone; relative if above 1."""
     with _in_float64():
         alone, together = (_trainers(device, STACKED, optimizer=optimizer) for _ in range(2))
         _alone(alone)
@@ -107,12 +104,12 @@ def stack_error(device: str, optimizer: Optimizer) -> float:
     return _worst(
         float(((tensor - expected).abs() / expected.abs().clamp(min=1)).max())
         for trainer, reference in zip(together, alone, strict=True)
-        for tensor, expected in _pairs(trainer, reference)
+        for tensor, expected in zip(numbers_of(trainer).values(), numbers_of(reference).values(), strict=True)
     )
 
 
 def perplexity_error(device: str, name: str, precision: Precision = "float32", optimizer: Optimizer = "sgd") -> float:
-    """Of three trials in a stack against themselves alone; relative."""
+    """Greatest relative error of the perplexities of three trials in a stack, against the same trials alone."""
     alone, together = (_trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2))
     _alone(alone)
     _steps(together, Stack(together).step)
@@ -123,49 +120,13 @@ def perplexity_error(device: str, name: str, precision: Precision = "float32", o
     return float((results / expected - 1).abs().max())
 
 
-def resume_error(device: str, *, together: bool, optimizer: Optimizer = "sgd") -> float:
-    """The share of tensors that have other bits after a snapshot was taken and another trainer went on from it."""
-    names = ("gss", "mos", "lms_plif") if together else LAYERS
-    repeat_bits(True)
-    try:
-        through, resumed = (_trainers(device, names, optimizer=optimizer) for _ in range(2))
-        go_on = _goer(through, together)
-        go_on()
-        for trainer, other in zip(through, resumed, strict=True):
-            tensors, state = trainer.snapshot()
-            other.restore({key: tensor.detach().clone() for key, tensor in tensors.items()}, state)
-        go_on()
-        _goer(resumed, together)()
-    finally:
-        repeat_bits(False)
-    same = [
-        torch.equal(tensor, expected)
-        for trainer, reference in zip(resumed, through, strict=True)
-        for tensor, expected in _pairs(trainer, reference)
-    ]
-    return 1 - sum(same) / len(same)
-
-
-def _goer(trainers: list[Trainer], together: bool) -> Callable[[], None]:
-    """What takes the steps of trainers as they are now."""
-    return partial(_steps, trainers, Stack(trainers).step) if together else partial(_alone, trainers)
-
-
-def _pairs(trainer: Trainer, reference: Trainer) -> Iterator[tuple[Tensor, Tensor]]:
-    """What the next step of either depends on; not torch's own generators, which all trials of a process share."""
-    tensors, expected = (t.snapshot()[0] for t in (trainer, reference))
-    assert tensors.keys() == expected.keys()
-    names = [name for name in expected if not name.startswith("random.global")]
-    return ((tensors[name].detach(), expected[name].detach()) for name in names)
-
-
 def _worst(errors: Iterable[float]) -> float:
-    """The greatest, or NaN where there is one."""
+    """Return the greatest error; NaN if there is one."""
     return float(torch.tensor(list(errors)).max())
 
 
 def lstm_error(device: str) -> float:
-    """Of the context vectors of two models whose windows differ in length, and of all gradients; relative, in norm."""
+    """Greatest error, relative in norm, of the context vectors and gradients of two models with different windows."""
     width, hidden, lengths, batch = (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
     config = LanguageModelConfig(embedding_width=width, hidden_width=hidden, context_width=width)
     models = [AwdLstm(config, SoftmaxConfig(), VOCABULARY) for _ in lengths]
@@ -198,7 +159,7 @@ def _lstm_truth(model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor) -> tuple
 
 
 def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None) -> float:
-    """Of an output layer's loss and all its gradients, with factors of products in this dtype; relative, in norm."""
+    """Greatest error, relative in norm, of an output layer's loss and gradients, with products of this dtype."""
     config = _without_dropout(layer_config(name, "ptb", "tiny"))
     shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
     random = torch.Generator().manual_seed(0)
@@ -242,7 +203,7 @@ class StackShape(NamedTuple):
 
     @classmethod
     def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
-        """As in the papers on a GPU; mixtures have fewer rows, as float64 materialises all their logits."""
+        """Return the papers' shapes on a GPU; mixtures have fewer rows, because float64 holds all their logits."""
         if not on_gpu(device):
             return cls(TINY_CORPUS[2], 8, models, ROWS)
         mixture = isinstance(layer_config(name, corpus), MixtureConfig)
@@ -250,7 +211,7 @@ class StackShape(NamedTuple):
 
 
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
-    """Error of a stack's losses and all their gradients, for windows of different lengths; relative, in norm.
+    """Greatest error, relative in norm, of a stack's losses and gradients, for windows of different lengths.
 
     Three models have chunks as small as possible; a larger stack has those of training. The first and the last model
     are compared with float64 on the same device.
@@ -275,8 +236,7 @@ def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Pre
 
 
 def _loss_truth(model: AwdLstm, layer: OutputLayerConfig, hidden_NC: Tensor, targets_N: Tensor) -> dict[str, Tensor]:
-    """Loss of the first rows, which have targets, and its gradients; of one model in float64 on its device, by a
-    formula that materialises everything."""
+    """Loss of the rows that have targets, the first ones, and its gradients, in float64 by the plain formula."""
     vocabulary, width = model.embedding_VD.shape
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=width, context_width=hidden_NC.shape[1])
     exact = build_output_layer(layer, shape).double().to(hidden_NC.device)
@@ -300,7 +260,7 @@ def _off(value: Tensor, truth: Tensor) -> float:
 
 @contextmanager
 def _in_float64() -> Iterator[None]:
-    """New parameters are of float64."""
+    """Make new parameters float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:

@@ -6,30 +6,30 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from gpu_proof.report import Question
-from gpu_proof.trials import Model, new_trainers, scale_on
+from gpu_proof.trials import LAYERS, Model, new_trainers, numbers_of, scale_on
 from trainables.device import repeat_bits
 from trainables.stack import Stack
 from trainables.training import Trainer
 from trainables.trial_folder import load_tensors, save_tensors
 
 CASES: dict[str, tuple[Model, Sequence[str]]] = {
-    "alone": ("awd_lstm", ("gss",)),
+    "alone": ("awd_lstm", LAYERS),
     "stack": ("awd_lstm", ("gss", "lms_plif")),
-    "stack of Transformers": ("transformer", ("gss", "softmax")),
+    "stack of Transformers": ("transformer", ("gss", "mos", "lms_plif")),
 }
 STEPS = 6
 """Before the checkpoint, and after it."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
-    """AWD-LSTMs at paper shapes on a GPU; all else is tiny."""
+    """Go on in each of these ways; on a GPU, the stack of AWD-LSTMs has the papers' shapes."""
     for case in CASES:
         yield Question(f"tensors with other bits, {case}", partial(_differing, device, folder, case), 0)
 
@@ -37,10 +37,11 @@ def questions(device: str, folder: Path) -> Iterator[Question]:
 def _differing(device: str, folder: Path, case: str) -> float:
     """Share of tensors whose bits differ."""
     trainers = _new_trainers(device, case)
-    _go_on(trainers)
+    go_on = _steps(trainers, case)
+    go_on()
     for number, trainer in enumerate(trainers):
         save_tensors(folder / f"{case}.{number}", *trainer.snapshot())
-    _go_on(trainers)
+    go_on()
     subprocess.run([sys.executable, "-m", __name__, device, folder, case], check=True)
     expected, results = _digests(trainers), json.loads((folder / case).read_text())
     same = [results[name] == digest for name, digest in expected.items()]
@@ -50,24 +51,29 @@ def _differing(device: str, folder: Path, case: str) -> float:
 def _new_trainers(device: str, case: str) -> list[Trainer]:
     repeat_bits(True)
     model, layers = CASES[case]
-    return new_trainers(device, layers, model, scale_on(device) if model == "awd_lstm" else "tiny")
+    return new_trainers(device, layers, model, scale_on(device) if case == "stack" else "tiny")
 
 
-def _go_on(trainers: list[Trainer]) -> None:
-    step = Stack(trainers).step if len(trainers) > 1 else trainers[0].step
-    for _ in range(STEPS):
-        step()
-        for trainer in trainers:
-            trainer.epoch_is_over()
+def _steps(trainers: list[Trainer], case: str) -> Callable[[], None]:
+    """Return a function that makes `STEPS` steps of the trials, alone or in one stack."""
+    steps = [trainer.step for trainer in trainers] if case == "alone" else [Stack(trainers).step]
+
+    def run() -> None:
+        for _ in range(STEPS):
+            for step in steps:
+                step()
+            for trainer in trainers:
+                trainer.epoch_is_over()
+
+    return run
 
 
 def _digests(trainers: Sequence[Trainer]) -> dict[str, str]:
-    """SHA-256 of all that the next step depends on, without torch's own generators, which trials share."""
+    """SHA-256 of every tensor that the next step depends on."""
     return {
-        f"{number} {name}": hashlib.sha256(tensor.detach().cpu().numpy().tobytes()).hexdigest()
+        f"{number} {name}": hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()
         for number, trainer in enumerate(trainers)
-        for name, tensor in trainer.snapshot()[0].items()
-        if not name.startswith("random.global")
+        for name, tensor in numbers_of(trainer).items()
     }
 
 
@@ -78,7 +84,7 @@ def main() -> None:
     trainers = _new_trainers(device, case)
     for number, trainer in enumerate(trainers):
         trainer.restore(*load_tensors(folder / f"{case}.{number}", device))
-    _go_on(trainers)
+    _steps(trainers, case)()
     (folder / case).write_text(json.dumps(_digests(trainers)))
 
 

@@ -127,7 +127,7 @@ def test_stages_fit_into_nine_minutes() -> None:
 
 
 def run_stage(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str, limit_s: float = 60.0) -> int:
-    """The status of a proof whose stages `toolchain` is as it is and `exact` runs after this program."""
+    """The status of a proof whose stage `exact` runs after this program, and whose `toolchain` is as it is."""
     after = "\nfrom gpu_proof.stage import main\nmain()"
 
     def words(name: str, device: str, place: str) -> list[str]:
@@ -165,8 +165,7 @@ def test_a_stage_fails_alone(
     assert text in failure and lines[-1].startswith("FAIL") and "1 failed" in lines[-1]
     stages = written(tmp_path)["stages"]
     assert [*stages] == ["exact", "toolchain"] and stages["toolchain"]["checks"][0]["name"] == "versions"
-    if "CUDA error" in program:
-        assert "Traceback" in stages["exact"]["log"]
+    assert ("Traceback" in stages["exact"]["log"]) == ("CUDA error" in program)
 
 
 def test_the_file_names_neither_user_nor_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

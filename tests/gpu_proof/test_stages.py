@@ -153,7 +153,7 @@ def test_a_peak_beside_the_plan_fails(
     ) == expected
 
 
-def test_a_stack_that_does_not_fit_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_stack_too_large_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from gpu_proof import timing
 
     monkeypatch.setattr(timing, "on_gpu", lambda _device: True)
@@ -166,8 +166,8 @@ def test_a_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp
         save_tensors(path, {**tensors, "epoch_loss": tensors["epoch_loss"] + 1e-9}, state)
 
     monkeypatch.setattr(resume, "save_tensors", off)
-    monkeypatch.setattr(resume, "CASES", {"alone": resume.CASES["alone"]})
-    assert results("resume", tmp_path) == {"tensors with other bits, alone": "FAIL"}
+    monkeypatch.setattr(resume, "CASES", {"stack": resume.CASES["stack"]})
+    assert results("resume", tmp_path) == {"tensors with other bits, stack": "FAIL"}
 
 
 def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
