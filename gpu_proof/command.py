@@ -49,7 +49,7 @@ STAGES = {
     "checkpoints": Stage(40),
     "speed": Stage(70),
 }
-"""In order; together at most 540 s."""
+"""In the order in which they run; at most 540 s in all."""
 DESCRIPTION = f"""Prove that the GPU of this machine computes the right numbers, and fast enough, in at most
 {sum(stage.limit_s for stage in STAGES.values()) / 60:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed,
 2 something could not be tried."""
@@ -157,7 +157,7 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 
 
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
-    """The checks of a stage as its process reports them, and one more if the process does not end well."""
+    """Yield the checks of a stage as its process reports them, and a failed one if the process does not end well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     late, count = Event(), 0
     with (
@@ -198,13 +198,13 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a process that nobody has waited for, so that its id is still its own, with all that it started."""
+    """Kill a process group. Nobody has waited for the process, so its id is still its own."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _anonymous(text: str) -> str:
-    """The text without folders of this machine and the name of its user."""
+    """Return the text without folders of this machine and the name of its user."""
     for folder, stand_in in ((ROOT, "."), (Path.cwd(), "."), (Path.home(), "~")):
         if len(folder.parts) > 1:
             text = text.replace(str(folder), stand_in)

@@ -70,7 +70,7 @@ def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> T
 
 
 class Headline(NamedTuple):
-    """Equal AWD-LSTMs, at paper shapes on a GPU, that train as one."""
+    """Equal AWD-LSTMs that train as one; at the papers' shapes on a GPU, tiny on a CPU."""
 
     corpus: str
     layer: str
@@ -81,16 +81,16 @@ class Headline(NamedTuple):
         return f"{self.models} models, {self.corpus}, {self.layer}, {self.precision}"
 
     def config(self, device: str) -> TrialConfig:
-        """Of each of them."""
+        """Return the config of each model."""
         scale = scale_on(device)
         return trial(self.corpus, layer_config(self.layer, self.corpus, scale), self.precision, scale)
 
     def planned_bytes(self, device: str) -> float:
-        """The free memory of a GPU that their plan asks for."""
+        """Return the free bytes of a GPU that a plan asks for."""
         return stack_bytes(self.config(device), CORPORA[self.corpus][2], self.models)
 
     def stack(self, device: str) -> Stack:
-        """New ones, as `usual_trainer` makes them. Raises NotTriedError if the GPU has too little memory."""
+        """Return a stack of new trials, made by `usual_trainer`. Raises NotTriedError if they do not fit."""
         gc.collect()
         forget_cache(device)
         if on_gpu(device) and (planned := self.planned_bytes(device)) > free_bytes():

@@ -18,21 +18,21 @@ from trainables.training import Trainer
 from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
 SAVES, MOST_S = 4, 20.0
-"""Saves of each trial that the run has at least, and its longest time."""
+"""The run ends when each trial has this many saves, or after this time."""
 LIMIT = 0.06
-"""Share of the time; the training loop allows 0.05 for the save alone, and looks at the clock after each step."""
+"""Largest share of the time; the training loop allows 0.05, and the rest is for what the loop does not time."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
-    """One save of a trial at paper shapes, and a run of the training loop with small trials."""
+    """Time one save of a trial, at the papers' shapes on a GPU, and a run of the training loop with tiny trials."""
     yield Question("seconds of one save of a trial", partial(_save_seconds, device, folder), unit=" s")
     yield Question(
-        "share of the time, small trials", partial(_share, device, folder, 16 if on_gpu(device) else 4), LIMIT
+        "share of the time, tiny trials", partial(_share, device, folder, 16 if on_gpu(device) else 4), LIMIT
     )
 
 
 def _save_seconds(device: str, folder: Path) -> float:
-    """The second of two saves."""
+    """Return the seconds of the second of two saves."""
     scale = scale_on(device)
     trainer = usual_trainer(
         trial("ptb", layer_config("gss", "ptb", scale), "float32", scale), random_corpus("ptb", scale), device
@@ -42,9 +42,9 @@ def _save_seconds(device: str, folder: Path) -> float:
 
 
 def _share(device: str, folder: Path, models: int) -> float:
-    """Share of a stack's time that its trials spend after steps, over whole rounds of saves.
+    """Return the share of a stack's time that its trials' saves take from its steps.
 
-    Each trial is watched from its first save to its last one. The time of a usual call, without a save, does not count.
+    Each trial is watched from its first save to its last one, without the usual time of `settle`, that of no save.
     """
     trainers = new_trainers(device, ["gss"] * models, epoch_tokens=10**12)
     watched = [_Watched(trainer, TrialFolder(folder / str(number), "")) for number, trainer in enumerate(trainers)]
@@ -60,7 +60,7 @@ def _share(device: str, folder: Path, models: int) -> float:
 
 
 class _Watched:
-    """A trial of a stack, and the time of its calls."""
+    """A trial of a stack, and the times of its `settle` calls."""
 
     def __init__(self, trainer: Trainer, folder: TrialFolder) -> None:
         folder.path.mkdir()
@@ -79,7 +79,7 @@ class _Watched:
             self.saves.append(len(self._calls) - 1)
 
     def share(self) -> float:
-        """Of the time from the first save until before the last one. Raises RuntimeError with fewer than two."""
+        """Return its share, from the first save until before the last one. Raises RuntimeError with fewer than two."""
         if len(self.saves) < 2:
             raise RuntimeError(f"fewer than two saves in {MOST_S:g} s")
         calls = self._calls[self.saves[0] : self.saves[-1]]

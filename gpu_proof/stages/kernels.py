@@ -20,7 +20,7 @@ PROBE = "trainables.one_element_kernel"
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """One step of a stack of each kind of output layer, and of trials alone."""
+    """Make one step of each kind of stack, and of trials alone."""
     launched = Counter[str]()
     for name in STACKED:
         yield Question(f"stack, {name}", partial(_step, launched, device, "awd_lstm", [name] * 2, {LOSS, CELL}))
@@ -45,7 +45,7 @@ def _step(launched: Counter[str], device: str, model: Model, layers: Sequence[st
 
 
 def _all_launched(launched: Counter[str]) -> str:
-    """A file that a later version adds must have launches, too."""
+    """Raise RuntimeError if any file of kernels had no launch, including files that a later version adds."""
     folder = Path(trainables.__path__[0])
     files = [path.relative_to(folder.parent) for path in folder.rglob("*.py") if "@triton.jit" in path.read_text()]
     names = {".".join(path.with_suffix("").parts) for path in files} - {PROBE}

@@ -19,11 +19,11 @@ STACKS = (
 )
 STEPS = 12
 MOST_PLANNED = 4.0
-"""Times the peak; a plan that asks for more leaves much of a GPU unused."""
+"""Largest plan that passes, as a multiple of the peak; a larger one leaves much of a GPU unused."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Peak and plan of stacks of 16."""
+    """Compare peak and plan of stacks of 16, both ways."""
     for stack in STACKS:
         plan = stack.planned_bytes(device)
         peak = cache(partial(_peak_bytes, device, stack))
@@ -32,7 +32,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 
 def _peak_bytes(device: str, headline: Headline) -> float:
-    """The most that torch took from the GPU, in steps with and without capture: the same windows come twice."""
+    """Return the most bytes that torch reserved in steps with and without capture: each window comes twice."""
     stack = headline.stack(device)
     forget_cache(device)
     torch.cuda.reset_peak_memory_stats()

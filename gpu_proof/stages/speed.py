@@ -14,11 +14,11 @@ from trainables.device import gpu_name, on_gpu
 STACKS = (("ptb", "softmax"), ("ptb", "gss"), ("ptb", "lms_plif"), ("ptb", "mos"), ("wikitext-2", "gss"))
 WINDOW = 70
 MOST = 2.0
-"""Times the prediction."""
+"""Largest time that passes, as a multiple of the prediction."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Milliseconds of one step of each stack; without a prediction for this GPU they are only reported."""
+    """Time one step of each stack, in ms; without a prediction for this GPU it is only reported."""
     for corpus, layer in STACKS:
         headline = Headline(corpus, layer, "bf16", 16 if on_gpu(device) else 2)
         seconds = predicted_step_seconds(*headline, gpu_name()) if on_gpu(device) else None
@@ -29,7 +29,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 
 def _step_ms(device: str, headline: Headline) -> float:
-    """For a window of 70: windows differ in length, and a step takes as long as its window."""
+    """Return the ms of a step, scaled to a window of 70: the windows that are timed differ in length."""
     stack = headline.stack(device)
     pace = stack_pace(stack, steps=8 if on_gpu(device) else 1)
     tokens = WINDOW * stack.trainers[0].config.training.batch_size * headline.models

@@ -14,13 +14,13 @@ from trainables.stack import Stack
 from trainables.training import Trainer
 
 STEPS = {"awd_lstm": 150, "transformer": 20}
-"""Steps of a stack; by the last ones, all lengths of windows are captured."""
+"""Steps of a stack; before the last ones, most lengths of windows have been captured."""
 WATCHED = 10
-"""The last steps."""
+"""Number of last steps that must not wait."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Steps of trials alone, and of stacks as they stand and as replays."""
+    """Watch steps of trials alone, first steps of a stack, and replayed ones."""
     for name in LAYERS:
         yield Question(f"a step alone, {name}", partial(_steps_alone, device, name))
     yield Question("first steps of a stack", partial(_steps_together, device, "awd_lstm", 5, 3))

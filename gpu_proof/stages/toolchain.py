@@ -20,7 +20,7 @@ from trainables.trial_folder import package_versions
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """The toolchain's; on a CPU, only what is installed."""
+    """Report what is installed; on a GPU, also try it."""
     versions = {"python": platform.python_version(), **package_versions()}
     if device != "cpu":
         cuda = {"CUDA": torch.version.cuda, "cuDNN": torch.backends.cudnn.version(), "triton": _triton_version()}
@@ -56,7 +56,7 @@ def _triton_version() -> str | None:
 
 
 def _first_line(program: str, *options: str) -> str | None:
-    """The first line that a program prints; None if it is missing or fails."""
+    """Return the first line that a program prints; None if it is missing or fails."""
     if shutil.which(program) is None:
         return None
     with suppress(OSError, subprocess.SubprocessError):

@@ -173,7 +173,7 @@ def test_a_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp
 def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 1.0)
     monkeypatch.setattr(checkpoints, "MOST_S", 5.0)
-    assert results("checkpoints", tmp_path)["share of the time, small trials"] == "FAIL"
+    assert results("checkpoints", tmp_path)["share of the time, tiny trials"] == "FAIL"
 
 
 @pytest.mark.parametrize(("predicted_s", "result"), [(10.0, "PASS"), (1e-6, "FAIL"), (None, "INFO")])
