@@ -23,7 +23,7 @@ from gpu_proof.trials import CORPORA, LAYERS, STACKED, TINY_CORPUS, layer_config
 from trainables.config import LanguageModelConfig, MixtureConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.device import Precision, generator, on_gpu, products_in
 from trainables.language_model import AwdLstm
-from trainables.output_layers import LayerShape, build_output_layer
+from trainables.output_layers import LayerShape, build_output_layer, fused
 from trainables.stack import Stack
 from trainables.training import Trainer
 
@@ -42,7 +42,6 @@ AT_PAPER_SHAPES: dict[str, dict[Precision, float]] = {
 }
 """Limits of errors. PLIF has 100,000 intervals with a slope each: a logit near an end may fall into the next one by
 rounding, and in bf16 into any of the ten next ones."""
-SMALL_CHUNKS = patch.multiple("trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1)
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
@@ -230,9 +229,18 @@ def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Pre
     lengths = [shape.rows - 5 * (g % 3) for g in range(shape.models)]
     ends = 0, shape.models - 1
     truths = {g: _loss_truth(models[g], layer, hidden_GNC[g], targets_GN[g, : lengths[g]]) for g in ends}
-    with SMALL_CHUNKS if shape.models == 3 else nullcontext(), products_in("float32", device):
+    with _small_chunks(shape) if shape.models == 3 else nullcontext(), products_in("float32", device):
         results = stacked_losses(models, hidden_GNC, targets_GN, lengths)
     return _worst(_off(results[name][g], truth) for g in ends for name, truth in truths[g].items())
+
+
+@contextmanager
+def _small_chunks(shape: StackShape) -> Iterator[None]:
+    """Inside, kernels need three chunks or more for a window, and the loss without kernels has its smallest ones."""
+    without = patch.multiple("trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1)
+    bf16_bytes = 2 * shape.models * shape.rows * shape.vocabulary
+    with without, patch.object(fused, "CHUNK_BYTES", bf16_bytes // 3):
+        yield
 
 
 def _loss_truth(model: AwdLstm, layer: OutputLayerConfig, hidden_NC: Tensor, targets_N: Tensor) -> dict[str, Tensor]:

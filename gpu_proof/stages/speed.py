@@ -6,30 +6,41 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from gpu_proof.report import Question
-from gpu_proof.roofline import predicted_step_seconds
-from gpu_proof.timing import Headline, stack_pace
-from trainables.device import gpu_name, on_gpu
+from gpu_proof.report import Check, Question
+from gpu_proof.roofline import COSTS, MODELS, WINDOW, Card, step_seconds
+from gpu_proof.timing import Headline, ceilings, stack_pace
+from trainables.device import on_gpu
 
 STACKS = (("ptb", "softmax"), ("ptb", "gss"), ("ptb", "lms_plif"), ("ptb", "mos"), ("wikitext-2", "gss"))
-WINDOW = 70
+MATRIX = 8192
+"""Rows and columns of the product that shows what this GPU reaches."""
 MOST = 2.0
 """Largest time that passes, as a multiple of the prediction."""
 
 
-def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Time one step of each stack, in ms; without a prediction for this GPU it is only reported."""
+def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
+    """Time a step of each stack, in ms, against what it would take by the rates that this GPU has just reached."""
+    if not on_gpu(device):
+        for corpus, layer in STACKS:
+            headline = Headline(corpus, layer, "bf16", 2)
+            yield Question(f"step of {headline}", partial(_step_ms, device, headline), unit=" ms")
+        return
+    reached = ceilings(["bf16"], device, MATRIX)
+    card = Card(1e-3 * reached.copy_gb_s, reached.tflop_s["bf16"])
+    yield Check(
+        "rates",
+        "INFO",
+        f"products {card.product_tflop_s:.0f} TFLOP/s, copies {card.copy_tb_s:.2f} TB/s",
+        card._asdict(),
+    )
     for corpus, layer in STACKS:
-        headline = Headline(corpus, layer, "bf16", 16 if on_gpu(device) else 2)
-        seconds = predicted_step_seconds(*headline, gpu_name()) if on_gpu(device) else None
-        predicted_ms = None if seconds is None else 1e3 * seconds
-        limit_ms = None if predicted_ms is None else MOST * predicted_ms
+        headline, predicted_ms = Headline(corpus, layer, "bf16", MODELS), 1e3 * step_seconds(COSTS[corpus, layer], card)
         ask = partial(_step_ms, device, headline)
-        yield Question(f"step of {headline}", ask, limit_ms, " ms", {"prediction": predicted_ms})
+        yield Question(f"step of {headline}", ask, MOST * predicted_ms, " ms", {"prediction": predicted_ms})
 
 
 def _step_ms(device: str, headline: Headline) -> float:
-    """Return the ms of a step, scaled to a window of 70: the windows that are timed differ in length."""
+    """Return the ms of a step, scaled to the window of a prediction: the windows that are timed differ in length."""
     stack = headline.stack(device)
     pace = stack_pace(stack, steps=8 if on_gpu(device) else 1)
     tokens = WINDOW * stack.trainers[0].config.training.batch_size * headline.models

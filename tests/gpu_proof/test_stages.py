@@ -12,11 +12,13 @@ from torch import Tensor
 
 from gpu_proof import stage
 from gpu_proof.report import NotTriedError, Question, answer
+from gpu_proof.roofline import COSTS, Card, step_seconds
 from gpu_proof.stages import captured, checkpoints, kernels, memory, resume, speed, sync, toolchain
 from tests.support.cpu_graphs import CpuGraphs
-from trainables.stack import Stack, program
+from tests.support.like_a_gpu import like_a_gpu
+from trainables.output_layers import fused
+from trainables.stack import Stack, lstm, program
 from trainables.training import loop
-from trainables.training import lstm as lstm_recipe
 from trainables.trial_folder import save_tensors
 
 
@@ -58,19 +60,13 @@ def test_a_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
 def launched_on_meta(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Modules whose kernels are not launched; steps go a GPU's way, on tensors without numbers."""
     jit = pytest.importorskip("triton.runtime.jit", reason="Triton is there for Linux alone")
-    from trainables.output_layers import fused
-    from trainables.stack import lstm
-    from trainables.training.transformer import TransformerRecipe
-
     fallbacks = list[str]()
     monkeypatch.setattr(jit.KernelInterface, "__getitem__", lambda _kernel, _grid: lambda *_, **__: None)
-    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
-    monkeypatch.setattr(lstm_recipe, "draw_window", lambda _bptt, _draws: 6)
-    monkeypatch.setattr(TransformerRecipe, "first_position", lambda *_: 0)
-    for module in (lstm, fused):
-        monkeypatch.setattr(module, "runs_triton", lambda _, name=module.__name__: name not in fallbacks)
-    with torch.device("meta"):
+    with like_a_gpu(window=6), torch.device("meta"):
+        for module in (lstm, fused):
+            monkeypatch.setattr(module, "runs_triton", lambda _, name=module.__name__: name not in fallbacks)
         yield fallbacks
+        monkeypatch.undo()
 
 
 def test_launched_kernels_pass(launched_on_meta: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -176,17 +172,20 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert results("checkpoints", tmp_path)["share of the time, tiny trials"] == "FAIL"
 
 
-@pytest.mark.parametrize(("predicted_s", "result"), [(10.0, "PASS"), (1e-6, "FAIL"), (None, "INFO")])
+@pytest.mark.parametrize(("slower", "result"), [(1e-9, "PASS"), (1e9, "FAIL")])
 def test_a_step_is_compared_with_its_prediction(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, predicted_s: float | None, result: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slower: float, result: str
 ) -> None:
-    monkeypatch.setattr(speed, "predicted_step_seconds", lambda *_headline: predicted_s)
+    """By the rates of this CPU, which are as if they were a GPU's, for costs that are not those of the tiny step."""
     monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
-    monkeypatch.setattr(speed, "gpu_name", lambda: "a GPU")
+    monkeypatch.setattr(speed, "MATRIX", 64)
+    monkeypatch.setattr(speed, "MODELS", 2)
+    monkeypatch.setattr(speed, "MOST", 2 / slower)
     monkeypatch.setattr(speed, "on_gpu", lambda _device: True)
-    (check,) = stage.checks("speed", "cpu", tmp_path)
-    assert check.result == result
-    assert check.figures["prediction"] == (predicted_s and 1e3 * predicted_s)
+    rates, check = stage.checks("speed", "cpu", tmp_path)
+    assert rates.result == "INFO" and check.result == result
+    card = Card(rates.figures["copy_tb_s"], rates.figures["product_tflop_s"])
+    assert check.figures["prediction"] == 1e3 * step_seconds(COSTS["ptb", "softmax"], card)
 
 
 @pytest.mark.parametrize("fault", [None, "fails at its first product"])

@@ -79,8 +79,8 @@ class _Recorder(TorchDispatchMode):
 
         class StandIn:
             def __getitem__(self, _grid: tuple[int, ...]) -> Callable[..., None]:
-                def launch(*args: Any, num_warps: int = 4, **constants: Any) -> None:
-                    del num_warps
+                def launch(*args: Any, **options: Any) -> None:
+                    constants = {key: value for key, value in options.items() if key in signature.parameters}
                     given = signature.bind(*args, **constants).arguments
                     both = CHANGED | ({"product"} if "backward" in name else set())
                     unused = {key for flag, keys in USED_WITH.items() if not constants.get(flag, True) for key in keys}
