@@ -72,6 +72,11 @@ def of_signals(parts: Sequence[Part]) -> dict[str, object]:
     }
 
 
+def of_hogs(parts: Sequence[Part]) -> dict[str, object]:
+    """All hogs."""
+    return {"s to the end (median / 90% / most)": spread(part["ended_s"] for part in parts)}
+
+
 def of_searches(parts: Sequence[Part]) -> dict[str, object]:
     """All searches."""
     return {"kills": sum(part["kills"] for part in parts)}
@@ -82,6 +87,7 @@ CHECKS: dict[str, tuple[str, Callable[[Sequence[Part]], dict[str, object]]]] = {
     "named-steps": ("SIGKILL between two durable writes", of_kills),
     "signals": ("Signals at a random moment", of_signals),
     "four-commands": ("Four commands at once, the driver of one killed", lambda _: {}),
+    "memory-hogs": ("Another program takes the memory at a random moment", of_hogs),
     "searches": ("A search whose command is killed over and over", of_searches),
 }
 
