@@ -27,11 +27,8 @@ SHORT_BASE = "/tmp"
 """Where runs put their folders when the path of TMPDIR is too long for Ray."""
 OWNER = "owner"
 """The file that is locked. It names the machine: a folder may be shared by some that do not see each other's locks."""
-FOLDER = re.compile(PREFIX + r"(ray-|tune-)?[a-z0-9_]{8}")
-"""The names of such folders; those of older versions say what for, and have no owner."""
-IN_UNOWNED = re.compile(r"session_.*|packs|pymp-.*|owner\..*")
-UNOWNED_S = 24 * 3600.0
-"""For so long a folder without an owner may be in use."""
+FOLDER = re.compile(PREFIX + r"[a-z0-9_]{8}")
+"""The names of such folders."""
 END_S = 5.0
 """How long killed processes are waited for."""
 
@@ -101,10 +98,7 @@ def _remove_abandoned(folder: Path) -> tuple[int, int] | None:
     """See `remove_folder`; None where the run may live, and where the folder could not be removed."""
     removed = None
     with suppress(OSError), _opened(folder) as handle:
-        try:
-            owner = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
-        except FileNotFoundError:
-            return remove_folder(folder) if _is_unowned(folder, handle) else None
+        owner = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
         try:
             if _is_given_up(owner):
                 removed = remove_folder(folder)
@@ -120,17 +114,6 @@ def _is_given_up(owner: int) -> bool:
         return False
     fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return bool(machine() & set(os.read(owner, 4096).decode(errors="replace").split()))
-
-
-def _is_unowned(folder: Path, handle: int) -> bool:
-    """Whether a folder without an owner is one of an older version, and old, and no process works in it."""
-    names = os.listdir(handle)
-    return (
-        bool(names)
-        and all(map(IN_UNOWNED.fullmatch, names))
-        and time.time() - os.fstat(handle).st_mtime > UNOWNED_S
-        and not _working_in(folder)
-    )
 
 
 def _kill_all(folder: Path) -> int:

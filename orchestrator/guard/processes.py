@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -11,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.guard.inside import run_inside
+from orchestrator.guard.leftovers import remove_leftovers
 from orchestrator.guard.proc import process_stat
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -37,7 +39,20 @@ def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
         os.setsid()
         run_inside(run, writing, again=again)
     os.close(writing)
+    _clean_up_after(pid, guard)
     return pid, reading
+
+
+def _clean_up_after(pid: int, guard: int) -> None:
+    """Fork a process that removes what the command leaves if its guard is killed: Ray's processes may run on."""
+    if os.fork() == 0:
+        try:
+            os.setsid()
+            select.select([os.pidfd_open(pid)], [], [])
+            if os.getppid() != guard:
+                remove_leftovers()
+        finally:
+            os._exit(0)
 
 
 def below(pid: int, strangers: Collection[int] = ()) -> Iterator[int]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from orchestrator.cluster.local_node import LATER_S
+from tests.support.command import wait_for
 from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
 from tests.support.signalled import KINDS, signalled
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
@@ -101,6 +102,17 @@ def kill_at_random(part: Round, sweep: TypedSweep, undisturbed: Undisturbed, cha
         sweep.forget()
     part.troubles.append(f"no {victim} lived for long enough to be killed")
     return None
+
+
+@pytest.mark.chaos(1, 10)
+def test_a_killed_guard_leaves_nothing(undisturbed: Undisturbed, tmp_path: Path, rounds: int) -> None:
+    chance = random.Random(SEED)
+    for number in range(rounds):
+        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
+            typed = sweep.type(CHAOS_LATER_S=str(chance.uniform(0, LATER_S)))
+            time.sleep(chance.uniform(0, undisturbed.seconds))
+            sweep.watch.kill("guard", typed.pid, chance)
+            wait_for(lambda: not sweep.left_behind(), timeout_s=15, what=f"the end of all, seed {SEED}")
 
 
 @pytest.mark.chaos(1, 50)

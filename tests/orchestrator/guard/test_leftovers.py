@@ -19,7 +19,7 @@ import pytest
 
 from orchestrator.cluster.scratch import scratch_folder
 from orchestrator.guard import leftovers
-from orchestrator.guard.leftovers import OWNER, UNOWNED_S, Leftovers, machine, remove_leftovers
+from orchestrator.guard.leftovers import OWNER, Leftovers, machine, remove_leftovers
 from tests.support.command import ROOT, sweep, wait_for
 from tests.support.scratch import short_base
 
@@ -184,24 +184,6 @@ def test_what_belongs_to_another_user_stays(base: Path, given: str) -> None:
     os.chown(folder / given, 65534, 65534)
     assert remove_leftovers() == NOTHING
     assert (folder / OWNER).exists()
-
-
-def test_folders_of_older_versions_go_when_they_are_old_and_nothing_works_there(base: Path, python: Start) -> None:
-    names = [
-        "sweep-ray-abcdefgh",
-        "sweep-tune-abcdefgh",
-        "sweep-ray-inuse___",
-        "sweep-ray-myfiles_",
-        "sweep-ray-isyoung_",
-    ]
-    contents = ["session_2026", "packs", "session_2026", "thesis", "session_2026"]
-    for name, content in zip(names, contents, strict=True):
-        (base / name / content).mkdir(parents=True)
-    python("import time; time.sleep(600)", TMPDIR=str(base / names[2]))
-    for name in names[:4]:
-        os.utime(base / name, (0, time.time() - UNOWNED_S - 60))
-    assert remove_leftovers().folders == 2
-    assert sorted(path.name for path in base.iterdir()) == sorted(names[2:])
 
 
 @pytest.mark.usefixtures("no_ray")
