@@ -140,6 +140,8 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         named, seeds = named_trials(
             planned, scale, content, overrides, seeds=request.seeds, all_trials=request.all_trials
         )
+        if request.all_trials:  # a small scale may make several of them the same trial
+            named = list({config.trial_id: (name, config) for name, config in named}.values())
         trials = tuple(_trial_plan(name, config, text) for name, config in named)
     _refuse_duplicates(study, trials, request)
     _refuse_unknown_keys(study, trials)
@@ -232,8 +234,6 @@ def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[
 
 def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], request: PlanRequest) -> None:
     fix = "drop the --set of what its trials differ in" if request.overrides else "drop one"
-    if request.all_trials and not request.overrides:
-        fix = "leave out --all-trials, or take a larger --scale"
     names: dict[str, str] = {}
     for trial in trials:
         if trial.trial_id in names:

@@ -85,20 +85,18 @@ def is_paper_scale(study: Study, scale: str) -> bool:
     return written == [_resized(study, SCALES[scale], config) for config in _at_scale(study, SCALES[scale], written)]
 
 
-def scale_summary(study: Study, scale: str) -> str:
-    """What the scale makes of the study, for the first lines of a run."""
+def scale_summary(study: Study, scale: str, *, all_trials: bool = False) -> str:
+    """Return what the scale runs of the study, for the first lines of a run."""
+    part = "every trial" if all_trials else "a few trials" if scale == "smoke" else "a part"
     if study.reads_text:
-        summary = SCALES[scale].summary
-        return (
-            summary.replace("the whole study", "a part of the study") if scale == "quick" and study.quick else summary
-        )
+        whole = f"{part} of the study" if scale == "quick" and study.quick else "the whole study"
+        return SCALES[scale].summary.replace("a few trials", part).replace("the whole study", whole)
     if is_paper_scale(study, scale):
         return "exactly what the study computes at scale paper"
     if not study.scaled:
-        part = "a few" if scale == "smoke" else "a part"
-        return f"{part} of the study's trials, whose sizes are its question and stay"
+        return f"{part} of the study, whose sizes are its question and stay"
     smaller = "smaller arrays, or fewer inputs, examples or steps, than at scale paper"
-    return f"a few trials of the study, {smaller}" if scale == "smoke" else f"the whole study with {smaller}"
+    return f"{part} of the study, {smaller}" if scale == "smoke" else f"the whole study with {smaller}"
 
 
 def tuning_plan(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,9 +63,9 @@ def opening(
     names = ", ".join(dict.fromkeys(name for each in lacking.values() for name in each))
     later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
     with_set = f", with {' '.join(variant)}" if (variant := typed_variant(plan.key.overrides)) else ""
-    summary = OTHER_MODELS if _are_other_models(plan) else scale_summary(plan.study, plan.scale.name)
-    if plan.all_trials:
-        summary = re.sub("^a (few trials|part) of the study('s trials)?", "every trial of the study", summary)
+    summary = scale_summary(plan.study, plan.scale.name, all_trials=plan.all_trials)
+    if plan.scale.name == "paper" and typed_model(plan.key.overrides):
+        summary = OTHER_MODELS
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",
@@ -85,11 +84,6 @@ def opening(
     if command is not None:
         lines.append(f"This is not the paper's scale; for that, type: {command}")
     return "\n".join(lines)
-
-
-def _are_other_models(plan: Plan) -> bool:
-    """Whether the trials are those of scale paper but for their models."""
-    return plan.scale.name == "paper" and bool(typed_model(plan.key.overrides))
 
 
 def _seeds(plan: Plan) -> str:

@@ -91,7 +91,7 @@ def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:
         True,
         True,
     ]
-    assert scale_summary(study, "quick").startswith("a part of the study's trials")
+    assert scale_summary(study, "quick").startswith("a part of the study")
 
 
 def test_at_quick_every_layer_of_spam_has_several_widths_at_as_many_v_as_a_law_needs() -> None:
