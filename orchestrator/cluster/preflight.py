@@ -242,6 +242,7 @@ def _gpu_problem(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
     )
 
 
+@cache
 def probe_gpus(*, all_gpus: bool = False) -> GpuProbe:
     """Try what trials need of the GPUs of this machine, or of `all_gpus`, also those that CUDA_VISIBLE_DEVICES hides.
 

@@ -171,7 +171,9 @@ def test_torch_is_probed_in_another_process() -> None:
 def test_a_probe_is_spared_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     program = 'import os; print(\'{"usable": %d, "torch": "", "cuda": null}\' % os.getpgid(0))'
     monkeypatch.setattr(preflight, "GPU_PROBE", ("-c", program))
+    preflight.probe_gpus.cache_clear()
     assert preflight.probe_gpus().usable != os.getpgid(0)
+    preflight.probe_gpus.cache_clear()
     monkeypatch.setattr(preflight, "GPU_PROBE", ("-c", "import time; time.sleep(60)"))
     monkeypatch.setattr(preflight, "PROBE_S", 0.1)
     with pytest.raises(UserError, match=r"torch cannot be used \(no answer within 0.1 s\)"):
