@@ -63,7 +63,7 @@ def test_the_tiny_proof_passes_on_a_cpu(tmp_path: Path) -> None:
     numbers = [check["figures"] for check in checks if check["result"] == "PASS"]
     assert all(figures["value"] <= figures["limit"] for figures in numbers if figures)
     steps = content["stages"]["speed"]["checks"]
-    assert all(step["figures"]["value"] > 0 and "prediction" in step["figures"] for step in steps)
+    assert all(step["figures"]["value"] > 0 for step in steps)
     assert [path.name for path in tmp_path.iterdir()] == [next(tmp_path.glob("gpu-proof-*.json")).name]
 
 

@@ -111,7 +111,8 @@ def test_a_killed_guard_leaves_nothing(undisturbed: Undisturbed, tmp_path: Path,
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
             typed = sweep.type(CHAOS_LATER_S=str(chance.uniform(0, LATER_S)))
             time.sleep(chance.uniform(0, undisturbed.seconds))
-            sweep.watch.kill("guard", typed.pid, chance)
+            while typed.runs() and not sweep.watch.kill("guard", typed.pid, chance):
+                time.sleep(0.1)
             wait_for(lambda: not sweep.left_behind(), timeout_s=15, what=f"the end of all, seed {SEED}")
 
 
