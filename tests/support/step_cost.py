@@ -52,6 +52,8 @@ class Event(NamedTuple):
     operations: int = 0
     recurrent: bool = False
     """A product with as many rows as the batch: one of every time step."""
+    aligned: bool = True
+    """Rows of a product's factors begin at multiples of 16 bytes."""
 
 
 class _Recorder(TorchDispatchMode):
@@ -67,10 +69,10 @@ class _Recorder(TorchDispatchMode):
         name = func.overloadpacket.__name__
         given, made = _on_meta((args, kwargs)), _on_meta(result)
         if (given or made) and name not in VIEWS:
-            operations, rows = _product(name, args)
+            factors = _factors(name, args)
             expanded = 2 * sum(map(_size, made)) if name == "baddbmm" and not kwargs else 0
             moved = _moved(name, given, made) + expanded
-            self.events.append(Event(name, moved, operations, rows == self._batch))
+            self.events.append(Event(name, moved, *_product(factors, self._batch)))
         return result
 
     def launched(self, kernel: Any, name: str) -> Any:
@@ -118,12 +120,18 @@ def _moved(name: str, given: Sequence[Tensor], made: Sequence[Tensor]) -> int:
     return moved + (_size(given[0]) if name.endswith("_") and name != "copy_" else 0)
 
 
-def _product(name: str, args: Sequence[Any]) -> tuple[int, int]:
-    """The operations of a product, and its rows; of anything else 0."""
-    if name not in PRODUCTS:
-        return 0, 0
-    left, right = args[:2] if name in {"mm", "bmm"} else args[1:3]
-    return 2 * left.numel() * right.shape[-1], left.shape[-2]
+def _factors(name: str, args: Sequence[Any]) -> Sequence[Tensor]:
+    """Those of a product; of anything else none."""
+    return [] if name not in PRODUCTS else args[:2] if name in {"mm", "bmm"} else args[1:3]
+
+
+def _product(factors: Sequence[Tensor], batch: int) -> tuple[int, bool, bool]:
+    """Its operations, whether it is recurrent, and whether all is aligned."""
+    if not factors:
+        return 0, False, True
+    left, right = factors
+    strides = [max(factor.stride()[-2:]) * factor.element_size() for factor in factors]
+    return 2 * left.numel() * right.shape[-1], left.shape[-2] == batch, all(stride % 16 == 0 for stride in strides)
 
 
 def events_of_a_step(corpus: str, layer: str, precision: Precision = "bf16", models: int = MODELS) -> list[Event]:

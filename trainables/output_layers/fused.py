@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from trainables.device import add_batched_product_, runs_triton
+from trainables.device import add_batched_product_, aligned, runs_triton
 from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import Identity, Pointwise
@@ -63,7 +63,8 @@ def fused_cross_entropy(
     count, total, experts, width = models.hidden_GNKD.shape
     bend = _bend_of(functions, parameters, models.bias_GV)
     sums = _empty_sums(bend) if gradients is not None and _trained(functions) else None
-    factor_GVD = models.weight_GVD.to(models.hidden_GNKD.dtype)
+    dtype = models.hidden_GNKD.dtype
+    factor_GVD = aligned(models.weight_GVD, dtype)
     logits = count * experts * _stride(factor_GVD)
     contexts = min(total, max(1, CHUNK_BYTES // (logits * factor_GVD.element_size())))
     buffer = factor_GVD.new_empty(contexts * logits)
@@ -71,7 +72,7 @@ def fused_cross_entropy(
     losses_G = torch.zeros(count, dtype=torch.float64, device=factor_GVD.device)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))
-        hidden = models.hidden_GNKD[:, chunk].reshape(count, -1, width)
+        hidden = aligned(models.hidden_GNKD[:, chunk].reshape(count, -1, width), dtype)
         product = torch.bmm(hidden, factor_GVD.mT, out=_logits(buffer, hidden, factor_GVD))
         targets_Gm = targets_GN[:, chunk].repeat_interleave(experts, 1)
         log_p_Gm, greatest_Gm, normaliser_Gm = kernels.forward(product, bias_GS, targets_Gm, bend)

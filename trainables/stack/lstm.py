@@ -9,17 +9,14 @@ Shapes: G models, T time steps of the longest window, B batch, I inputs, H outpu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from trainables.device import batched_product, runs_triton
-
-ALIGNMENT = 8
-"""Numbers: 16 bytes of bf16."""
+from trainables.device import aligned, aligned_empty, batched_product, runs_triton
 
 
 class StackedState(NamedTuple):
@@ -71,15 +68,15 @@ class _StackedLstm(torch.autograd.Function):
         lengths_G: Tensor,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        models, steps, batch, width = inputs_GTBI.shape
+        models, steps, batch, _ = inputs_GTBI.shape
         hidden = weight_hh.shape[2]
         kept_GTBI = None if kept_inputs is None else kept_inputs.unsqueeze(1)
-        flat = _aligned(inputs_GTBI, dtype, kept_GTBI).view(models, steps * batch, width)
-        ih, hh = _aligned(weight_ih, dtype), _aligned(weight_hh, dtype, kept_hh)
+        flat = aligned(inputs_GTBI, dtype, kept_GTBI).flatten(1, 2)
+        ih, hh = aligned(weight_ih, dtype), aligned(weight_hh, dtype, kept_hh)
         bias = bias_ih + bias_hh
         gates = torch.bmm(flat, ih.mT).view(models, steps, batch, 4 * hidden)
         # One step longer than the window: the state before it comes first.
-        h_all = _aligned_empty(gates, (models, steps + 1, batch, hidden), dtype)
+        h_all = aligned_empty(gates, (models, steps + 1, batch, hidden), dtype)
         c_all = c_GBH.new_empty(h_all.shape)
         h_all[:, 0], c_all[:, 0] = h_GBH, c_GBH
         cell_, ctx.cell_back = _cell_of(gates)
@@ -100,7 +97,7 @@ class _StackedLstm(torch.autograd.Function):
         flat, h_all, c_all, gates, bias, ih, hh, kept_hh, kept_GTBI = ctx.saved_tensors
         models, steps, batch, hidden = by_outputs.shape
         by_outputs, by_gates = by_outputs.contiguous(), torch.empty_like(gates)
-        by_h, by_c = _aligned_empty(gates, h_all[:, 0].shape, gates.dtype).zero_(), torch.zeros_like(c_all[:, 0])
+        by_h, by_c = aligned_empty(gates, h_all[:, 0].shape, gates.dtype).zero_(), torch.zeros_like(c_all[:, 0])
         for t in reversed(range(steps)):
             by_states = by_outputs[:, t], by_h, by_c
             by_c = ctx.cell_back(gates[:, t], bias, c_all[:, t : t + 2], by_states, out=by_gates[:, t])
@@ -120,18 +117,6 @@ class _StackedLstm(torch.autograd.Function):
         if kept_hh is not None:
             by_hh.mul_(kept_hh)
         return by_inputs, None, None, by_ih, by_hh, by_bias, by_bias, None, None, None, None
-
-
-def _aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
-    """A copy of a product's factor, times the mask, rounded to this dtype at once."""
-    copy = _aligned_empty(factor, factor.shape, dtype)
-    return copy.copy_(factor) if mask is None else torch.mul(factor, mask, out=copy)
-
-
-def _aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Its rows begin at multiples of 16 bytes, without which tensor cores are fed slowly or not at all."""
-    *before, width = shape
-    return like.new_empty(*before, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:

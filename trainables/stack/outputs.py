@@ -10,7 +10,9 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from trainables.device import ALIGNMENT
 from trainables.output_layers import (
     Identity,
     Mixture,
@@ -86,12 +88,14 @@ def _latent(
 ) -> Tensor:
     """The context vectors of mixtures, G x N x K x D, with locked dropout; by a product in this dtype."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
-    models, experts, width, _ = latent.shape
+    models, experts, width, contexts = latent.shape
     steps, batch = hidden_GTBC.shape[1:3]
-    bias_G1X, hidden_GNC, weight_GXC = (
-        factor.to(dtype) for factor in (bias.flatten(1).unsqueeze(1), hidden_GTBC.flatten(1, 2), latent.flatten(1, 2))
+    # Zeros up to a multiple, as in `aligned`, which autograd would not follow.
+    hidden_GNC, weight_GXC = (
+        pad(factor.to(dtype), (0, -contexts % ALIGNMENT))
+        for factor in (hidden_GTBC.flatten(1, 2), latent.flatten(1, 2))
     )
-    flat = torch.baddbmm(bias_G1X, hidden_GNC, weight_GXC.mT).tanh()
+    flat = torch.baddbmm(bias.flatten(1).unsqueeze(1).to(dtype), hidden_GNC, weight_GXC.mT).tanh()
     if any(mask is not None for mask in masks):
         ones = hidden_GTBC.new_ones(batch, experts * width)
         stacked_GBX = torch.stack([ones if mask is None else mask for mask in masks])

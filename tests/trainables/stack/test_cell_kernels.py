@@ -15,6 +15,7 @@ from torch import Tensor
 from tests.support import stacked_layers
 from tests.support.device_trials import trainer_on
 from trainables.config import GssConfig, LmsPlifConfig, MosConfig, OutputLayerConfig
+from trainables.device import ALIGNMENT
 from trainables.output_layers import fused
 from trainables.stack import Stack, lstm
 
@@ -54,7 +55,7 @@ class Step:
         self.c_both = normal(3, batch, width)[:, 1:]
         self.by_output = normal(3, batch, width)[:, 1]
         self.bias = normal(4 * width)
-        room = width + -width % lstm.ALIGNMENT
+        room = width + -width % ALIGNMENT
         self.by_h = normal(batch, room).to(dtype)[..., :width]
         self.by_c = normal(batch, width)
         self.h = normal(3, batch, room).to(dtype)[:, 1, :, :width]
