@@ -55,7 +55,8 @@ def test_losses_and_gradients_equal_the_formulas(
         if vocabulary > 2_000:  # one number a thread: the interpreter takes a millisecond for each
             monkeypatch.setattr(kernels, "WARPS", 32)
         monkeypatch.setattr(fused, "runs_triton", lambda _: True)
-    monkeypatch.setattr(fused, "chunk_rows", lambda *_: models * EXPERTS * chunk)
+    logits = models * EXPERTS * chunk * (vocabulary + -vocabulary % fused.ALIGNMENT)
+    monkeypatch.setattr(fused, "CHUNK_BYTES", logits * dtype.itemsize)
     launches = [Mock(wraps=kernels.forward), Mock(wraps=kernels.backward_)]
     monkeypatch.setattr(kernels, "forward", launches[0])
     monkeypatch.setattr(kernels, "backward_", launches[1])

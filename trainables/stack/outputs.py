@@ -88,12 +88,11 @@ def _latent(
 ) -> Tensor:
     """The context vectors of mixtures, G x N x K x D, with locked dropout; by a product in this dtype."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
-    models, experts, width, contexts = latent.shape
+    models, experts, width, context_width = latent.shape
     steps, batch = hidden_GTBC.shape[1:3]
-    # Zeros up to a multiple, as in `aligned`, which autograd would not follow.
+    zeros = 0, -context_width % ALIGNMENT  # autograd does not follow `aligned`
     hidden_GNC, weight_GXC = (
-        pad(factor.to(dtype), (0, -contexts % ALIGNMENT))
-        for factor in (hidden_GTBC.flatten(1, 2), latent.flatten(1, 2))
+        pad(factor.to(dtype), zeros) for factor in (hidden_GTBC.flatten(1, 2), latent.flatten(1, 2))
     )
     flat = torch.baddbmm(bias.flatten(1).unsqueeze(1).to(dtype), hidden_GNC, weight_GXC.mT).tanh()
     if any(mask is not None for mask in masks):
