@@ -14,8 +14,9 @@ PLIF_ATOMICS_S = 0.4
 """Of it, what atomic additions may take, which move few bytes: 0.3 to 0.9 s before their kernel had 16 warps."""
 
 
-MANY_OPERATIONS = 1e9
-"""Of a product whose factors' rows have to be aligned: unlike the priors of mixtures."""
+MANY_OPERATIONS = 1e11
+"""Of a product whose factors' rows have to be aligned, like those of all time steps. Fewer have those with priors, and
+with the gradient by WikiText-2's 15 x 300 latent contexts."""
 
 
 @pytest.mark.parametrize(("corpus", "layer"), COSTS)
@@ -23,7 +24,7 @@ def test_a_step_asks_what_is_written_down(corpus: str, layer: str) -> None:
     from tests.support.step_cost import cost_of, events_of_a_step
 
     events = events_of_a_step(corpus, layer)
-    assert all(event.aligned for event in events if event.operations > MANY_OPERATIONS)
+    assert all(event.aligned for event in events if event.recurrent or event.operations > MANY_OPERATIONS)
     for work, known in zip(cost_of(events), COSTS[corpus, layer], strict=True):
         assert work.kernels == known.kernels
         assert work.gigabytes == pytest.approx(known.gigabytes, rel=1e-3)
