@@ -11,7 +11,8 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
@@ -201,7 +202,12 @@ class Graphs:
     others would still write to (pytorch 193402).
     """
 
+    _alive: ClassVar = WeakSet[Any]()
+
     def __init__(self) -> None:
+        if not Graphs._alive:
+            torch._C._cuda_clearCublasWorkspaces()  # of streams that are gone: torch keeps them until 2.13
+        Graphs._alive.add(self)
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
         self._graphs = list[torch.cuda.CUDAGraph]()
 

@@ -2,9 +2,10 @@
 
 Basis. Of the paper's V100 the seconds of an epoch are published: 55 s for softmax on PTB, 664 steps (`gpu_seconds`).
 Of an H200 nothing was measured: at 203 GFLOP a step, a trial alone (cuDNN, float32) is reckoned to take 9 to 12 ms a
-step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, by CUDA graphs. Any other trial is taken to
-gain what this one gains. A stack of fewer is counted as trials alone, and so is one of Transformers: a step of theirs
-has many times the rows in each product, which may fill a GPU by itself.
+step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, by what a step reads, writes and multiplies
+(`gpu_proof.roofline`). Any other trial is taken to gain what this one gains. A stack of fewer is counted as trials
+alone, and so is one of Transformers: a step of theirs has many times the rows in each product, which may fill a GPU
+by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STEPS = 664
 """Of an epoch of PTB at paper shapes, about."""
 ALONE_MS = (9.0, 12.0)
 """At the least and at the most, of one model's step on an H200."""
-STACKED_MS = {"float32": 5.0, "tf32": 2.8, "bf16": 1.7}
+STACKED_MS = {"float32": 9.4, "tf32": 3.5, "bf16": 1.9}
 """Of one model's step there, by the precision of products."""
 H200_BASIS = (
     "H200: estimated by arithmetic, not measured: no trial was timed on one. A step of softmax on PTB is reckoned to "

@@ -251,6 +251,7 @@ def test_graphs_are_captured_in_one_pool_on_the_stream_where_the_work_was_done_b
     stand_ins = {"Stream": Stream, "CUDAGraph": Graph, "stream": on, "graph": capturing}
     for name, stand_in in stand_ins.items():
         monkeypatch.setattr(torch.cuda, name, stand_in)
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: Stream("main"))
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "pool")
     graphs = device.graphs_on(torch.device("cuda"))
@@ -288,12 +289,15 @@ def test_no_graph_goes_before_the_others_of_its_stream(monkeypatch: pytest.Monke
     def fail() -> None:
         raise torch.OutOfMemoryError
 
+    cleared = list[None]()
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: cleared.append(None), raising=False)
     monkeypatch.setattr(torch.cuda, "Stream", object)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "stream", on)
     monkeypatch.setattr(torch.cuda, "graph", capturing)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "pool")
     graphs, others = device.Graphs(), device.Graphs()
+    assert len(cleared) == 1
     replay = graphs.captured(lambda: None)
     with pytest.raises(torch.OutOfMemoryError):
         graphs.captured(fail)
@@ -305,3 +309,6 @@ def test_no_graph_goes_before_the_others_of_its_stream(monkeypatch: pytest.Monke
     gc.collect()
     assert [graph() is None for graph in made] == [True, True, False]
     del others
+    gc.collect()
+    device.Graphs()
+    assert len(cleared) == 2, "what cuBLAS kept for streams that are gone stays"
