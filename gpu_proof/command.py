@@ -41,13 +41,13 @@ class Stage(NamedTuple):
 STAGES = {
     "toolchain": Stage(30),
     "kernels": Stage(60, on_cpu=False),
-    "exact": Stage(150),
-    "captured": Stage(70),
+    "exact": Stage(120),
+    "captured": Stage(60),
     "sync": Stage(30, on_cpu=False),
-    "memory": Stage(50, on_cpu=False),
+    "memory": Stage(60, on_cpu=False),
     "resume": Stage(40),
-    "checkpoints": Stage(40),
-    "speed": Stage(70),
+    "checkpoints": Stage(30),
+    "speed": Stage(110),
 }
 """In the order in which they run; at most 540 s in all."""
 DESCRIPTION = f"""Prove that the GPU of this machine computes the right numbers, and fast enough, in at most

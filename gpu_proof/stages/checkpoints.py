@@ -21,7 +21,7 @@ from trainables.stack import Stack
 from trainables.training import Trainer
 from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
-SAVES, MOST_S = 4, 20.0
+SAVES, MOST_S = 4, 12.0
 """The run ends when each trial has this many saves, or after this time."""
 LIMIT = 0.05
 """Largest share of the time; the training loop saves so rarely that it would keep to this without its thread."""
