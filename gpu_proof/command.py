@@ -33,7 +33,7 @@ class Stage(NamedTuple):
     """A part of the proof that fails or passes alone."""
 
     limit_s: float
-    """Seconds after which it is killed."""
+    """Seconds after which it is killed, beside those that earlier stages left."""
     on_cpu: bool = True
     """Whether it also runs on a CPU."""
 
@@ -107,25 +107,30 @@ class Proof:
         self._started = datetime.now(UTC)
         self._stages: dict[str, dict[str, Any]] = {}
         self._counts = Counter[str]()
+        self._spare_s = 0.0
+        """What earlier stages left of their limits."""
 
     def run(self, name: str) -> None:
         """Run a stage in its own process and print its checks as they come."""
         stage = STAGES[name]
+        limit_s = stage.limit_s + self._spare_s
         if self._device == "cpu" and not stage.on_cpu:
             print(f"INFO  {name}: only on a GPU", flush=True)
             return
-        print(f"{name}, at most {stage.limit_s:g} s", flush=True)
+        print(f"{name}, at most {limit_s:.0f} s", flush=True)
         found, started = list[Check](), time.monotonic()
         with tempfile.TemporaryDirectory(prefix=".gpu-proof-", dir=self._file.parent) as folder:
             log = Path(folder) / "log"
-            for check in _checks(name, stage.limit_s, self._device, folder, log):
+            for check in _checks(name, limit_s, self._device, folder, log):
                 found.append(check)
                 print(check.line, flush=True)
             tail = _anonymous(log.read_text(errors="replace"))[-LOG_TAIL:]
         self._counts.update(check.result for check in found)
+        seconds = time.monotonic() - started
+        self._spare_s = max(0.0, limit_s - seconds)
         self._stages[name] = {
-            "seconds": round(time.monotonic() - started, 1),
-            "limit_s": stage.limit_s,
+            "seconds": round(seconds, 1),
+            "limit_s": round(limit_s, 1),
             "checks": [check.__dict__ for check in found],
             "log": tail,
         }
@@ -148,8 +153,10 @@ class Proof:
         """Print the last lines; return the exit status."""
         passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
         print(f"Please send the file {self._file}: see docs/cluster.md")
-        print(f"{'FAIL' if failed else 'PASS'}  {passed} passed, {failed} failed, {skipped} not tried", flush=True)
-        return 1 if failed else 2 if skipped or not passed else 0
+        status = 1 if failed else 2 if skipped or not passed else 0
+        word = ("PASS", "FAIL", "INCOMPLETE")[status]
+        print(f"{word}  {passed} passed, {failed} failed, {skipped} not tried", flush=True)
+        return status
 
 
 def _command(name: str, device: str, folder: str) -> list[str]:
@@ -191,7 +198,7 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
             timer.join()
             _kill(process)
     if late.is_set():
-        yield Check(name, "FAIL", f"took longer than {limit_s:g} s and was killed")
+        yield Check(name, "FAIL", f"took longer than {limit_s:.0f} s and was killed")
     elif process.returncode or not count:
         last = log.read_text(errors="replace").strip().rpartition("\n")[2]
         yield Check(name, "FAIL", f"its process ended with status {process.returncode}: {_anonymous(last)}")
@@ -204,8 +211,8 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def _anonymous(text: str) -> str:
-    """Return the text without folders of this machine and the name of its user."""
-    for folder, stand_in in ((ROOT, "."), (Path.cwd(), "."), (Path.home(), "~")):
+    """Return the text without the folders that are known here and the name of the user."""
+    for folder, stand_in in ((ROOT, "."), (Path.cwd(), "."), (Path(sys.prefix), "VENV"), (Path.home(), "~")):
         if len(folder.parts) > 1:
             text = text.replace(str(folder), stand_in)
     with suppress(KeyError, OSError):  # a container's user need not have a name
@@ -224,7 +231,8 @@ def _signals_raise() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-    before = {number: signal.signal(number, raise_exit) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heeded = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, raise_exit) for number in heeded}
     try:
         yield
     finally:

@@ -12,11 +12,11 @@ MODELS = 16
 WINDOW = 70
 """Tokens: the mean length of a window."""
 KERNEL_S = 1.5e-6
-"""What a replayed kernel takes beside its work."""
+"""Overhead of a replayed kernel, in seconds."""
 
 
 class Work(NamedTuple):
-    """Of kernels of one kind."""
+    """Cost of all kernels of one kind."""
 
     kernels: int
     gigabytes: float
@@ -29,14 +29,14 @@ class StepCost(NamedTuple):
     """One step of a stack."""
 
     elementwise: Work
-    """Whatever is no product."""
+    """Everything except matrix products."""
     products: Work
     recurrent: Work
-    """Products with the hidden state of every time step, as many rows as the batch."""
+    """Products with the hidden state of a time step, which have as many rows as the batch."""
 
 
 class Card(NamedTuple):
-    """What a GPU reaches."""
+    """Rates that a GPU reaches."""
 
     copy_tb_s: float
     """Read and written by a copy, in terabytes a second."""
@@ -56,7 +56,7 @@ COSTS: dict[tuple[str, str], StepCost] = {
 }
 """By corpus and output layer."""
 SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
-"""Of copy and product rate, that each kind of work of a `StepCost` reaches; tiles of 64 rows hold 20 of a batch."""
+"""Share of the copy and product rates that each kind of work reaches; a tile of 64 rows holds the 20 of a batch."""
 
 
 def step_seconds(cost: StepCost, card: Card) -> float:

@@ -100,12 +100,12 @@ class Headline(NamedTuple):
 
 
 def stack_pace(stack: Stack, steps: int) -> Pace:
-    """Of so many steps of a stack."""
+    """Time `steps` steps of a stack."""
     return _pace(stack.step, stack.trainers, steps)
 
 
 def alone_pace(trainer: Trainer, steps: int) -> Pace:
-    """Of one trial after another: through cuDNN, on a GPU."""
+    """Time the steps of one trial, by cuDNN on a GPU."""
     return _pace(trainer.step, [trainer], steps)
 
 

@@ -39,17 +39,22 @@ def runs_triton(device: torch.device) -> bool:
 def triton_problem(device: str) -> str | None:
     """Why Triton's kernels do not run on this GPU, from a launch that is tried once a process; None if they do.
 
-    Raises OutOfMemoryError, which says nothing of Triton.
+    Raises RuntimeError if the GPU is occupied, which says nothing of Triton.
     """
     try:
         from trainables.one_element_kernel import launch
 
         launch(torch.device(device))
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:
+        if occupied(error):
+            raise
         return first_line(error)
     return None
+
+
+def occupied(error: Exception) -> bool:
+    """Whether a GPU failed because another program has it, or its memory."""
+    return any(words in str(error) for words in ("out of memory", "busy or unavailable"))
 
 
 def triton_note(device: str) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 import torch
 
-from trainables.device import Graphs, triton_note
+from trainables.device import Graphs, occupied, triton_note
 from trainables.errors import first_line
 from trainables.runtime import GpuProbe
 
@@ -23,8 +24,14 @@ def probe() -> GpuProbe:
         cuda=torch.version.cuda,
         capability=min((torch.cuda.get_device_capability(index) for index in usable), default=None),
         faults=tuple(dict.fromkeys(fault for fault in faults.values() if fault is not None)),
-        triton=triton_note("cuda") if 0 in usable else None,
+        triton=_triton_note() if 0 in usable else None,
     )
+
+
+def _triton_note() -> str | None:
+    with suppress(RuntimeError):  # occupied
+        return triton_note("cuda")
+    return None
 
 
 def gpu_fault(index: int) -> str | None:
@@ -50,10 +57,8 @@ def gpu_fault(index: int) -> str | None:
             replay()
             if not bool((result == 64).all()):
                 return f"the GPU {name} gives wrong products: see nvidia-smi for its errors"
-    except torch.OutOfMemoryError:
-        return None  # another program has its memory now
     except RuntimeError as error:
-        if "busy or unavailable" in str(error):  # of a GPU that one process has at a time
+        if occupied(error):
             return None
         return f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi"
     return None

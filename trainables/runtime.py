@@ -21,8 +21,8 @@ class Runtime:
     threads: int = 1
     """Threads of one trial on a CPU."""
     checkpoint_every_s: float = 30.0
-    """At most so much work is lost when a process dies, or more if checkpoints would take over 5% of the time; 0 saves
-    after every step."""
+    """Seconds of work that are lost at most when a process dies, or more if checkpoints would take over 5% of the time;
+    0 saves after every step."""
     deterministic: bool = False
     """On a GPU: the same bits every time, at some cost of speed. On a CPU it is always so."""
     layer_files: tuple[TextFile, ...] = ()

@@ -12,16 +12,16 @@ from typing import Any
 from torch import Tensor
 from typing_extensions import override
 
-from gpu_proof.report import Question
+from gpu_proof.report import NotTriedError, Question
 from gpu_proof.timing import seconds_of, usual_trainer
 from gpu_proof.trials import layer_config, new_trainers, random_corpus, scale_on, trial
-from trainables.device import on_gpu, wait
+from trainables.device import wait
 from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.training import Trainer
 from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
-SAVES, MOST_S = 4, 12.0
+MODELS, SAVES, MOST_S = 4, 3, 15.0
 """The run ends when each trial has this many saves, or after this time."""
 LIMIT = 0.05
 """Largest share of the time; the training loop saves so rarely that it would keep to this without its thread."""
@@ -30,9 +30,7 @@ LIMIT = 0.05
 def questions(device: str, folder: Path) -> Iterator[Question]:
     """Time one save of a trial, at the papers' shapes on a GPU, and a run of the training loop with tiny trials."""
     yield Question("seconds of one save of a trial", partial(_save_seconds, device, folder), unit=" s")
-    yield Question(
-        "share of the time, tiny trials", partial(_share, device, folder, 16 if on_gpu(device) else 4), LIMIT
-    )
+    yield Question("share of the time, tiny trials", partial(_share, device, folder), LIMIT)
 
 
 def _save_seconds(device: str, folder: Path) -> float:
@@ -45,21 +43,21 @@ def _save_seconds(device: str, folder: Path) -> float:
     return [seconds_of(lambda: save_tensors(folder / "one", *trainer.snapshot()), device) for _ in range(2)][1]
 
 
-def _share(device: str, folder: Path, models: int) -> float:
+def _share(device: str, folder: Path) -> float:
     """Return the share of a stack's time that its trials' saves take from its steps.
 
     Each trial is watched from its first save to its last one, without the usual time of `settle`, that of no save.
     """
-    trainers = new_trainers(device, ["gss"] * models, epoch_tokens=10**12)
+    trainers = new_trainers(device, ["gss"] * MODELS, epoch_tokens=10**12)
     watched = [_Watched(trainer, TrialFolder(folder / str(number), "")) for number, trainer in enumerate(trainers)]
     stack, ends_s = Stack(trainers), time.monotonic() + MOST_S
     while time.monotonic() < ends_s and min(len(one.saves) for one in watched) < SAVES:
         started = time.monotonic()
         stack.step()
         wait(device)
-        seconds = (time.monotonic() - started) / models
+        seconds = (time.monotonic() - started) / MODELS
         for one in watched:
-            one.settle(seconds, models)
+            one.settle(seconds)
     return sum(one.share() for one in watched)
 
 
@@ -86,17 +84,17 @@ class _Watched:
         self.saves = list[int]()
         """Numbers of the calls that saved."""
 
-    def settle(self, step_s: float, together: int) -> None:
+    def settle(self, step_s: float) -> None:
         before, started = self._checkpoints.count, time.monotonic()
-        self._trainer.settle(step_s, self._checkpoints, lambda _: None, together=together)
+        self._trainer.settle(step_s, self._checkpoints, lambda _: None, together=MODELS)
         self._calls.append((started, time.monotonic() - started))
         if self._checkpoints.count > before:
             self.saves.append(len(self._calls) - 1)
 
     def share(self) -> float:
-        """Return its share, from the first save until before the last one. Raises RuntimeError with fewer than two."""
+        """Return its share, from the first save until before the last one. Raises NotTriedError with fewer than two."""
         if len(self.saves) < 2:
-            raise RuntimeError(f"fewer than two saves in {MOST_S:g} s")
+            raise NotTriedError(f"fewer than two saves of each trial in {MOST_S:g} s: this disk is slow to save")
         calls = self._calls[self.saves[0] : self.saves[-1]]
         usual = median(seconds for _, seconds in self._calls)
         self._checkpoints.wait()

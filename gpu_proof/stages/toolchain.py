@@ -30,13 +30,14 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
     yield _facts("compiler", {"C": compiler})
     if device == "cpu":
         return
+    driver = _first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") or "unknown"
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         facts = {
             "name": properties.name,
             "capability": f"sm_{properties.major}{properties.minor}",
             "memory_GiB": f"{properties.total_memory / 2**30:.1f}",
-            "driver": _first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") or "unknown",
+            "driver": driver,
             "architectures": " ".join(torch.cuda.get_arch_list()),
         }
         yield _facts(f"GPU {index}", facts)

@@ -188,6 +188,8 @@ def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
 
 
 def _gpu_fault(ray_gpus: float, precisions: Collection[str]) -> str | None:
+    if not ray_gpus:
+        return None
     try:
         gpus = probe_gpus(all_gpus=True)  # Ray hides them from a task that takes none
     except RuntimeError as error:
@@ -211,7 +213,7 @@ def _precision_fault(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
-    """Of the products of models that are trained."""
+    """Return the precisions of the products of language models."""
     return tuple(sorted({config.training.precision for config in configs if isinstance(config, LanguageTrialConfig)}))
 
 

@@ -95,7 +95,7 @@ def say_stopping() -> None:
 
 
 def say_signal(number: int) -> None:
-    """Which signal asked this process for the end: it may have gone to this one alone, and decides the exit status."""
+    """Report the signal that asked this process to end: it may have gone to this one alone, and decides the status."""
     _tell(f"{SIGNAL}{number}")
 
 

@@ -17,7 +17,7 @@ from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
 
 MOST_START_FAILURES, MOST_MEMORY_FAILURES = 3, 20
-"""So many workers in a row that end before they take up a trial end the sweep."""
+"""Numbers of consecutive workers that may end before they take up a trial."""
 
 
 class Outcomes:

@@ -134,7 +134,7 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
 
 
 def _why(error: RayError | OSError) -> str:
-    """What ended Tune itself, such as memory that another program took, or a folder that was removed."""
+    """Return why Tune ended, e.g. memory that another program took, or a folder that was removed."""
     if not isinstance(error, OutOfMemoryError):
         return f"Ray Tune failed ({last_line(error)})"
     largest = re.search(r"MEM\(GB\)\s+COMMAND\s+(\d+)\s+([\d.]+)\s+(.+)", str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from torch import Tensor
 from gpu_proof import stage
 from gpu_proof.report import NotTriedError, Question, answer
 from gpu_proof.roofline import COSTS, Card, step_seconds
-from gpu_proof.stages import captured, checkpoints, kernels, memory, resume, speed, sync, toolchain
+from gpu_proof.stages import captured, kernels, memory, resume, speed, sync, toolchain
 from tests.support.cpu_graphs import CpuGraphs
 from tests.support.like_a_gpu import like_a_gpu
 from trainables.output_layers import fused
 from trainables.stack import Stack, lstm, program
 from trainables.training import loop
-from trainables.trial_folder import save_tensors
+from trainables.trial_folder import checkpoint, save_tensors
 
 
 def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
@@ -167,8 +168,15 @@ def test_a_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A thread writes them, but the numbers are copied before."""
+    copied = checkpoint._serialised
+
+    def slow(*of_trial: Any) -> bytes:
+        time.sleep(0.1)
+        return copied(*of_trial)
+
+    monkeypatch.setattr(checkpoint, "_serialised", slow)
     monkeypatch.setattr(loop, "CHECKPOINT_SHARE", 1.0)
-    monkeypatch.setattr(checkpoints, "MOST_S", 5.0)
     assert results("checkpoints", tmp_path)["share of the time, tiny trials"] == "FAIL"
 
 

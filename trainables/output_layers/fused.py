@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 16
 """Rows of logits begin at multiples of so many numbers, as tensor cores and wide reads want it."""
 CHUNK_BYTES = 2**30
-"""Of logits: each chunk also reads and writes the gradient by the weights, G x V x D."""
+"""Bytes of logits per chunk. Each chunk also reads and writes the gradient by the weights, G x V x D."""
 
 
 class Models(NamedTuple):

@@ -21,13 +21,14 @@ UNIT = 2.0**-60
 """Of the sums by interval, which are integers: their sum does not depend on the order, as that of floats does."""
 UNITS = tl.constexpr(2.0**60)
 MOST_COLUMNS, MOST_BYTES = 2048, 2048
-"""Of a row, for a program of the first kernel and of the second: a thread reads 16 bytes at once."""
+"""Columns of the first kernel's blocks, and bytes of the second's: a thread reads 16 bytes at once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 72
-"""Of the second kernel: 32 or 28 warps fit on a multiprocessor. The compiler alone takes twice as many registers."""
+"""Warps and register limits of the second kernel: 32 or 28 warps fit on a multiprocessor. Without a limit, the compiler
+takes twice as many registers."""
 ROWS = 16
-"""That a program of the second kernel goes through, to add up the gradient by its columns of the bias."""
+"""Rows of a program of the second kernel, which adds up the gradient by its columns of the bias."""
 NOT_SPECIALISED = ["rows", "knots"]
-"""Compiled for their divisors, kernels would be no faster."""
+"""Kernels compiled for their divisors would be no faster."""
 
 
 class Bend(NamedTuple):

@@ -63,7 +63,7 @@ class _StackedCrossEntropy(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Tensor:
         inputs = Models(hidden, prior, weight, bias)
-        # Kernels begin the gradient by the weights anew, chunks without them add to it.
+        # Kernels overwrite the gradient by the weights; chunks without them add to it.
         of_weight = torch.empty_like if kernels_fit(functions, weight) else torch.zeros_like
         makes = torch.empty_like, torch.empty_like, of_weight, torch.zeros_like
         new = [make(t, memory_format=torch.contiguous_format) for make, t in zip(makes, inputs, strict=True)]

@@ -90,10 +90,9 @@ def _latent(
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, context_width = latent.shape
     steps, batch = hidden_GTBC.shape[1:3]
-    zeros = 0, -context_width % ALIGNMENT  # autograd does not follow `aligned`
-    hidden_GNC, weight_GXC = (
-        pad(factor.to(dtype), zeros) for factor in (hidden_GTBC.flatten(1, 2), latent.flatten(1, 2))
-    )
+    hidden_GNC, weight_GXC = hidden_GTBC.flatten(1, 2).to(dtype), latent.flatten(1, 2).to(dtype)
+    if zeros := -context_width % ALIGNMENT:  # autograd does not follow `aligned`
+        hidden_GNC, weight_GXC = pad(hidden_GNC, (0, zeros)), pad(weight_GXC, (0, zeros))
     flat = torch.baddbmm(bias.flatten(1).unsqueeze(1).to(dtype), hidden_GNC, weight_GXC.mT).tanh()
     if any(mask is not None for mask in masks):
         ones = hidden_GTBC.new_ones(batch, experts * width)

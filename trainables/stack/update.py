@@ -22,14 +22,14 @@ EPSILON = 1e-8
 
 
 class ModelNumbers(NamedTuple):
-    """What differs between models, on the device."""
+    """Numbers of each model, on the device."""
 
     shrink_G: Tensor
     """What clipping multiplies the gradients by."""
     rate_G: Tensor
     decay_G: Tensor
     share_G: Tensor
-    """Of the new weights in the average."""
+    """Share of the new weights in the average."""
 
 
 class Adam(NamedTuple):
@@ -160,7 +160,7 @@ def _next_moments(moments: dict[str, Tensor], betas: tuple[float, float]) -> Ada
 
 
 def _update_of(like: Tensor) -> Callable[..., None]:
-    """What updates one weight of all models."""
+    """Return the function that updates one weight of all models."""
     if like.dtype == torch.float32 and runs_triton(like.device):
         from trainables.stack import update_kernels  # Triton: only on a GPU
 

@@ -31,7 +31,7 @@ def update_(
     decays_apart: bool,
 ) -> None:
     """Overwrite weight (G x ...), moments and average. Decay is added to the gradient, or shrinks the weight itself."""
-    # What is not used is any pointer.
+    # Unused arguments get any valid pointer.
     averages = weight if average is None else average
     mean, square, *by_moments, betas = (weight, weight, *numbers[:2], (0.0, 0.0)) if adam is None else adam
     tensors = weight, gradient, averages, mean, square

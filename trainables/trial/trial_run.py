@@ -9,7 +9,7 @@ import math
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -106,7 +106,6 @@ class TrialRun:
         self.task.directory.mkdir(parents=True, exist_ok=True)
         PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
         self._exits.enter_context(self._folder.locked())
-        self._exits.callback(self.checkpoints.wait)
         try:
             PULSE.enter(START)
             self._take_up()
@@ -116,6 +115,8 @@ class TrialRun:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        with suppress(Exception):  # `end` has waited, or another error ends the trial
+            self.checkpoints.wait()
         self._exits.close()
 
     def _take_up(self) -> None:

@@ -98,11 +98,11 @@ class Checkpoints:
         self.folder = folder
         self._writing: Future[None] | None = None
         self.seconds = 0.0
-        """What the last one took, until it was on disk."""
+        """From the start of the last save until it was on disk."""
 
     @staticmethod
     def busy() -> bool:
-        """Whether one is being written, of whichever trial."""
+        """Whether a checkpoint of any trial is being written."""
         latest = Checkpoints._latest
         return latest is not None and not latest.done()
 
@@ -115,7 +115,7 @@ class Checkpoints:
         self.wait()
 
     def begin(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """The same, but the numbers of now are written while the caller goes on. Raises what the last `begin` met."""
+        """Copy the numbers, and write them in a thread. Raises the error of the previous write."""
         self.wait()
         self.folder.check_fence()
         started = time.monotonic()
@@ -123,12 +123,17 @@ class Checkpoints:
         self._writing = Checkpoints._latest = self._writer.submit(self._write, step, content, started)
 
     def wait(self) -> None:
-        """Until what was begun is on disk. Raises OSError where it could not be written."""
+        """Wait until the checkpoint is on disk. Raises OSError or SupersededError if it could not be written."""
         writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+        try:
+            if writing is not None:
+                writing.result()
+        except OSError:
+            self.folder.check_fence()  # whoever took the trial over may have removed the folder
+            raise
 
     def _write(self, step: int, content: bytes, started: float) -> None:
+        self.folder.check_fence()
         _write_sealed(self.folder.checkpoint(step), content)
         for old in self.folder.checkpoints()[:-KEPT]:
             remove(old)
