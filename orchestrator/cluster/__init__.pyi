@@ -1,7 +1,6 @@
 from .connection import check_cluster as check_cluster
 from .connection import connected as connected
 from .interrupt import Interrupt as Interrupt
-from .jobs import submit as submit
 from .machines import LateMachines as LateMachines
 from .machines import UnfitMachineError as UnfitMachineError
 from .machines import address_of as address_of

@@ -20,7 +20,7 @@ from orchestrator.command.rank import rank
 from orchestrator.command.results import archive_store, check_store, report, results, upgrade_store
 from orchestrator.command.run import run
 from orchestrator.command.status import status
-from orchestrator.command.submit_and_stop import stop, submit
+from orchestrator.command.stop import stop
 from orchestrator.command.view import view
 from trainables.errors import KEPT, PROGRAM, UserError, nearest
 
@@ -121,11 +121,6 @@ app.add_typer(store_app, name="store")
 
 app.command(cls=_Run)(run)
 app.command("retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged.")(run)
-app.command(
-    "submit",
-    options_metavar="STUDY [OPTIONS OF run] [OPTIONS]",
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)(submit)
 for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)

@@ -130,7 +130,6 @@ COMMANDS = (
     "results",
     "report",
     "view",
-    "submit",
     "stop",
     "corpus",
     "store",

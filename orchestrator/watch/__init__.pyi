@@ -2,7 +2,6 @@ from .console import ShownConsole as ShownConsole
 from .console import for_reader as for_reader
 from .listener import Listener as Listener
 from .listener import Several as Several
-from .log_targets import check_places as check_places
 from .log_targets import open_sinks as open_sinks
 from .ray_metrics import SweepMetrics as SweepMetrics
 from .terminal import watching as watching

@@ -23,12 +23,6 @@ def open_sinks(typed: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]
     return [_opened(*log.partition("=")[::2], key=key, storage=storage) for log in dict.fromkeys(typed)]
 
 
-def check_places(typed: Sequence[str]) -> None:
-    """Raise UserError, without it, where a password would be shown with one of these."""
-    for log in typed:
-        _check_no_password(log.partition("=")[2])
-
-
 def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
     if name == "mlflow":
         uri = place or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{storage}/mlflow.db"

@@ -11,8 +11,6 @@ import pytest
 from tests.support.command import sweep
 
 LOGGED = ("gss_grid", "--scale", "smoke", "--storage", "{tmp}/r", "--log-to")
-SUBMIT = ("submit", "gss_grid", "--storage", "/shared")
-NOWHERE = ("--address", "http://127.0.0.1:9")
 HEAD = """from search_spaces.study import Comparison, Correlation, Curves, Differences, GridMap, Study
 from trainables.config import MosConfig, SoftmaxConfig, TrialConfig
 from search_spaces.tuning import Dimension, Tuning
@@ -52,6 +50,7 @@ def over(**fields):
         (("rank", "{tmp}/hostile.safetensors"), "must be a whole safetensors file"),
         (("rank", "{tmp}/wrong"), "model.safetensors.index.json in it"),
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
+        (("status", "--storage", "s3://bucket/runs"), "a results store cannot lie in an object store"),
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
         (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
         (("report", "all", "--bundle", ""), "--bundle takes the path of a folder, and got an empty one"),
@@ -87,18 +86,6 @@ def over(**fields):
         ((*LOGGED, "mlflow=http://me:secret@host:5000"), "no address with a password"),
         ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "no address with a password"),
         (("retry", "gss_grid", "--dry-run"), "--dry-run and --format are for run"),
-        (("submit", "gss_grid"), "give --storage as an absolute path"),
-        ((*SUBMIT, "--store", "postgresql://u:secret@h/d"), "takes no password in --store"),
-        ((*SUBMIT, "--store", "postgresql://u@h/d?password=secret"), "takes no password"),
-        ((*SUBMIT, "--log-to", "mlflow=http://u:secret@h:5000"), "no address with a password"),
-        (("submit", "gss_grid", "--storage", "s3://bucket/runs"), "a results store cannot lie in an object store"),
-        ((*SUBMIT, "--storage", "s3://bucket/runs", "--store", "postgresql://u@h/d", *NOWHERE), "No Ray job interface"),
-        (("submit", "gss_gird", "--storage", "/shared"), "gss_gird"),
-        ((*SUBMIT, "--store", "sqlite:///rel.db"), "give --store as an absolute path"),
-        (("submit", "my_study.py", "--storage", "/shared"), "give the study as an absolute path"),
-        ((*SUBMIT, "--address", "10.0.0.1:6379"), "http://HOST:8265"),
-        ((*SUBMIT, *NOWHERE), "No Ray job interface"),
-        ((*SUBMIT, "--epochs", "3"), "--epochs"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_clear_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from orchestrator.store import open_store
 from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
 from tests.support.command import sweep
-from tests.support.faulty_server import serving
 from tests.support.scripted_trials import planned
 from tests.support.store_rows import RUN
 
@@ -99,36 +97,6 @@ def test_of_the_variants_of_a_study_the_one_with_these_settings_is_stopped(
     assert "does not run" in capsys.readouterr().err
     assert main(["stop", "gss_grid", *typed, *place]) == 0
     assert [store.requests(key, run_id).stop_study for key in (KEY, swept)] == [False, True]
-
-
-@pytest.mark.parametrize("status", [401, 403, 500])
-def test_a_dashboard_that_takes_no_job_from_here_is_told(status: int) -> None:
-    with serving() as web:
-        web.first_statuses += [status] * 9
-        address = web.url.rstrip("/")
-        answer = sweep("submit", "gss_grid", "--storage", "/shared", "--address", address)
-    assert answer.returncode == 2
-    assert f"answers at --address {address}" in answer.stderr
-
-
-def test_the_command_that_stops_what_was_submitted_is_one_that_works(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file's study has a name of its own, and `all` is none."""
-    monkeypatch.setattr("orchestrator.cluster.submit", lambda *_: "job")
-    file, key, trials = tmp_path / "my study.py", replace(KEY, study="bend"), planned(range(2))
-    file.write_text(
-        "from search_spaces.gss_grid import STUDY as GRID\nfrom search_spaces.study import Study\n"
-        'STUDY = Study(name="bend", trials=GRID.trials, corner=GRID.corner)\n'
-    )
-    for study in ("all", str(file)):
-        assert main(["submit", study, "--storage", str(tmp_path)]) == 0
-        (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("Stop it with"))
-        store.register(key, trials)
-        run_id = store.begin_run(RUN)
-        store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
-        assert main(shlex.split(line.partition("sweep.py ")[2])) == 0
-        assert store.requests(key, run_id).stop_study
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")

@@ -1,0 +1,39 @@
+"""A sweep that `ray job submit` starts runs on without the machine that submitted it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.command import wait_for
+from tests.support.namespaces import Cluster, Machine
+
+SUBMIT = ("-m", "ray.scripts.scripts", "job", "submit", "--no-wait", "--submission-id", "grid")
+
+
+def printed(machine: Machine, *words: str | Path) -> str:
+    """Return what the successful command prints on the machine."""
+    answer = machine.sweep(*words)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_submitted_job_outlives_the_machine_it_came_from(three: Cluster) -> None:
+    _, second, third = three.network.machines
+    laptop = three.network.add("laptop")
+    store = ("--store", three.store_url)  # enough to follow the job
+    words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", *three.place)
+
+    def count(state: str) -> int:
+        [line] = json.loads(printed(second, "status", *store, "--format", "json"))
+        return int(line[state])
+
+    sweep = ("--", "python", "-m", "sweep", *words, "--address", "auto")
+    submitted = laptop.python(*SUBMIT, "--address", three.dashboard, *sweep)
+    assert submitted.returncode == 0, submitted.stderr
+    laptop.kill()
+    wait_for(lambda: any(three.storage.glob("trials/*/*/worker")), timeout_s=120, what="a trial of the job")
+    assert count("running") > 0
+    printed(third, "stop", "gss_grid", *store)
+    wait_for(lambda: count("running") == 0, timeout_s=120, what="the end of the job")
+    assert count("planned") > 0
