@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import signal
 import sys
 
-WORDS = "SWEEP_WORDS"
-"""The variable with the typed words, where some of them are passwords."""
 GARBAGE_EVERY = 20_000
 """After so many new objects Python looks for garbage: at its own 700, imports and reports spend much time on that."""
 INSTALL = "type `make sweep` once, which installs all packages into .venv, and then `source .venv/bin/activate`"
@@ -37,29 +34,10 @@ def main() -> int:
             from gpu_proof.command import main as prove
 
             return prove(sys.argv[2:])
-        _hide_passwords()
         from orchestrator.guard import guarded
     except ModuleNotFoundError as error:
         return _without_packages(error)
     return guarded(_command)
-
-
-def _hide_passwords() -> None:
-    """Start this program again where its command line, which everyone on the machine can read, has the password of a
-    store: with stars in its place, and the words in a variable, which nobody else can."""
-    words = os.environ.pop(WORDS, None)
-    if words is not None and any("***" in word for word in sys.argv):
-        sys.argv[1:] = json.loads(words)
-    elif any("://" in word for word in sys.argv[1:]):
-        from orchestrator.store import hide_password
-
-        shown = [hide_password(word) for word in TYPED]
-        if shown != TYPED:
-            os.environ[WORDS] = json.dumps(sys.argv[1:])
-            try:
-                os.execv(sys.executable, shown)
-            except OSError:  # more words than a variable may have: they stay as they are
-                del os.environ[WORDS]
 
 
 def _command() -> int:

@@ -81,7 +81,6 @@ def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None
 def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
     ray_patches.leave_sigterm_alone()
     ray_patches.print_no_deaths()
-    ray_patches.show_typed_command()
     watch = RayWatch()
     with scratch_folder() as folder:
         try:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 PRIVATE = (
     "ray._private.utils:set_sigterm_handler",
     "ray._private.worker:print_to_stdstream",
-    "ray._private.utils:get_entrypoint_name",
     "ray._private.ray_constants:ENABLE_RAY_CLUSTER",
     "ray._private.worker:_global_node",
     "ray._private.node:Node.kill_all_processes",
@@ -56,16 +54,6 @@ def print_no_deaths() -> None:
         """In place of Ray's printing."""
 
     worker.print_to_stdstream = print_nothing
-
-
-def show_typed_command() -> None:
-    """The dashboard shows the command as it was typed, passwords masked."""
-    from ray._private import utils
-
-    # Not above: workers import this file, and have no use for SQL.
-    from orchestrator.store import hide_password
-
-    utils.get_entrypoint_name = lambda: " ".join(map(hide_password, ["python", *sys.argv]))
 
 
 def count_no_callbacks() -> None:

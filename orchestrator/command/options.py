@@ -33,6 +33,16 @@ def choice(*words: str, name: str | None = None, help: str) -> Any:
     return Option(*names, metavar="|".join(words), autocompletion=lambda: list(words), help=help)
 
 
+def no_password(store: str | None) -> str | None:
+    """Return the store's address; raises UserError if it holds a password, which process lists would show."""
+    if store and "://" in store:
+        from orchestrator.store import has_secret
+
+        if has_secret(store):
+            raise UserError("--store: leave the password out of the address and put it into PGPASSWORD or ~/.pgpass.")
+    return store
+
+
 Scale = Annotated[str, choice(*SCALES, help="How large the trials are.")]
 AnyScale = Annotated[
     str | None, choice(*SCALES, help="Only this scale. [default: of those with a result, the one planned last]")
@@ -44,7 +54,12 @@ Corpus = Annotated[
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
 DataDir = Annotated[str | None, Option(help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")]
 StoreUrl = Annotated[
-    str | None, Option(help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in --storage]")
+    str | None,
+    Option(
+        callback=no_password,
+        help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE, without a password. [default: results.db in "
+        "--storage]",
+    ),
 ]
 Storage = Annotated[str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")]
 Format = Annotated[str, choice(*FORMATS, name="--format", help="How to print it.")]
@@ -167,7 +182,10 @@ def named_study(argument: str, *, may_be_command: bool = False) -> Study:
 
 
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:
-    """The store's address: as given, or the file in the storage folder. Raises UserError where that is no folder."""
+    """Return the store's address: `store`, or a file in the storage folder.
+
+    Raises UserError if that is no folder or `store` holds a password.
+    """
     from orchestrator.storage import is_url
 
     if store is None and is_url(os.fspath(storage)):
@@ -175,7 +193,9 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
             "a results store cannot lie in an object store: with --storage s3://... name one with --store, "
             "postgresql+psycopg://... or the path of a file"
         )
-    return os.fspath(store or Path(storage).resolve() / "results.db")
+    url = os.fspath(store or Path(storage).resolve() / "results.db")
+    no_password(url)
+    return url
 
 
 def console(*, stderr: bool = False) -> ShownConsole:

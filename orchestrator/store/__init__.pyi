@@ -1,5 +1,4 @@
 from .address import has_secret as has_secret
-from .address import hide_password as hide_password
 from .integrity import PAGES_DAMAGED as PAGES_DAMAGED
 from .integrity import check as check
 from .lease import LEASE_S as LEASE_S

@@ -1,8 +1,7 @@
-"""What a user types for a store: a path, or a database URL. Passwords in it are shown nowhere."""
+"""A store's address: a path, or a database URL whose password is shown nowhere."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from sqlalchemy.engine import URL, make_url
@@ -10,11 +9,9 @@ from sqlalchemy.exc import ArgumentError
 
 from trainables.errors import UserError
 
-FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
+FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER@HOST/DATABASE"
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """What PostgreSQL's client library takes in the query of a URL and nobody else should read."""
-SECRET = re.compile(rf"([?&](?:{'|'.join(SECRETS)})=)[^&]+", re.IGNORECASE)
-PASSWORD = re.compile(r"(://[^:/@?]*:).+(?=@)")
 
 
 def parse(address: str) -> URL:
@@ -50,14 +47,9 @@ def printable(url: URL) -> str:
 
 
 def has_secret(address: str) -> bool:
-    """Whether a store's address holds a password, or anything else that is for nobody's eyes."""
+    """Return whether a store's address holds a password or another secret."""
     url = parse(address)
     return url.password is not None or any(name.lower() in SECRETS for name in url.query)
-
-
-def hide_password(word: str) -> str:
-    """A word of the command line with the password, or other secrets, of a store's address in it hidden."""
-    return PASSWORD.sub(r"\1***", SECRET.sub(r"\1***", word))
 
 
 def _sqlite(database: str) -> URL:

@@ -26,7 +26,7 @@ _UPGRADE_LOCK = 0x5357_4545_50  # any number no one else uses: PostgreSQL's advi
 
 
 def open_store(url: str, *, create: bool = True, away_s: float = AWAY_S) -> Store:
-    """The store at `url`: a path, `sqlite:///PATH` or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.
+    """The store at `url`: a path, `sqlite:///PATH` or `postgresql+psycopg://USER@HOST/DATABASE`.
 
     A SQLite store is for the processes of one machine (its log is shared through memory); drivers on several machines
     share a PostgreSQL one. With `create`, a store that does not exist is made, its folder included. One that has

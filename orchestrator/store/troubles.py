@@ -26,7 +26,7 @@ CURES = {
     "53100": ("the server's disk is full", "make room and give the same command again; what was recorded is kept"),
     "53": ("the server is out of resources", "free some (connections, memory) and try again"),
     "25006": ("the server is read-only", "name its primary server with --store"),
-    "28": ("the server refuses the user or password", "put the right ones into --store"),
+    "28": ("the server refuses the user or password", "put the right password into PGPASSWORD or ~/.pgpass"),
     "3D": ("there is no such database", "make it with createdb, or name another one with --store"),
     "42501": ("the user may not do that", "grant it CREATE on the schema and all rights on the tables"),
     "42": (

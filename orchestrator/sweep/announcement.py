@@ -20,7 +20,7 @@ from orchestrator.plan import (
     typed_model,
     typed_variant,
 )
-from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
+from orchestrator.store import COMPLETE, StudyKey, TrialState
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.catalog import NAMES
 from search_spaces.model_kinds import OPTION
@@ -181,5 +181,5 @@ def _options(typed: Sequence[str], *names: str) -> Iterator[tuple[Sequence[str],
 
 
 def command_line(*words: str) -> str:
-    """What to type for these words behind the program's name. Passwords are masked: this line may end in a log."""
-    return f"{PROGRAM} {shlex.join(map(hide_password, words))}"
+    """Return the shell command that starts the program with these words."""
+    return f"{PROGRAM} {shlex.join(words)}"

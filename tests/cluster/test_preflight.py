@@ -13,10 +13,10 @@ from tests.support.namespaces import ROOT, Cluster, cluster
 SMALL = "one two three four five six seven eight nine ten\n"
 
 
-def refusal(three: Cluster, *words: str | Path) -> str:
-    """What the smoke sweep is refused with."""
+def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
+    """Run the smoke sweep with these environment variables; return its error."""
     place = (*three.place, "--address", three.address)
-    answer = three.head.sweep("gss_grid", "--scale", "smoke", *place, *words)
+    answer = three.head.sweep("gss_grid", "--scale", "smoke", *place, *words, env=variables)
     assert answer.returncode == 2, answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
     assert list(three.storage.glob("trials/*/*/result.json")) == []
@@ -35,8 +35,7 @@ def test_a_wrong_address_is_told(shared: Cluster) -> None:
 
 
 def test_a_wrong_database_password_is_told_and_not_shown(shared: Cluster) -> None:
-    url = shared.store_url.replace("sweep@", "sweep:mistaken@")
-    error = refusal(shared, "--store", url)
+    error = refusal(shared, PGPASSWORD="mistaken")
     assert "password" in error
     assert "mistaken" not in error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import results_table, sweep, wait_for
-from tests.support.namespaces import Cluster
+from tests.support.namespaces import PASSWORD, Cluster
 from trainables.trial_folder.folder import FENCE
 
 SMOKE = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--set", "training.epoch_tokens=20000")
@@ -18,7 +18,7 @@ SMOKE = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--set",
 
 @pytest.mark.timeout(900)
 def test_a_sweep_whose_machines_are_killed_and_cut_off_has_the_table_of_an_undisturbed_run(
-    three: Cluster, tmp_path: Path
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, second, third = three.network.machines
     process = three.head.popen(sys.executable, "sweep.py", *SMOKE, *three.place, "--address", three.address)
@@ -31,5 +31,6 @@ def test_a_sweep_whose_machines_are_killed_and_cut_off_has_the_table_of_an_undis
     assert process.returncode == 0, out + err
     assert out.count("it goes on from its last checkpoint") >= 2, out
     assert sweep(*SMOKE, "--storage", tmp_path / "undisturbed").returncode == 0
-    store = ("--store", three.store_url_from_outside)
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    store = ("--store", three.store_url_from_outside.replace(f":{PASSWORD}", ""))
     assert results_table(three.storage, "gss_grid", *store) == results_table(tmp_path / "undisturbed")

@@ -22,7 +22,6 @@ def test_the_installed_ray_has_every_private_name_that_is_used(name: str) -> Non
     [
         (ray_patches.leave_sigterm_alone, "ray._private.utils:set_sigterm_handler"),
         (ray_patches.print_no_deaths, "ray._private.worker:print_to_stdstream"),
-        (ray_patches.show_typed_command, "ray._private.utils:get_entrypoint_name"),
         (ray_patches.count_no_callbacks, "ray.air._internal.usage:tag_callbacks"),
     ],
 )

@@ -85,6 +85,9 @@ def over(**fields):
         ((*LOGGED, "tensorboard=here"), "TensorBoard's files go to"),
         ((*LOGGED, "mlflow=http://me:secret@host:5000"), "no address with a password"),
         ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "no address with a password"),
+        (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD or ~/.pgpass"),
+        (("gss_grid", "--store=postgresql://u@h/d?password=secret"), "PGPASSWORD or ~/.pgpass"),
+        (("gss_grid", "--dry-run", "--format", "json", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("retry", "gss_grid", "--dry-run"), "--dry-run and --format are for run"),
     ],
 )  # fmt: skip
