@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from orchestrator.words import one_line
@@ -18,8 +15,6 @@ from trainables.errors import UserError
 
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
 """Characters. What is longer is cut, or not said in words."""
-_Trial = tuple[str, str]
-"""Group and setting."""
 HASH_DIGITS = 8
 """Of a setting's hash behind a label; more where two settings share these."""
 
@@ -107,60 +102,23 @@ def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]
 
 
 def told_apart(groups: Sequence[str], settings: Sequence[str]) -> list[str]:
-    """The groups; where two of different settings are the same, or look it, with the settings' hashes behind.
+    """Return the groups; a group that several settings share ends in each setting's hash.
 
-    `settings` are the hashes of the same trials. Labels look the same that differ in case, white space, accents or
-    characters that are not ASCII in place of others that are.
+    `settings` are the hashes of the same trials.
     """
-    trials = list(zip(groups, settings, strict=True))
-    names = {trial: trial[0] for trial in trials}
     count = len(set(settings))
     digits = next(n for n in range(HASH_DIGITS, 65) if len({setting[:n] for setting in settings}) == count)
-    marks = {trial: f" #{trial[1][:digits]}" for trial in names}
-    while unmarked := [trial for trial in _mistakable(names) if not names[trial].endswith(marks[trial])]:
-        for trial in unmarked:
-            names[trial] += marks[trial]
-    return [names[trial] for trial in trials]
-
-
-def _mistakable(names: Mapping[_Trial, str]) -> set[_Trial]:
-    """Those whose name could be taken for that of another setting."""
-    looks = {trial: _look(name) for trial, name in names.items()}
-    settings: defaultdict[str, set[str]] = defaultdict(set)
-    for (_, setting), look in looks.items():
-        settings[look].add(setting)
-    lengths: defaultdict[int, dict[str, frozenset[str]]] = defaultdict(dict)
-    for look in settings:
-        lengths[len(look)][look] = frozenset(settings[look])
-    mistakable = {look for look in settings if len(settings[look]) > 1}.union(*map(_look_alikes, lengths.values()))
-    return {trial for trial, look in looks.items() if look in mistakable}
-
-
-def _look_alikes(settings: Mapping[str, frozenset[str]]) -> set[str]:
-    """Of looks of one length, given with their settings, those that another one of other settings could be taken for:
-    they have the same letters but where one has an ASCII letter and the other one does not."""
-    # As there may be thousands, each is compared with all at once: bit i stands for foreign[i].
-    foreign = [look for look in settings if not look.isascii()]
-    alike = dict.fromkeys(settings, (1 << len(foreign)) - 1)
-    for position in range(max(map(len, foreign), default=0)):
-        having: defaultdict[str, int] = defaultdict(int)
-        for i, look in enumerate(foreign):
-            having[look[position]] |= 1 << i
-        opposite = {kind: sum(bits for letter, bits in having.items() if letter.isascii() != kind) for kind in (0, 1)}
-        for look in alike:
-            letter = look[position]
-            alike[look] &= having.get(letter, 0) | opposite[letter.isascii()]
-    same: defaultdict[frozenset[str], int] = defaultdict(int)
-    for i, look in enumerate(foreign):
-        same[settings[look]] |= 1 << i
-    others = {look: bits & ~same[settings[look]] for look, bits in alike.items()}
-    met = reduce(or_, others.values(), 0)
-    return {look for look, bits in others.items() if bits} | {look for i, look in enumerate(foreign) if met >> i & 1}
-
-
-def _look(name: str) -> str:
-    letters = unicodedata.normalize("NFKD", name).casefold()
-    return "".join(letter for letter in letters if not letter.isspace() and not unicodedata.combining(letter))
+    marks = [f" #{setting[:digits]}" for setting in settings]
+    names, before = list(groups), None
+    while names != before:  # a marked group may be another setting's label
+        before, owners = names, defaultdict(set)
+        for name, setting in zip(names, settings, strict=True):
+            owners[name].add(setting)
+        names = [
+            name if len(owners[name]) == 1 or name.endswith(mark) else name + mark
+            for name, mark in zip(names, marks, strict=True)
+        ]
+    return names
 
 
 def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""Whatever a label function gives, trials of different settings are never one group, and never look like one."""
+"""Trials of different settings are never one group, whatever a label function returns."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from trainables.config import (
 )
 
 ZERO_WIDTH, CYRILLIC_A, FULL_WIDTH_A = "\u200b", "\u0430", "\uff41"
-LATIN = str.maketrans({CYRILLIC_A: "a", FULL_WIDTH_A: "a", "á": "a", "²": "2", "\u0301": "", ZERO_WIDTH: ""})
-"""What a reader takes some characters for."""
+COMPLETED = ("", ", training.learning_rate=10", "", ", training.learning_rate=20")
 SPACED = ("a b", "a  b", "a\nb", "ab")
 
 
@@ -41,11 +40,6 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 def place(config: Any) -> int:
     """0 to 3: which of the four settings."""
     return 2 * (config.training.learning_rate == 20.0) + (config.output_layer.name == "gss")
-
-
-def read(group: str) -> str:
-    """As somebody reads it who looks at neither case nor blanks."""
-    return "".join(group.translate(LATIN).split()).casefold()
 
 
 def plan_of(label: Callable[[Any], Any], **request: Any) -> Plan:
@@ -96,6 +90,7 @@ LABELS: dict[str, Callable[[Any], str]] = {
     "only the seed": lambda config: f" seed={config.seed}",
     "only white space": lambda config: "\t \u00a0\n",  # noqa: ARG005
     "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[place(config)]} seed={config.seed}",
+    "another setting's name": lambda config: f"x{COMPLETED[place(config)]}",
     "white space": lambda config: f"{SPACED[place(config)]} seed={config.seed}",
     "look-alikes": lambda config: f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[place(config)]}x seed={config.seed}",
     "invisible": lambda config: f"{ZERO_WIDTH * place(config)}x seed={config.seed}",
@@ -107,11 +102,10 @@ LABELS: dict[str, Callable[[Any], str]] = {
 
 
 @pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
-def test_each_setting_is_one_group_whose_name_no_other_looks_like(label: Callable[[Any], str]) -> None:
+def test_each_setting_is_one_group(label: Callable[[Any], str]) -> None:
     rows = stored(plan_of(label))
     groups = settings_by_group(rows)
     assert [len(settings) for settings in groups.values()] == [1] * 4
-    assert len(set(map(read, groups))) == 4
     names = [row["name"] for row in rows]
     assert len(set(names)) == 8 and names == [record["name"] for record in flatten(rows).records]
     assert all(name.isprintable() and len(name) < 200 and name == " ".join(name.split()) for name in names)
@@ -138,7 +132,7 @@ def test_what_differs_is_named_where_that_is_short_and_hashed_where_it_is_not() 
 
 def test_the_hash_in_a_name_is_that_of_the_trial_as_it_is_trained_whatever_the_scale() -> None:
     for scale in ("smoke", "quick", "paper"):
-        study = Study(name="mine", trials=trials, label=LABELS["case"], corner=lambda trials: trials)
+        study = Study(name="mine", trials=trials, label=LABELS["another setting's name"], corner=list)
         plan = make_plan(study, scale_named(scale), "pydocs")
         for row in stored(plan):
             mark = group_of(row["name"]).rpartition("#")[2]
@@ -170,18 +164,10 @@ def test_forged_hashes_and_hashes_that_begin_alike_are_told_apart_too() -> None:
     assert told_apart(["x", "x"], ["a" * 64, "a" * 63 + "b"]) == [f"x #{'a' * 64}", f"x #{'a' * 63}b"]
 
 
-def test_of_ten_thousand_labels_those_that_look_alike_are_told_apart_and_others_stay() -> None:
-    scripts = ["".join(letters) for letters in itertools.product(f"a{CYRILLIC_A}", repeat=13)][:5000]
-    labels = [*scripts, *(f"{script} {number:04d}" for number, script in enumerate(scripts))]
-    groups = told_apart(labels, [f"{number:064x}" for number in range(10_000)])
-    assert groups[5000:] == labels[5000:]
-    assert len({read(group) for group in groups}) == 10_000
-
-
-def test_a_label_is_marked_only_where_another_one_looks_like_it() -> None:
-    labels = ["μ1", "μ2", "ξψ", "abc", f"{CYRILLIC_A}bc"]
-    settings = [digit * 64 for digit in "12345"]
-    assert told_apart(labels, settings) == [*labels[:3], "abc #44444444", f"{CYRILLIC_A}bc #55555555"]
+def test_only_shared_labels_are_marked() -> None:
+    labels = ["μ1", "abc", "Abc", f"{CYRILLIC_A}bc", "x", "x"]
+    settings = [digit * 64 for digit in "123456"]
+    assert told_apart(labels, settings) == [*labels[:4], "x #55555555", "x #66666666"]
 
 
 @pytest.mark.chaos(300, 10_000)
@@ -197,6 +183,6 @@ def test_any_labels_are_told_apart(rounds: int) -> None:
         groups = told_apart([group for group, _ in pairs], [setting for _, setting in pairs])
         owners: defaultdict[str, set[str]] = defaultdict(set)
         for group, (_, setting) in zip(groups, pairs, strict=True):
-            owners[read(group)].add(setting)
+            owners[group].add(setting)
         assert all(len(owner) == 1 for owner in owners.values()), pairs
         assert told_apart(groups, [setting for _, setting in pairs]) == groups
