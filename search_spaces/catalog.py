@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 
@@ -48,16 +47,12 @@ def is_file(name: str) -> bool:
     return name.endswith(".py") or "/" in name
 
 
-def load_study(name: str, commands: Collection[str] = (), *, may_be_command: bool = False) -> Study:
-    """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none.
-
-    `commands` are words with another meaning: no study may be called so. `may_be_command`: one may have been meant.
-    """
+def load_study(name: str) -> Study:
+    """Return the study called `name`, or the one in the Python file `name`; raises UserError if there is none."""
     studies = (*NAMES, ALL)
-    reserved = (*studies, *commands)
     if is_file(name):
         study = _study_in(_import_file(Path(name)), name)
-        if study.name in reserved:
+        if study.name in studies:
             raise UserError(
                 f"a study of your own needs a name of its own, as results are kept by it; {name} calls its study "
                 f"{study.name!r}, which is a built-in name: rename it"
@@ -65,7 +60,7 @@ def load_study(name: str, commands: Collection[str] = (), *, may_be_command: boo
         return study
     if name not in NAMES:
         raise UserError(
-            f"unknown study {name!r}: {did_you_mean(name, reserved if may_be_command else studies)}"
+            f"unknown study {name!r}: {did_you_mean(name, studies)}"
             f"Choose from {', '.join(studies)}, or give a Python file that defines STUDY"
         )
     return _study_in(importlib.import_module(f"search_spaces.{MODULES.get(name, name)}"), name)

@@ -1,5 +1,4 @@
 from .app import main as main
-from .options import named_study as named_study
 from .options import store_url as store_url
 from .results import VariantFilter as VariantFilter
 from .results import no_study as no_study

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption  # 
 from gpu_proof.command import main as prove
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus
-from orchestrator.command.options import COMMANDS, console, setting_hint, study_names
+from orchestrator.command.options import console, setting_hint, study_names
 from orchestrator.command.plan_listing import studies
 from orchestrator.command.rank import rank
 from orchestrator.command.results import archive_store, check_store, report, results, upgrade_store
@@ -22,6 +23,7 @@ from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.stop import stop
 from orchestrator.command.view import view
+from search_spaces.catalog import is_file
 from trainables.errors import KEPT, PROGRAM, UserError, nearest
 
 HELP = f"""Sweeps of language models, and what their numbers mean.
@@ -31,14 +33,20 @@ HELP = f"""Sweeps of language models, and what their numbers mean.
 
 
 class _Commands(TyperGroup):
-    """The commands, of which `run` may be left out.
+    """The commands; `run` may be left out.
 
     Ctrl-C outside a running sweep is a sentence and exit status 130, where the framework would say "Aborted" and 1.
     """
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """A first word that is no command is the study of `run`."""
-        return super().resolve_command(ctx, args if args[:1] and args[0] in self.commands else ["run", *args])
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert `run` before a study; raises UserError for a misspelt command."""
+        options = [name for option in self.get_params(ctx) for name in option.opts]
+        if args and args[0] not in (*self.commands, *options):
+            if not ctx.resilient_parsing:  # a shell completes this line
+                _refuse_misspelt(args[0], self.commands)
+            args = ["run", *args]
+        ctx.obj = args[1:]
+        return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """The commands and studies that begin so."""
@@ -90,8 +98,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
     rich_markup_mode=None,
 )
-OPTIONS = ("--help", "-h", "--version", "--install-completion", "--show-completion")
-"""Of the program itself."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -136,29 +142,20 @@ def prove_gpu() -> None:
     raise typer.Exit(prove([]))  # with options, sweep.py calls it before it imports this
 
 
-def _refuse_misspelt(first: str, second: str = "") -> None:
-    """A first word that is no command is a study, which stands alone: before another word it was meant as a command.
-    Options may stand before either."""
-    if (
-        second
-        and not first.startswith("-")
-        and not second.startswith("-")
-        and (near := nearest(first, COMMANDS, cutoff=0.6))
-    ):
-        raise UserError(f"there is no command {first!r}: did you mean {near[0]}?")
+def _refuse_misspelt(word: str, commands: Iterable[str]) -> None:
+    if word.startswith("-") or word in study_names("") or is_file(word):
+        return
+    if near := nearest(word, commands, cutoff=0.6):
+        raise UserError(f"there is no command {word!r}: did you mean {near[0]}?")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130 interrupted."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name need not be one that the terminal's encoding has
             stream.reconfigure(errors="backslashreplace")
     try:
-        if arguments and arguments[0] not in COMMANDS and arguments[0] not in OPTIONS:
-            _refuse_misspelt(*arguments[:2])
-            arguments.insert(0, "run")
-        app(args=arguments, prog_name=PROGRAM.removeprefix("python "), obj=arguments[1:])
+        app(args=arguments, prog_name=PROGRAM.removeprefix("python "))
     except SystemExit as ending:
         if ending.code is None or isinstance(ending.code, int):
             return ending.code or 0

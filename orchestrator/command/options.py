@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -17,9 +17,6 @@ from search_spaces.catalog import ALL, NAMES
 from search_spaces.model_kinds import MODELS
 from search_spaces.scales import SCALES
 from trainables.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    from search_spaces.study import Study
 
 STORAGE = "results"
 FORMATS = ("table", "csv", "json")
@@ -137,24 +134,6 @@ StudyArgument = Annotated[
 ]
 
 
-COMMANDS = (
-    "run",
-    "retry",
-    "studies",
-    "status",
-    "results",
-    "report",
-    "view",
-    "stop",
-    "corpus",
-    "store",
-    "rank",
-    "clean",
-    "prove-gpu",
-)
-"""Any other first word is that of a study."""
-
-
 def setting_hint(option: str) -> str:
     """What to type in place of an option that is a setting of language models; "" where it is none."""
     from orchestrator.plan import FIXED_KEYS
@@ -171,14 +150,6 @@ def setting_hint(option: str) -> str:
         return ""
     several = "for several seeds of each setting type --seeds N; " if "seed" in meant else ""
     return f"{several}for language models, type {' or '.join(f'--set {key}=VALUE' for key in keys)}"
-
-
-def named_study(argument: str, *, may_be_command: bool = False) -> Study:
-    """The study of that name or in that file. Raises UserError where there is none; where a command stands in its
-    place, too, one may have been meant."""
-    from search_spaces.catalog import load_study
-
-    return load_study(argument, COMMANDS, may_be_command=may_be_command)
 
 
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:

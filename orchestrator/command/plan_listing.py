@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.command import options
-from orchestrator.command.options import console, named_study, print_records
+from orchestrator.command.options import console, print_records
 from orchestrator.words import counted, duration, on_corpus
 from trainables.errors import PROGRAM
 
@@ -22,11 +22,11 @@ PAPER = re.compile(r"[A-Z][^,(]*\((AAAI 2021|ICML 2019)\)")
 def studies(form: options.Format = "table") -> None:
     """List the studies, what each reproduces and how many trials it has at paper scale."""
     from orchestrator.plan import default_corpora, make_plan, scale_named
-    from search_spaces.catalog import NAMES
+    from search_spaces.catalog import NAMES, load_study
 
     records = []
     for name in NAMES:
-        study = named_study(name)
+        study = load_study(name)
         paper = scale_named("paper")
         counts = [
             f"{make_plan(study, paper, corpus).total}{f' on {corpus}' if study.reads_text else ''}"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_format, console, named_study, store_url
-from search_spaces.catalog import ALL, NAMES, is_file
+from orchestrator.command.options import check_format, console, store_url
+from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | No
 
 def study_name(argument: str) -> str:
     """The name under which the store has a study: a name is taken as it is, a file is asked for its study's."""
-    return named_study(argument).name if is_file(argument) else argument
+    return load_study(argument).name if is_file(argument) else argument
 
 
 def no_study(study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None) -> UserError:
@@ -144,7 +144,7 @@ def results(
         write_parquet(trials, sys.stdout.buffer)
     else:
         # Of a study whose file was not named, nobody knows which metrics it is about.
-        first = group_metrics(named_study(study)) if study in NAMES or is_file(study) else []
+        first = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
         write_results(trials, form, sys.stdout, first)  # type: ignore[arg-type]
 
 
@@ -222,11 +222,11 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
     if argument != ALL:
         if error := file_needed(store, argument, "report"):
             raise error
-        study = named_study(argument)
+        study = load_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
     arguments = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
-    chosen = {key: named_study(name) for key, name in arguments.items() if name in NAMES or Path(name).is_file()}
+    chosen = {key: load_study(name) for key, name in arguments.items() if name in NAMES or Path(name).is_file()}
     if not chosen:
         if keys:
             raise UserError(

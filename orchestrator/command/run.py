@@ -12,10 +12,9 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
-from orchestrator.command.options import console, named_study, store_url
+from orchestrator.command.options import console, store_url
 from orchestrator.command.results import file_needed
-from search_spaces import catalog
-from search_spaces.catalog import NAMES, is_file
+from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
@@ -164,12 +163,12 @@ def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRe
     from orchestrator.plan import default_corpora, make_plan, scale_named, takes_seeds
 
     size = scale_named(scale)
-    everything = study == catalog.ALL
+    everything = study == ALL
     if everything and request.model is not None:
         raise UserError("--model is for one study, and not each of all has language models: name one")
     plans = []
-    for argument in catalog.NAMES if everything else (study,):
-        chosen, fitting = named_study(argument, may_be_command=True), replace(request, argument=argument)
+    for argument in NAMES if everything else (study,):
+        chosen, fitting = load_study(argument), replace(request, argument=argument)
         if everything:
             # Those that tune nothing have no use for how to search, nor others for inputs to measure, or for seeds.
             fitting = replace(fitting, inputs=request.inputs.for_study(chosen))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.notebook.frames import plain_settings, results
 from orchestrator.plan import PlanRequest, as_typed, default_corpora, read_inputs, scale_named, variant_overrides
-from search_spaces.catalog import ALL, NAMES
+from search_spaces.catalog import ALL, NAMES, load_study
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,13 +59,11 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
     """Of the variants that a run with these options is of."""
     import pandas as pd
 
-    from orchestrator.command import named_study
-
     places = {name: options[name] for name in ("storage", "store") if options.get(name) is not None}
     scale, everything = options.get("scale") or "quick", study == ALL
     frames = []
     for name in NAMES if everything else (study,):
-        chosen = named_study(name)
+        chosen = load_study(name)
         typed = options.get("corpus") if chosen.reads_text or not everything else None
         corpora = typed or default_corpora(chosen, scale_named(scale))
         frames.append(results(name, scale=scale, corpus=corpora, overrides=_overrides(chosen, options), **places))

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.command.app import main
-from orchestrator.command.options import named_study
 from tests.support.command import ROOT
-from trainables.errors import UserError
 from trainables.trial_folder import code_version
 
 
@@ -118,7 +116,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
             "for several seeds of each setting type --seeds N; for language models, type",
         ),
         ("gss_grid --set training.lr=3", "--set knows no key 'training.lr': did you mean training.learning_rate?"),
-        ("statu", "unknown study 'statu': did you mean status"),
+        ("statu", "there is no command 'statu': did you mean status?"),
         ("gss_grid --sha256 0", "No such option: --sha256"),
         ("gss_grid --name=mos", "No such option: --name"),
         ("GSS_GRID", "unknown study 'GSS_GRID': did you mean gss_grid?"),
@@ -130,13 +128,6 @@ def test_a_mistyped_word_is_answered_with_the_right_one(
 ) -> None:
     assert main(typed.split()) == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_only_where_a_command_may_stand_is_one_offered_for_an_unknown_study() -> None:
-    with pytest.raises(UserError, match=r"'studie': did you mean studies or"):
-        named_study("studie", may_be_command=True)
-    with pytest.raises(UserError, match=r"'mystudy': Choose from gss_grid, seeds"):
-        named_study("mystudy")
 
 
 @pytest.mark.parametrize("typed", ["traning=3", "training.averging=3", "evaluatio=3"])
