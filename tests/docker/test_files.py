@@ -8,26 +8,16 @@ import shutil
 import subprocess
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from jsonschema import ValidationError
-from ray.autoscaler._private.util import prepare_config, validate_config
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text().replace("\\\n", " ")
 COMPOSE = yaml.safe_load((DOCKER / "compose.yml").read_text())
 SERVICES = COMPOSE["services"]
-RAY_UP = yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text())
 PASSWORD = re.compile(r"password|token|pgpass", re.IGNORECASE)
-
-
-def kubernetes(kind: str) -> dict[str, dict[str, Any]]:
-    """The manifests of a kind by name."""
-    everything = yaml.safe_load_all((DOCKER / "kuberay.yaml").read_text())
-    return {entry["metadata"]["name"]: entry["spec"] for entry in everything if entry["kind"] == kind}
 
 
 def instructions(name: str) -> list[str]:
@@ -83,11 +73,8 @@ def test_secrets_are_files_and_no_value_stands_in_the_compose_file() -> None:
 
 def test_postgres_is_set_up_by_its_password_also_on_a_local_socket() -> None:
     """Its image's first start connects there as another user than the system's, which `peer` would refuse."""
-    (stateful,) = kubernetes("StatefulSet").values()
-    there = {entry["name"]: entry["value"] for entry in stateful["template"]["spec"]["containers"][0]["env"]}
-    here = SERVICES["postgres"]["environment"]
     wanted = "--auth-host=scram-sha-256 --auth-local=scram-sha-256"
-    assert here["POSTGRES_INITDB_ARGS"] == there["POSTGRES_INITDB_ARGS"] == wanted
+    assert SERVICES["postgres"]["environment"]["POSTGRES_INITDB_ARGS"] == wanted
 
 
 def test_docker_itself_finds_the_compose_file_valid(tmp_path: Path) -> None:
@@ -112,39 +99,3 @@ def test_secrets_are_made_once_and_only_their_owner_can_read_them(tmp_path: Path
     assert made[0]["pgpass"] == f"postgres:5432:sweeps:sweeps:{made[0]['database_password']}\n"
     assert made[0]["ray_token"] not in answer.stdout
     assert {file.stat().st_mode & 0o777 for file in (tmp_path / "secrets").iterdir()} == {0o600}
-
-
-def test_the_cluster_file_is_valid_asks_for_the_token_and_keeps_the_dashboard_on_loopback() -> None:
-    validate_config(prepare_config(RAY_UP))
-    with pytest.raises(ValidationError, match="head_adress"):
-        validate_config({**prepare_config(RAY_UP), "head_adress": "10.0.0.1"})
-    starts = [RAY_UP["head_start_ray_commands"][-1], RAY_UP["worker_start_ray_commands"][-1]]
-    assert all(start.partition(" && ")[2].startswith("RAY_AUTH_MODE=token ") for start in starts)
-    assert "--dashboard-host=127.0.0.1" in starts[0]
-    assert "docker/secrets" in RAY_UP["rsync_exclude"]
-
-
-def test_kubernetes_runs_ray_as_a_user_with_the_token_from_the_secret() -> None:
-    cluster = kubernetes("RayCluster")["sweeps"]
-    assert f"\nray=={cluster['rayVersion']} " in (ROOT / "requirements.lock").read_text()
-    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
-        pod = group["template"]["spec"]
-        (container,) = pod["containers"]
-        environment = {entry["name"]: entry["value"] for entry in container["env"]}
-        mounts = {entry["name"]: entry["mountPath"] for entry in container["volumeMounts"]}
-        assert pod["securityContext"]["runAsNonRoot"] is True
-        assert container["securityContext"]["readOnlyRootFilesystem"] is True
-        assert container["readinessProbe"]["exec"]["command"] == ["ray", "health-check"]
-        assert environment["RAY_AUTH_MODE"] == "token"
-        assert environment["RAY_AUTH_TOKEN_PATH"] == f"{mounts['secrets']}/ray_token"
-        assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
-
-
-def test_kubernetes_opens_the_store_to_the_head_alone() -> None:
-    (rule,) = kubernetes("NetworkPolicy")["sweeps-postgres"]["ingress"]
-    (source,) = rule["from"]
-    assert source["podSelector"]["matchLabels"]["ray.io/node-type"] == "head"
-    assert kubernetes("RayCluster")["sweeps"]["headGroupSpec"]["serviceType"] == "ClusterIP"
-    assert set(kubernetes("Service")) == {"postgres"}
-    claims = kubernetes("PersistentVolumeClaim")
-    assert claims["sweeps-results"]["accessModes"] == ["ReadWriteMany"]
