@@ -11,13 +11,8 @@ from trainables.errors import UserError
 SHORTEST_TIMEOUT_S = 10.0
 
 
-def check_options(options: RunOptions) -> None:
-    """Raise UserError for numbers that no machine could serve."""
-    check_gpus(options.gpus_per_trial)
-    if options.runtime.threads < 1:
-        raise UserError(f"--cores-per-trial takes a number from 1, not {options.runtime.threads}.")
-    if options.max_concurrent is not None and options.max_concurrent < 1:
-        raise UserError(f"--max-concurrent takes a number from 1, not {options.max_concurrent}.")
+def check_timeout(options: RunOptions) -> None:
+    """Raise UserError for a time limit shorter than a worker's reports."""
     if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
         raise UserError(
             f"--trial-timeout takes seconds from {SHORTEST_TIMEOUT_S:g}, as workers say every 2 s how far they are, "

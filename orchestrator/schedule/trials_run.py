@@ -10,7 +10,7 @@ from orchestrator.cluster import (
     Interrupt,
     check_cluster,
     check_machines,
-    check_options,
+    check_timeout,
     cluster_question,
     connected,
     machine_resources,
@@ -41,7 +41,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     if not trials and work.source is None:
         return RunSummary()
     store, options = work.store, work.options
-    check_options(options)
+    check_timeout(options)
     check_cluster(options.address)
     expire_dead_owners(store)
     owner = this_owner()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cluster.resources import check_options, per_pack, slots_of
+from orchestrator.cluster.resources import check_gpus, check_timeout, per_pack, slots_of
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from trainables.errors import UserError
@@ -56,18 +56,16 @@ def test_what_does_not_fit_is_told_with_both_numbers(
         slots_of(nodes, demand)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"gpus_per_trial": gpus} for gpus in (-1, 1.5, 2, 64, math.inf, -math.inf, math.nan)),
-        {"max_concurrent": 0},
-        *({"trial_timeout_s": seconds} for seconds in (-1.0, 9.9, math.nan)),
-        {"threads": 0},
-    ],
-)
-def test_numbers_that_no_machine_could_serve_are_told(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("gpus", [-1, 1.5, 2, 64, math.inf, -math.inf, math.nan])
+def test_impossible_gpus_are_refused(gpus: float) -> None:
     with pytest.raises(UserError, match="takes"):
-        check_options(options(**changes))
+        check_gpus(gpus)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 9.9, math.nan])
+def test_short_timeout_is_refused(seconds: float) -> None:
+    with pytest.raises(UserError, match="takes"):
+        check_timeout(options(trial_timeout_s=seconds))
 
 
 def test_a_trial_on_a_gpu_asks_for_its_cores_as_well() -> None:
