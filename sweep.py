@@ -28,7 +28,7 @@ if __name__ == "__main__" or IS_SCRIPT:
 def main() -> int:
     """Run the command line in a guarded process; returns the exit status."""
     if sys.version_info < (3, 11):  # noqa: UP036 - who starts this file with an older one is told so
-        return _old_python()
+        return _refuse("this Python is too old:")
     try:
         if sys.argv[1:2] == ["prove-gpu"]:  # needs fewer packages than the other commands
             from gpu_proof.command import main as prove
@@ -36,7 +36,7 @@ def main() -> int:
             return prove(sys.argv[2:])
         from orchestrator.guard import guarded
     except ModuleNotFoundError as error:
-        return _without_packages(error)
+        return _refuse(f"the package {error.name} is not installed for")
     return guarded(_command)
 
 
@@ -45,27 +45,13 @@ def _command() -> int:
     try:
         from orchestrator.command import main as run
     except ModuleNotFoundError as error:
-        return _without_packages(error)
+        return _refuse(f"the package {error.name} is not installed for")
     return run()
 
 
-def _old_python() -> int:
-    """Say which Python this needs."""
-    print(
-        f"error: Python 3.11 or newer is needed, and {sys.executable} is {sys.version_info[0]}.{sys.version_info[1]}: "
-        f"{INSTALL}",
-        file=sys.stderr,
-    )
-    return 2
-
-
-def _without_packages(error: ModuleNotFoundError) -> int:
-    """Say that the environment is missing: this file needs more than Python."""
-    print(
-        f"error: the package {error.name} is not installed for {sys.executable} (Python "
-        f"{sys.version_info.major}.{sys.version_info.minor}; 3.11 or newer is needed): {INSTALL}",
-        file=sys.stderr,
-    )
+def _refuse(problem: str) -> int:
+    version = ".".join(map(str, sys.version_info[:2]))
+    print(f"error: {problem} {sys.executable} (Python {version}; 3.11 or newer is needed): {INSTALL}", file=sys.stderr)
     return 2
 
 

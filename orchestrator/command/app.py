@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption  # 
 from gpu_proof.command import main as prove
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus
-from orchestrator.command.options import console, setting_hint, study_names
+from orchestrator.command.options import print_err, print_out, setting_hint, study_names
 from orchestrator.command.plan_listing import studies
 from orchestrator.command.rank import rank
 from orchestrator.command.results import archive_store, check_store, report, results, upgrade_store
@@ -42,8 +41,11 @@ class _Commands(TyperGroup):
         """Insert `run` before a study; raises UserError for a misspelt command."""
         options = [name for option in self.get_params(ctx) for name in option.opts]
         if args and args[0] not in (*self.commands, *options):
-            if not ctx.resilient_parsing:  # a shell completes this line
-                _refuse_misspelt(args[0], self.commands)
+            is_study = args[0].startswith("-") or args[0] in study_names("") or is_file(args[0])
+            if not is_study and not ctx.resilient_parsing:  # else a shell completes it
+                near = nearest(args[0], self.commands, cutoff=0.6)
+                if near:
+                    raise UserError(f"there is no command {args[0]!r}: did you mean {near[0]}?")
             args = ["run", *args]
         ctx.obj = args[1:]
         return super().parse_args(ctx, args)
@@ -58,8 +60,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            sentence = f"Interrupted; {KEPT}. Type the same command again to go on."
-            console(stderr=True).print(sentence, soft_wrap=True)
+            print_err(f"Interrupted; {KEPT}. Type the same command again to go on.")
             raise typer.Exit(130) from error
 
 
@@ -107,7 +108,7 @@ def _show_version(wanted: bool) -> None:
         number = ""
         with suppress(PackageNotFoundError):  # in the image the code lies beside its packages
             number = f" {version('softmax-bottleneck-sweeps')}"
-        console().print(f"softmax-bottleneck-sweeps{number}, code {code_version()}")
+        print_out(f"softmax-bottleneck-sweeps{number}, code {code_version()}")
         raise typer.Exit
 
 
@@ -142,13 +143,6 @@ def prove_gpu() -> None:
     raise typer.Exit(prove([]))  # with options, sweep.py calls it before it imports this
 
 
-def _refuse_misspelt(word: str, commands: Iterable[str]) -> None:
-    if word.startswith("-") or word in study_names("") or is_file(word):
-        return
-    if near := nearest(word, commands, cutoff=0.6):
-        raise UserError(f"there is no command {word!r}: did you mean {near[0]}?")
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
@@ -160,9 +154,9 @@ def main(arguments: list[str] | None = None) -> int:
         if ending.code is None or isinstance(ending.code, int):
             return ending.code or 0
         # The text that a study's file gave to sys.exit.
-        console(stderr=True).print(f"error: {ending.code}", soft_wrap=True)
+        print_err(f"error: {ending.code}")
         return 1
     except UserError as error:
-        console(stderr=True).print(f"error: {error}", soft_wrap=True)
+        print_err(f"error: {error}")
         return 2
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console
+from orchestrator.command.options import print_out
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def clean(
             sentences.append(
                 f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) below {place}."
             )
-    console().print("\n".join(sentences or ["There was nothing to remove."]), soft_wrap=True)
+    print_out("\n".join(sentences or ["There was nothing to remove."]))
 
 
 def removed_sentence(removed: Leftovers) -> str:

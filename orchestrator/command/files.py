@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console
+from orchestrator.command.options import print_out
 
 if TYPE_CHECKING:
     from orchestrator.storage import DataFolder
@@ -26,7 +26,7 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     fetch(name, data_dir=folder)
     if data is not None:
         data.push()
-    console().print(f"{name} is complete and verified.")
+    print_out(f"{name} is complete and verified.")
 
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
@@ -44,7 +44,7 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     truth = "" if rank is None else f"; the rank of log P is {rank}"
     truth += "" if symbols is None else f"; its entropy is {spam_floor(symbols):.4f} nats a token"
     _print_files(files)
-    console().print(
+    print_out(
         f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test {text.test_tokens:,} "
         f"tokens; vocabulary {text.vocabulary_size:,}{truth}.",
     )
@@ -67,9 +67,9 @@ def _check_benchmarks(folder: Path | None) -> None:
     _print_files([benchmark.file for benchmark in benchmarks])
     pairs = {benchmark.name: len(parse_pairs(benchmark)) for benchmark in benchmarks}
     counts = ", ".join(f"{name} {count:,}" for name, count in pairs.items())
-    console().print(f"The {len(pairs)} benchmarks are in order; pairs: {counts}.", soft_wrap=True)
+    print_out(f"The {len(pairs)} benchmarks are in order; pairs: {counts}.")
 
 
 def _print_files(files: Sequence[TextFile]) -> None:
     for file in files:
-        console().print(f"{file.name}: {len(file.content):,} bytes, SHA-256 {file.sha256}")
+        print_out(f"{file.name}: {len(file.content):,} bytes, SHA-256 {file.sha256}")

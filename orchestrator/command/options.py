@@ -6,10 +6,11 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from rich.console import RenderableType
 from typer import Argument, Option
 
 from orchestrator.watch import ShownConsole, for_reader
@@ -17,6 +18,9 @@ from search_spaces.catalog import ALL, NAMES
 from search_spaces.model_kinds import MODELS
 from search_spaces.scales import SCALES
 from trainables.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from orchestrator.store import Store
 
 STORAGE = "results"
 FORMATS = ("table", "csv", "json")
@@ -169,6 +173,13 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
     return url
 
 
+def open_existing(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> Store:
+    """Return the store at `store_url`; raises UserError if there is none."""
+    from orchestrator.store import open_store
+
+    return open_store(store_url(store, storage), create=False)
+
+
 def console(*, stderr: bool = False) -> ShownConsole:
     """Standard output or error as every command writes to it."""
     # Without a terminal, lines are as long as they are: a log file has no width.
@@ -177,15 +188,25 @@ def console(*, stderr: bool = False) -> ShownConsole:
     return ShownConsole(stderr=stderr, width=wide, markup=False, highlight=False)
 
 
-def check_format(form: str, formats: Sequence[str] = FORMATS) -> None:
-    """Raise UserError for a format that there is not."""
-    if form not in formats:
-        raise UserError(f"--format is one of {', '.join(formats)}; got {form!r}")
+def print_out(shown: RenderableType) -> None:
+    """Print on standard output."""
+    console().print(shown)
 
 
-def print_records(records: Sequence[Mapping[str, Any]], columns: Mapping[str, str], form: str) -> None:
-    """Print records; `columns` maps keys to the headings of the table form, csv and json keep the keys."""
-    check_format(form)
+def print_err(text: str) -> None:
+    """Print on standard error."""
+    console(stderr=True).print(text)
+
+
+def check_choice(value: str, choices: Sequence[str] = FORMATS, option: str = "--format") -> None:
+    """Raise UserError for a value that the option does not take."""
+    if value not in choices:
+        raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
+
+
+def print_records(records: Sequence[Mapping[str, Any]], columns: Collection[str], form: str) -> None:
+    """Print the columns of records; a mapping gives the headings of the table form."""
+    check_choice(form)
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":
@@ -199,4 +220,5 @@ def print_records(records: Sequence[Mapping[str, Any]], columns: Mapping[str, st
             tuple(Cell(str(value), number=value if isinstance(value, int) else None) for value in line)
             for line in ([record[key] for key in columns] for record in records)
         )
-        console().print(Fitting(table=TextTable(caption="", head=tuple(columns.values()), body=body)))
+        head = tuple(columns.values() if isinstance(columns, Mapping) else columns)
+        print_out(Fitting(table=TextTable(caption="", head=head, body=body)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.command import options
-from orchestrator.command.options import console, print_records
+from orchestrator.command.options import print_err, print_out, print_records
 from orchestrator.words import counted, duration, on_corpus
 from trainables.errors import PROGRAM
 
@@ -54,12 +54,12 @@ def print_plans(plans: Sequence[Plan], form: str, *, gpus: Sequence[float], meas
 
     on_gpu, records = any(gpus), _plan_records(plans)
     if form != "table":
-        print_records(records, {key: key for key in records[0] if key not in ("config", "estimate_basis")}, form)
+        print_records(records, [key for key in records[0] if key not in ("config", "estimate_basis")], form)
         for plan in plans:
             if plan.total > len(plan.trials):
                 later = "; ".join(stage.sentence for stage in outlook(plan))
                 listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
-                console(stderr=True).print(f"{listed}: {later}.", soft_wrap=True)
+                print_err(f"{listed}: {later}.")
         return
     if len({plan.study.name for plan in plans}) > 1:
         lines = _print_studies(plans, on_gpu=on_gpu)
@@ -70,7 +70,7 @@ def print_plans(plans: Sequence[Plan], form: str, *, gpus: Sequence[float], meas
         lines.append(_total("All together", plans, "different trial", on_gpu=on_gpu))
     stacks = _stacks([plan for plan, number in zip(plans, gpus, strict=True) if number == 1])
     for line in (*lines, *stacks, *measured, BASIS if on_gpu else CORE_BASIS):
-        console().print(line, soft_wrap=True)
+        print_out(line)
 
 
 def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
@@ -126,7 +126,7 @@ def _print_trials(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> None
         )
     # What is the same of all of them stands below.
     same = {key for key in ("study", "corpus") if len({record[key] for record in records}) == 1}
-    print_records(rows, {key: key for key in rows[0] if key not in same}, "table")
+    print_records(rows, [key for key in rows[0] if key not in same], "table")
 
 
 def _gpu_cost(record: Mapping[str, Any]) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
                 "memory": f"{max(trial.estimate.memory_gb for trial in plan.trials):.1f} GB",
             }
         )
-    print_records(rows, {key: key for key in rows[0]}, "table")
+    print_records(rows, list(rows[0]), "table")
     stages = [f"{plan.study.name}, {line}" for plan in plans for line in _stages(plan, on_gpu=on_gpu)]
     return [*stages, f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY --dry-run"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_format, choice, console, print_records
+from orchestrator.command.options import check_choice, choice, print_err, print_records
 from orchestrator.words import is_number, some_of
 from trainables.errors import UserError
 
@@ -74,10 +74,9 @@ def rank(
     """Measure the ranks of any saved matrix, or of the heads of open checkpoints; see docs/look-at-a-checkpoint.md."""
     from trainables.measurements import rank_file
 
-    check_format(form)
-    for option, value, choices in (("--method", method, METHODS), ("--eps", eps, PRECISIONS)):
-        if value not in choices:
-            raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
+    check_choice(form)
+    check_choice(method, METHODS, "--method")
+    check_choice(eps, PRECISIONS, "--eps")
     if context_norm is not None and not (0 < context_norm < math.inf):
         raise UserError(f"--context-norm is a positive number; got {context_norm:g}")
     _check_figure(figure)
@@ -96,7 +95,7 @@ def rank(
 
         names = [file.name for file in files]
         write_rank_figure(figure, [(item.report, item.spectrum) for item in ranked], names=names, steps=steps)
-        console(stderr=True).print(f"Figure: {figure}", soft_wrap=True)
+        print_err(f"Figure: {figure}")
 
 
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
@@ -130,7 +129,7 @@ def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:
     for note in dict.fromkeys(note for item in ranked for note in item.notes):
         holders = [str(file) for file, item in zip(files, ranked, strict=True) if note in item.notes]
         whose = "" if len(holders) == len(files) else f"{some_of(holders, FILES_NAMED)}: "
-        console(stderr=True).print(f"{whose}{note}", soft_wrap=True)
+        print_err(f"{whose}{note}")
 
 
 def _print_one(ranked: RankedFile, form: str) -> None:
@@ -138,7 +137,7 @@ def _print_one(ranked: RankedFile, form: str) -> None:
         print(json.dumps(ranked.report, indent=1))
         return
     records = [{"measure": name, "value": _text(value)} for name, value in ranked.report.items()]
-    print_records(records, {"measure": "measure", "value": "value"}, form)
+    print_records(records, ("measure", "value"), form)
 
 
 def _print_several(files: Sequence[Path], steps: Sequence[int], ranked: Sequence[RankedFile], form: str) -> None:
@@ -155,9 +154,7 @@ def _print_several(files: Sequence[Path], steps: Sequence[int], ranked: Sequence
         texts = [{name: _text(record.get(name)) for name in (*first, *shown)} for record in records]
         print_records(texts, {**first, **shown}, form)
         return
-    print_records(
-        [{name: record.get(name) for name in measures} for record in records], {name: name for name in measures}, form
-    )
+    print_records([{name: record.get(name) for name in measures} for record in records], measures, form)
 
 
 def _text(value: Any) -> str:

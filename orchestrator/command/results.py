@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_format, console, store_url
+from orchestrator.command.options import check_choice, console, open_existing, print_err, print_out, store_url
 from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 
@@ -101,10 +101,9 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
         from orchestrator.plan import typed_variant
 
         settings = "".join(f", {typed}" for typed in typed_variant(chosen.overrides))
-        console(stderr=True).print(
+        print_err(
             f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
-            f"{settings}; name another with --scale, --corpus, --model and --set.",
-            soft_wrap=True,
+            f"{settings}; name another with --scale, --corpus, --model and --set."
         )
     return chosen
 
@@ -128,13 +127,12 @@ def results(
     """Print all trials of a study with their configs and metrics."""
     from orchestrator.analysis import flatten
     from orchestrator.report import FORMATS, group_metrics, write_parquet, write_results
-    from orchestrator.store import open_store
 
-    variants, url = typed_filter(scale, corpus, settings, model), store_url(store, storage)
-    check_format(form, FORMATS)
+    variants = typed_filter(scale, corpus, settings, model)
+    check_choice(form, FORMATS)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
-    with open_store(url, create=False) as opened:
+    with open_existing(store, storage) as opened:
         if setting is None:
             key = _choose_variant(opened, study_name(study), variants)
             trials = flatten(opened.results(key)).of_variant(key)
@@ -181,14 +179,13 @@ def report(
     """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
-    from orchestrator.store import open_store
     from orchestrator.sweep import open_bundle, report_folder, write_index, write_report
 
-    variants, url = typed_filter(scale, corpus, settings, model), store_url(store, storage)
+    variants = typed_filter(scale, corpus, settings, model)
     place = storage_at(storage)
     _check_out(out, study, bundle)
     shown = console()
-    with open_store(url, create=False) as opened:
+    with open_existing(store, storage) as opened:
         chosen = _chosen(opened, study, variants)
         root = open_bundle(Path(bundle)) if bundle else None
         for key, content in chosen.items():
@@ -199,11 +196,11 @@ def report(
             result = write_report(opened, content, key, folder, command=command, index=out is None)
             if study != ALL:
                 shown.print(summary_group(result))
-            shown.print(f"Report: {result.path}", soft_wrap=True)
+            shown.print(f"Report: {result.path}")
             if out is None:
                 index = write_index(result.path, None if root else place, shown)
     if out is None:
-        shown.print(f"All reports: {index}", soft_wrap=True)
+        shown.print(f"All reports: {index}")
 
 
 def _check_out(out: str | None, study: str, bundle: str | None) -> None:
@@ -240,7 +237,7 @@ def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = opt
     """Bring a store made by an older version up to this one."""
     from orchestrator.store import upgrade
 
-    console().print(upgrade(store_url(store, storage)), soft_wrap=True)
+    print_out(upgrade(store_url(store, storage)))
 
 
 def check_store(
@@ -258,7 +255,7 @@ def check_store(
     if any(problem.startswith(PAGES_DAMAGED) for problem in problems):
         cure = f"Type the same command with --repair, which can put indices right; if it is more than these, {COPY}."
     for line in [*problems, *([] if put_right else [cure])] if problems else [sound]:
-        console().print(line, soft_wrap=True)
+        print_out(line)
     raise typer.Exit(1 if problems and not put_right else 0)
 
 
@@ -269,12 +266,11 @@ def archive_store(
 ) -> None:
     """Write the trials of every study, their epochs and spectra as three Parquet files."""
     from orchestrator.report import write_archive
-    from orchestrator.store import open_store
 
-    with open_store(store_url(store, storage), create=False) as opened:
+    with open_existing(store, storage) as opened:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             write_archive(opened, folder)
         except OSError as error:
             raise UserError(f"{folder}: cannot write ({error.strerror or error}). Name another folder") from error
-    console().print(f"Archive: {folder.resolve()}", soft_wrap=True)
+    print_out(f"Archive: {folder.resolve()}")

@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
-from orchestrator.command.options import console, store_url
+from orchestrator.command.options import console, open_existing, print_err, store_url
 from orchestrator.command.results import file_needed
 from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
@@ -77,16 +77,15 @@ def run(
         from orchestrator.command.plan_listing import print_plans
 
         # The other formats are for programs: they get the plan alone.
-        measured = _measured_times(plans, store_url(store, storage), gpus) if form == "table" else []
+        measured = _measured_times(plans, store, storage, gpus) if form == "table" else []
         print_plans(plans, form, gpus=gpus, measured=measured)
         return
     from orchestrator.cluster import RunOptions
     from orchestrator.storage import storage_at
 
-    url = store_url(store, storage)
     run_options = RunOptions(
+        store_url=store_url(store, storage),
         storage=storage_at(storage),
-        store_url=url,
         data=data,
         address=address,
         runtime=Runtime(threads=cores_per_trial, deterministic=deterministic),
@@ -101,11 +100,9 @@ def run(
 
 def _file_needed(study: str, store: str | None, storage: str, command: str) -> UserError | None:
     """As `file_needed` says; of a store that cannot be read, nothing."""
-    from orchestrator.store import open_store
-
     if study in NAMES or is_file(study):
         return None
-    with suppress(UserError), open_store(store_url(store, storage), create=False) as opened:
+    with suppress(UserError), open_existing(store, storage) as opened:
         return file_needed(opened, study, command)
     return None
 
@@ -155,7 +152,7 @@ def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
                 f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, so that its trials "
                 f"are not known: copy it with {PROGRAM} corpus check {name} --data-dir {url}"
             )
-    console(stderr=True).print(f"A dry run copies nothing from {url}: what it has now, a run will see.", soft_wrap=True)
+    print_err(f"A dry run copies nothing from {url}: what it has now, a run will see.")
 
 
 def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRequest) -> list[Plan]:
@@ -194,13 +191,12 @@ def _gpus_of(typed: float | None, plan: Plan) -> float:
     return typed
 
 
-def _measured_times(plans: Sequence[Plan], store_url: str, gpus: Sequence[float]) -> list[str]:
+def _measured_times(plans: Sequence[Plan], store: str | None, storage: str, gpus: Sequence[float]) -> list[str]:
     """What trials done so far say about the time of those to run; nothing where there is no store yet."""
     from orchestrator.plan import remaining
-    from orchestrator.store import open_store
 
     sentences = []
-    with suppress(UserError), open_store(store_url, create=False) as opened:  # a plan needs no store
+    with suppress(UserError), open_existing(store, storage) as opened:  # a plan needs no store
         for gpu in (True, False):
             alike = [plan for plan, number in zip(plans, gpus, strict=True) if (number > 0) == gpu]
             sentences += remaining(alike, opened, gpu=gpu)
@@ -230,7 +226,7 @@ def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
     from orchestrator.sweep import INTERRUPTED, run_study
 
     if removed := removed_sentence(remove_leftovers()):
-        console(stderr=True).print(removed)
+        print_err(removed)
     statuses = []
     with shared():
         for plan, study_options in runs:
@@ -240,7 +236,7 @@ def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
                 if len(runs) == 1:
                     raise
                 # Others may need nothing of what is amiss with this one.
-                console(stderr=True).print(f"error: {plan.study.name}: {error}", soft_wrap=True)
+                print_err(f"error: {plan.study.name}: {error}")
                 statuses.append(BAD_INPUT)
             if statuses[-1] == INTERRUPTED:
                 break

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_format, console, print_records, store_url
+from orchestrator.command.options import check_choice, open_existing, print_out, print_records
 from orchestrator.command.results import no_study, study_name
 from orchestrator.words import one_line
 from trainables.errors import PROGRAM, UserError
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from orchestrator.report import TextTable
     from orchestrator.store import Store, StudyKey, TrialRow
 
+STATES = ("done", "running", "planned", "diverged", "failed", "pruned")
+COLUMNS = ("study", "scale", "corpus", "overrides", "trials", *STATES)
 CAUSES_SHOWN, LONGEST_CAUSE = 20, 400
 """Trials, and characters of each cause."""
 
@@ -30,11 +32,11 @@ def status(
     form: options.Format = "table",
 ) -> None:
     """Show how far each study has come."""
-    from orchestrator.store import LOST, expire_dead_owners, open_store
+    from orchestrator.store import LOST, expire_dead_owners
 
-    check_format(form)
+    check_choice(form)
     name = study and study_name(study)
-    with open_store(store_url(store, storage), create=False) as opened:
+    with open_existing(store, storage) as opened:
         with suppress(UserError):  # a store that can only be read is shown as it is
             expire_dead_owners(opened)
         every = opened.studies()
@@ -57,14 +59,11 @@ def status(
         }
         for s in summaries
     ]
-    keys = ("study", "scale", "corpus", "overrides", "trials")
-    states = ("done", "running", "planned", "diverged", "failed", "pruned")
-    print_records(records, {key: key for key in (*keys, *states)}, form)
+    print_records(records, COLUMNS, form)
     if form == "table" and running:
-        terminal = console()
-        terminal.print(f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of its id:")
+        print_out(f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of its id:")
         for line in dict.fromkeys(running):
-            terminal.print(line, soft_wrap=True)
+            print_out(line)
     if lost:
         _print_lost(lost, sum(troubled.values()))
 
@@ -80,11 +79,10 @@ def _print_lost(lost: Sequence[tuple[StudyKey, TrialRow]], count: int) -> None:
     """The first of so many failed and diverged trials, with their causes."""
     from orchestrator.report import Fitting
 
-    terminal = console()
-    terminal.print(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
-    terminal.print(Fitting(table=_lost_table(lost)))
+    print_out(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
+    print_out(Fitting(table=_lost_table(lost)))
     if count > len(lost):
-        terminal.print(f"and {count - len(lost):,} more: {PROGRAM} results STUDY shows the causes of all.")
+        print_out(f"and {count - len(lost):,} more: {PROGRAM} results STUDY shows the causes of all.")
 
 
 def _lost_trials(store: Store, troubled: Iterable[StudyKey]) -> Iterator[tuple[StudyKey, TrialRow]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, store_url
+from orchestrator.command.options import open_existing, print_out
 from orchestrator.command.results import VariantFilter, study_name, typed_filter
 from trainables.errors import KEPT, UserError
 
@@ -35,11 +35,10 @@ def stop(
     storage: options.Storage = options.STORAGE,
 ) -> None:
     """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
-    from orchestrator.store import open_store
     from orchestrator.words import on_corpus
 
     variants = typed_filter(scale, corpus, settings, model)
-    with open_store(store_url(store, storage), create=False) as opened:
+    with open_existing(store, storage) as opened:
         trial = _trial(opened, target) if target is not None and TRIAL_ID.fullmatch(target) else None
         if trial is not None and (scale or corpus or settings or model):
             raise UserError(
@@ -47,7 +46,7 @@ def stop(
             )
         if trial is not None:
             opened.ask_to_stop(trial[0])
-            console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
+            print_out(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
             return
         for key, trains in _stoppable(opened, target, variants).items():
             opened.ask_to_stop(key)
@@ -60,7 +59,7 @@ def stop(
 
             changed = "".join(f", {typed}" for typed in typed_variant(key.overrides))
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
-            console().print(f"Asked to stop {variant}; {effect}.", soft_wrap=True, markup=False)
+            print_out(f"Asked to stop {variant}; {effect}.")
 
 
 def _trial(store: Store, start: str) -> tuple[str, str] | None:

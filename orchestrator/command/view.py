@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, store_url
+from orchestrator.command.options import print_out, store_url
 
 
 def view(
@@ -22,6 +22,6 @@ def view(
     from orchestrator.view import serve
 
     def ready(link: str) -> None:
-        console().print(f"Open {link}\nCtrl-C ends it; sweeps go on.", soft_wrap=True)
+        print_out(f"Open {link}\nCtrl-C ends it; sweeps go on.")
 
     serve(store_url(store, storage), storage, port, ready)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.command import VariantFilter, no_study, store_url, study_name
+from orchestrator.command import VariantFilter, no_study, open_existing, study_name
 from trainables.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -95,7 +95,6 @@ def _variants(
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     """The store, and the variants that are meant, the one planned last at the end."""
     from orchestrator.plan import model_override, overrides_json
-    from orchestrator.store import open_store
     from trainables.corpora import corpus_name
 
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
@@ -104,7 +103,7 @@ def _variants(
     names = [None if one is None else corpus_name(os.fspath(one)) for one in corpora]
     variants = [VariantFilter(scale=scale, corpus=one, overrides=setting) for one in names]
     name = study and study_name(study)
-    with open_store(store_url(store, storage), create=False) as opened:
+    with open_existing(store, storage) as opened:
         every = [summary.key for summary in opened.studies()]
         keys = [key for key in every if name in (None, key.study) and any(fitting.fits(key) for fitting in variants)]
         if not keys and name is not None:

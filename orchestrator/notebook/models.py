@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.command import store_url
+from orchestrator.command import open_existing
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -54,13 +54,12 @@ def trained(
     import torch
 
     from orchestrator.storage import storage_at
-    from orchestrator.store import open_store
     from trainables.config import LanguageTrialConfig, TextFile
     from trainables.runtime import Runtime
     from trainables.trial import kept_model
     from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
 
-    with open_store(store_url(store, storage), create=False) as opened:
+    with open_existing(store, storage) as opened:
         rows = {row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)}
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":

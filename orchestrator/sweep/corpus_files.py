@@ -35,7 +35,7 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
         try:
             ensure(name, data_dir=folder)
         except UserError as error:
-            console.print(f"{error}; the study goes on without it.", soft_wrap=True)
+            console.print(f"{error}; the study goes on without it.")
             return True
         return False
 

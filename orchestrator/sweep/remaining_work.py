@@ -72,7 +72,7 @@ class RemainingWork:
             if not work.nothing:
                 # Before Ray is started, and anything is downloaded.
                 if self.options.takes_own_gpu and (note := check_torch_gpu(self._configs(work))):
-                    self.console.print(note, soft_wrap=True)
+                    self.console.print(note)
                 # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
                 # A retry has seen to that before it forgot what its trials came to.
                 if self.retried is None:
@@ -82,7 +82,7 @@ class RemainingWork:
             seconds_per_trial = self._seconds_per_trial(work)
             self._announce(work, seconds_per_trial)
             if warning := disk_warning(self._configs(work), self.plan.corpus, self.options):
-                self.console.print(warning, soft_wrap=True)
+                self.console.print(warning)
             study_work = StudyWork(
                 store=self.store,
                 run_id=run_id,
@@ -111,7 +111,7 @@ class RemainingWork:
 
     def _announce(self, work: _Work, seconds_per_trial: tuple[float, str] = (0.0, "")) -> None:
         text = opening(self.plan, work.count, work.states, work.lacking, seconds_per_trial, self.options)
-        self.console.print(text, soft_wrap=True)
+        self.console.print(text)
 
     def _recover(self, work: _Work, run_id: int) -> None:
         """Record what an earlier run left as files: results of missing trials, measurements that done ones lack; a

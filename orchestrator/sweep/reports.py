@@ -57,5 +57,5 @@ def write_index(page: Path, storage: Storage | None, console: Console) -> Path:
     index = write_page(page.parent.parent)
     address = storage.publish_report(page, index)
     if address is not None:
-        console.print(f"The same report: {address}", soft_wrap=True)
+        console.print(f"The same report: {address}")
     return index

@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -40,7 +39,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
     """
     from orchestrator.store import open_store
 
-    say = partial(console.print, soft_wrap=True)
+    say = console.print
     options.storage.check()
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
@@ -207,14 +206,14 @@ def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Con
         tuner.start()
     if not tuner.over:
         command = command_line(*options.typed)
-        console.print(f"The study has more trials to run; run them with: {command}", soft_wrap=True)
+        console.print(f"The study has more trials to run; run them with: {command}")
 
 
 def _report(store: Store, plan: Plan, options: RunOptions, console: Console) -> int:
     """Write the report, print its numbers and its path; 0 where all trials are done, else 1."""
     from orchestrator.report import summary_group
 
-    say = partial(console.print, soft_wrap=True)
+    say = console.print
     out = report_folder(options.storage, plan.key)
     result = write_report(store, plan.study, plan.key, out, command=(plan.argument, options.typed))
     console.print(summary_group(result))

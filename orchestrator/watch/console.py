@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -14,6 +14,11 @@ from trainables.errors import terminal_text
 
 class ShownConsole(Console):
     """Texts are shown as they are, brackets and all, what would command the terminal spelled out."""
+
+    @override
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; texts are not broken into lines, as they may hold a command or a path to copy."""
+        super().print(*objects, **{"soft_wrap": all(isinstance(shown, str) for shown in objects), **options})
 
     @override
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
