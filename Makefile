@@ -92,9 +92,9 @@ $(VENV)/ready: pyproject.toml requirements.lock torch.txt
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || :
 	touch $@
 
-# The Triton of the oldest torch that pyproject.toml allows (2.8), for which a test compiles the kernels, too.
+# The Triton of the oldest torch that pyproject.toml allows (2.9), for which a test compiles the kernels, too.
 $(VENV)/oldest-triton: $(VENV)/ready
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps --upgrade --target $@ triton==3.4.0
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps --upgrade --target $@ triton==3.5.0
 	touch $@
 
 clean:

@@ -77,8 +77,13 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
     if not on_gpu(device):
         yield
         return
-    matmul = torch.backends.cuda.matmul
-    flags = (*_tf32_flags(precision == "tf32"), (matmul, "allow_bf16_reduced_precision_reduction", False))
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    rounded = "tf32" if precision == "tf32" else "ieee"
+    flags: list[tuple[Any, str, Any]] = [
+        (owner, "fp32_precision", rounded)
+        for owner in (matmul, cudnn.conv, cudnn.rnn)  # type: ignore[attr-defined]
+    ]
+    flags.append((matmul, "allow_bf16_reduced_precision_reduction", False))
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in flags]
     try:
         for flag in flags:
@@ -87,21 +92,6 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
     finally:
         for flag in before:
             setattr(*flag)
-
-
-def _tf32_flags(rounded: bool) -> tuple[tuple[Any, str, Any], ...]:
-    """Owner, name and value of torch's flags for products of float32 in TF32.
-
-    The old ones, which stand for those of convolutions, too; once a user's code has set a new one, torch refuses to
-    read them, and then the new ones.
-    """
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    try:
-        _ = matmul.allow_tf32, cudnn.allow_tf32
-    except RuntimeError:
-        name = "tf32" if rounded else "ieee"
-        return tuple((owner, "fp32_precision", name) for owner in (matmul, cudnn.conv, cudnn.rnn))  # type: ignore[attr-defined]
-    return (matmul, "allow_tf32", rounded), (cudnn, "allow_tf32", rounded)
 
 
 def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:

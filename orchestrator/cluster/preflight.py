@@ -252,12 +252,11 @@ def probe_gpus(*, all_gpus: bool = False) -> GpuProbe:
     answer.
     """
     environment = {name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)}
-    command, root = [sys.executable, *GPU_PROBE], Path(__file__).resolve().parents[2]
-    environment["PYTHONPATH"] = os.pathsep.join([str(root), *filter(None, [environment.get("PYTHONPATH")])])
     try:
         # In a session of its own: Ctrl-C is for the driver alone, the probe's end must not look like torch's fault.
         answer = subprocess.run(
-            command,
+            [sys.executable, *GPU_PROBE],
+            cwd=Path(__file__).resolve().parents[2],
             env=environment,
             capture_output=True,
             text=True,

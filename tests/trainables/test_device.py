@@ -126,19 +126,20 @@ def test_on_a_cpu_tf32_is_float32_and_another_trial() -> None:
     assert trainers[0].config.trial_id != trainers[1].config.trial_id
 
 
-def flags() -> tuple[bool, bool, bool]:
-    matmul = torch.backends.cuda.matmul
-    return matmul.allow_tf32, torch.backends.cudnn.allow_tf32, matmul.allow_bf16_reduced_precision_reduction
+def flags() -> tuple[str, str, str, bool]:
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    reduced = matmul.allow_bf16_reduced_precision_reduction
+    return matmul.fp32_precision, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision, reduced  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 def test_torchs_flags_are_set_for_a_gpu_and_put_back_also_after_an_error(precision: device.Precision) -> None:
     before = flags()
     with pytest.raises(KeyError), device.products_in(precision, "cuda"):
-        inside = (precision == "tf32", precision == "tf32", False)
+        inside = (*["tf32" if precision == "tf32" else "ieee"] * 3, False)
         assert flags() == inside
         with device.products_in("float32", "cuda"):
-            assert flags() == (False, False, False)
+            assert flags() == ("ieee", "ieee", "ieee", False)
         assert flags() == inside
         raise KeyError
     assert flags() == before
@@ -152,21 +153,23 @@ import torch
 from trainables.device import products_in
 
 matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-matmul.fp32_precision = "tf32"
+if {old}:
+    matmul.allow_tf32 = cudnn.allow_tf32 = True
+else:
+    matmul.fp32_precision = "tf32"
 for precision, wanted in (("float32", "ieee"), ("tf32", "tf32")):
     with products_in(precision, "cuda"):
-        found = {owner.fp32_precision for owner in (matmul, cudnn.conv, cudnn.rnn)}
-        assert found == {wanted}, (precision, found)
+        found = [owner.fp32_precision for owner in (matmul, cudnn.conv, cudnn.rnn)]
+        assert found == [wanted] * 3, (precision, found)
     assert matmul.fp32_precision == "tf32"
+assert not {old} or matmul.allow_tf32
 """
 
 
-@pytest.mark.skipif(
-    not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="this torch has the old flags alone"
-)
-def test_a_users_code_may_set_torchs_new_flags() -> None:
-    """With one of them set, torch refuses to read the old ones. In a process of its own, as they stay set."""
-    subprocess.run([sys.executable, "-c", SET_BY_A_USER], cwd=ROOT, check=True)
+@pytest.mark.parametrize("old", [False, True])
+def test_a_users_code_may_set_torchs_flags(old: bool) -> None:
+    """Torch refuses to read old ones that differ from the new. In a process of its own, as they stay set."""
+    subprocess.run([sys.executable, "-c", SET_BY_A_USER.replace("{old}", str(old))], cwd=ROOT, check=True)
 
 
 def test_whatever_is_no_cpu_takes_chunks_of_a_gpus_size() -> None:

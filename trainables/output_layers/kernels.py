@@ -22,8 +22,8 @@ UNIT = 2.0**-60
 UNITS = tl.constexpr(2.0**60)
 MOST_COLUMNS, MOST_BYTES = 2048, 2048
 """Columns of the first kernel's blocks, and bytes of the second's: a thread reads 16 bytes at once."""
-WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 72
-"""Warps and register limits of the second kernel: 32 or 28 warps fit on a multiprocessor. Without a limit, the compiler
+WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
+"""Warps and register limits of the second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler
 takes twice as many registers."""
 ROWS = 16
 """Rows of a program of the second kernel, which adds up the gradient by its columns of the bias."""

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("triton", reason="Triton exists for Linux only")
 OLDEST = Path(sys.prefix) / "oldest-triton"
-"""Triton 3.4.0, which comes with the oldest torch that pyproject.toml allows (2.8)."""
+"""Triton 3.5.0, which comes with the oldest torch that pyproject.toml allows (2.9)."""
 
 
 @pytest.fixture(scope="module", params=["installed", "oldest"])
@@ -24,7 +24,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     search, architectures = sys.path, ["80", "90"]
     if request.param == "oldest":
         if not OLDEST.is_dir():
-            pytest.skip("Triton 3.4.0 is not installed: make .venv/oldest-triton")
+            pytest.skip("Triton 3.5.0 is not installed: make .venv/oldest-triton")
         search, architectures = [str(OLDEST), *sys.path], ["80"]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path_factory.mktemp("cache")), "PYTHONPATH": os.pathsep.join(search)}
@@ -32,7 +32,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
-    assert request.param == "installed" or lines[0]["triton"] == "3.4.0"
+    assert request.param == "installed" or lines[0]["triton"] == "3.5.0"
     return lines
 
 
@@ -54,7 +54,7 @@ def test_kernels_fill_a_multiprocessor(compiled: Sequence[dict[str, Any]]) -> No
     for line in compiled[1:]:
         assert line["registers"] <= 128 and line["local"] <= 16 and line["warps"] >= 16, line
         assert line["atomics_with_a_result"] == 0, line
-    assert all(line["warps"] >= 28 for line in of_the_loss(compiled))
+    assert all(line["warps"] >= 24 for line in of_the_loss(compiled))
 
 
 def test_products_are_read_and_written_in_16_bytes(compiled: Sequence[dict[str, Any]]) -> None:
