@@ -87,7 +87,7 @@ class ActivationPenalties:
         h3_GTBC = contexts.h3_GTBC
         batch, width = h3_GTBC.shape[2:]
         counts_G = within_GT.sum(1) * batch * width
-        activation_G = (contexts.dropped_GTBC.float().square().sum((2, 3)) * within_GT).sum(1) / counts_G
-        changes_GT = (h3_GTBC[:, 1:].float() - h3_GTBC[:, :-1]).square().sum((2, 3)) * within_GT[:, 1:]
+        activation_G = (contexts.dropped_GTBC.square().sum((2, 3)) * within_GT).sum(1) / counts_G
+        changes_GT = (h3_GTBC[:, 1:] - h3_GTBC[:, :-1]).square().sum((2, 3)) * within_GT[:, 1:]
         change_G = changes_GT.sum(1) / (counts_G - batch * width)
         return self._alpha_G * activation_G + self._beta_G * change_G

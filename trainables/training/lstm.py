@@ -73,8 +73,10 @@ class LstmRecipe(Recipe):
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:
         """With both activation regularisers."""
         assert isinstance(contexts, LstmContexts)
-        activation = contexts.dropped_TBC.float().square().mean()
-        change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
+        # At least float32: a network in bf16 leaves bf16.
+        dtype = torch.promote_types(contexts.h3_TBC.dtype, torch.float32)
+        activation = contexts.dropped_TBC.to(dtype).square().mean()
+        change = (contexts.h3_TBC[1:].to(dtype) - contexts.h3_TBC[:-1]).square().mean()
         training = self.config.training
         alpha, beta = training.activation_regularisation, training.temporal_activation_regularisation
         return loss + alpha * activation + beta * change
