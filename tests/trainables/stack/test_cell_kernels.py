@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from statistics import median
 
 import pytest
 import torch
@@ -157,7 +158,7 @@ def test_a_layer_is_that_of_the_framework_one_by_one(
     if not kernels:
         monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
     errors = []
-    for seed in range(3):
+    for seed in range(1 if dtype == torch.float32 else 3):
         layer = stacked_layers.layer(batch, inputs, width, seed=seed)
         ours = stacked_layers.results(layer.to(DEVICE, torch.float32), dtype)
         pairs = zip(ours, stacked_layers.true_results(layer), strict=True)
@@ -165,7 +166,7 @@ def test_a_layer_is_that_of_the_framework_one_by_one(
     # In bf16, every factor and every result of a product is off by up to 2^-9 of it (the interpreter: 2^-8), and one
     # layer in five makes a few times more of that.
     tolerance = 2e-6 if dtype == torch.float32 else 2.0**-6
-    assert all(sorted(of_result)[1] <= tolerance for of_result in zip(*errors, strict=True))
+    assert all(median(of_result) <= tolerance for of_result in zip(*errors, strict=True))
 
 
 @with_and_without
