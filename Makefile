@@ -30,7 +30,7 @@ help:
 test: $(VENV)/ready
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
 	$(MAKE) --no-print-directory check >"$$said" 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/cluster; tests=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/cluster; tests=$$?; \
 	wait $$checks; checks=$$?; cat "$$said"; \
 	[ $$tests -eq 0 ] && [ $$checks -eq 0 ]
 
