@@ -152,7 +152,8 @@ class Proof:
     def verdict(self) -> int:
         """Print the last lines; return the exit status."""
         passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
-        print(f"Please send the file {self._file}: see docs/cluster.md")
+        if self._device == "cuda":
+            print(f"Please attach {self._file} to an issue: docs/cluster.md, Prove a GPU")
         status = 1 if failed else 2 if skipped or not passed else 0
         word = ("PASS", "FAIL", "INCOMPLETE")[status]
         print(f"{word}  {passed} passed, {failed} failed, {skipped} not tried", flush=True)
