@@ -104,13 +104,13 @@ ALIGNMENT = 8
 
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Rows of this width, which begin at multiples of 16 bytes: a GPU is slower at products with factors of others."""
+    """Return an empty tensor whose rows begin at multiples of 16 bytes: a GPU is slower at products of others."""
     *before, width = shape
     return like.new_empty(*before, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
 
 
 def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
-    """A product's factor in such rows, times the mask, rounded to this dtype at once; a copy if it is not all that."""
+    """Return a product's factor with such rows, times the mask, rounded once to this dtype; a copy only if needed."""
     if mask is None and factor.dtype == dtype and factor.shape[-1] % ALIGNMENT == 0:
         return factor
     copy = aligned_empty(factor, factor.shape, dtype)
@@ -118,14 +118,14 @@ def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> T
 
 
 def batched_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """left @ right in this dtype; a GPU does not round to that of the factors in between."""
+    """Return left @ right in this dtype; a GPU does not round it to the factors' dtype first."""
     if left.dtype != dtype and on_gpu(left):
         return torch.bmm(left, right, out_dtype=dtype)
     return torch.bmm(left, right).to(dtype)
 
 
 def add_batched_product_(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
-    """Add left @ right, likewise; the first one takes the place of what is there."""
+    """Add left @ right to the total, likewise; the first product replaces what is there."""
     beta = 0 if first else 1
     if left.dtype == total.dtype:
         total.baddbmm_(left, right, beta=beta)

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption  # type: ignore[attr-defined]
 
-from gpu_proof.command import main as prove
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus
 from orchestrator.command.options import print_err, print_out, setting_hint, study_names
@@ -140,6 +139,8 @@ store_app.command("archive")(archive_store)
 @app.command()
 def prove_gpu() -> None:
     """Prove that a GPU computes the right numbers, and fast enough."""
+    from gpu_proof.command import main as prove
+
     raise typer.Exit(prove([]))  # with options, sweep.py calls it before it imports this
 
 

@@ -48,7 +48,7 @@ def _clean_up_after(pid: int, guard: int) -> None:
     if os.fork() == 0:
         try:
             os.setsid()
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)  # a guard that is paused has paused it
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)  # a paused guard has paused this process
             select.select([os.pidfd_open(pid)], [], [])
             if os.getppid() != guard:
                 remove_leftovers()

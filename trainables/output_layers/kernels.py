@@ -224,7 +224,7 @@ def _backward(
 
 @triton.jit
 def _of_threads(x, number, PER_THREAD: tl.constexpr):
-    """One of the numbers of every thread, where it is. For an atomic with whole blocks, threads would exchange them."""
+    """Return one number of each thread without moving it; for an atomic on a block, threads would exchange them."""
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
     wanted = tl.arange(0, PER_THREAD)[None, :] == number
     return tl.sum(tl.where(wanted, by_thread, 0), 1).to(x.dtype, bitcast=True)

@@ -38,8 +38,8 @@ def stacked_cross_entropy(
     """Every model's mean over its rows of -log P(target) in nats, G; see `linear_cross_entropy`.
 
     `rows` are the targets, G x N, and what every row weighs in its model's mean: 1 over their count, or 0. `parameters`
-    are those of the functions, with a leading G. The matrix products are in the dtype of the hidden states. What is
-    differentiated is the sum of the losses, with nothing but terms added to it: their gradients are taken to be 1.
+    are those of the functions, with a leading G. The matrix products are in the dtype of the hidden states. The
+    way back assumes loss gradients of 1: differentiate the sum of the losses, or that sum plus other terms.
     """
     inputs = Models(hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
     if not torch.is_grad_enabled():

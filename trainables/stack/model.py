@@ -86,7 +86,7 @@ class StackedModel(ABC):
 
 
 def _of_part(tensor: Tensor, part: slice) -> Tensor:
-    """Of all models the tensor itself, as the gradient of a slice is a copy."""
+    """Return the rows of a part; the tensor itself if that is all, as the gradient of a slice is a copy."""
     return tensor if part == slice(0, len(tensor)) else tensor[part]
 
 

@@ -152,7 +152,7 @@ class StackedUpdate:
 
 
 def _next_moments(moments: dict[str, Tensor], betas: tuple[float, float]) -> Adam:
-    """The moments before this step, which is counted."""
+    """Count a step; return the moments before it."""
     step_G, mean, square = (moments[key] for key in ADAM_STATE)
     step_G += 1
     by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)

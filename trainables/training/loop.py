@@ -151,7 +151,7 @@ class Trainer:
             self._saved_at = time.monotonic()
 
     def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
-        """So rarely that those of all trials take at most `CHECKPOINT_SHARE` of the time; meanwhile a thread writes."""
+        """Return whether it is time for one: those of all trials take at most `CHECKPOINT_SHARE` of the time."""
         every_s = self.runtime.checkpoint_every_s
         least_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
         return not every_s or (not checkpoints.busy() and time.monotonic() - self._saved_at >= least_s)
