@@ -8,7 +8,8 @@ import signal
 import sys
 
 GARBAGE_EVERY = 20_000
-"""After so many new objects Python looks for garbage: at its own 700, imports and reports spend much time on that."""
+"""After so many new objects Python looks for garbage: at its own 700, imports and reports spend
+much time on that."""
 INSTALL = "type `make sweep` once, which installs all packages into .venv, and then `source .venv/bin/activate`"
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
@@ -18,7 +19,9 @@ IS_MODULE = TYPED[1:3] == ["-m", "sweep"]
 # `make sweep` types .venv/bin/python, whose environment nobody needs to have activated.
 PYTHON = "python" if TYPED[0].startswith("/") or "/" not in TYPED[0] else TYPED[0]
 # Sentences say what to type next, also those of workers.
-os.environ["SWEEP_PROGRAM"] = "sweep" if IS_SCRIPT else f"{PYTHON} -m sweep" if IS_MODULE else f"{PYTHON} sweep.py"
+os.environ["SWEEP_PROGRAM"] = (
+    "sweep" if IS_SCRIPT else f"{PYTHON} -m sweep" if IS_MODULE else f"{PYTHON} sweep.py"
+)
 
 if __name__ == "__main__" or IS_SCRIPT:
     # Until the guard takes them, a moment from now: no signal may end this between two imports.
@@ -51,7 +54,10 @@ def _command() -> int:
 
 def _refuse(problem: str) -> int:
     version = ".".join(map(str, sys.version_info[:2]))
-    print(f"error: {problem} {sys.executable} (Python {version}; 3.11 or newer is needed): {INSTALL}", file=sys.stderr)
+    print(
+        f"error: {problem} {sys.executable} (Python {version}; 3.11 or newer is needed): {INSTALL}",
+        file=sys.stderr,
+    )
     return 2
 
 

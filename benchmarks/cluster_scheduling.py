@@ -1,9 +1,9 @@
-"""Scheduling on three machines: trials that last 1 s, and 10,000 that last nothing, on Ray in network namespaces.
+"""Scheduling on three machines: trials that last 1 s, and 10,000 that last nothing, on Ray in
+network namespaces.
 
-`python -m benchmarks.cluster_scheduling [TRIALS] [CORES]` (as root) prints the share of the ideal time: TRIALS trials
-of 1 s on three machines of CORES cores. `... memory [TRIALS]` prints the driver's memory while trials that do nothing
-are planned and run.
-"""
+`python -m benchmarks.cluster_scheduling [TRIALS] [CORES]` (as root) prints the share of the ideal
+time: TRIALS trials of 1 s on three machines of CORES cores. `... memory [TRIALS]` prints the
+driver's memory while trials that do nothing are planned and run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def drive(storage: Path, store_url: str, address: str, trials: int, *, idle: boo
     print(f"{trials} trials planned, peak {peak_mib():.0f} MiB", flush=True)
     with open_store(store_url) as store:
         store.register(StudyKey(study="nothing", scale="smoke", corpus="none"), plan)
-        record = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
+        record = RunRecord(
+            code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64
+        )
         start_s = time.perf_counter()
         run_trials(
             plan,
@@ -82,20 +84,35 @@ def drive(storage: Path, store_url: str, address: str, trials: int, *, idle: boo
                 functions=TrialFunctions(run_trial=do_nothing if idle else wait_a_second),
             ),
         )
-        print(f"{time.perf_counter() - start_s:.2f} s from connecting to Ray to the last result", flush=True)
+        print(
+            f"{time.perf_counter() - start_s:.2f} s from connecting to Ray to the last result",
+            flush=True,
+        )
         states = set(store.states([trial.trial_id for trial in plan]).values())
     assert states == {"done"}, states
     print(f"peak {peak_mib():.0f} MiB")
 
 
 def main(trials: int, cores: int, *, idle: bool) -> None:
-    """Start the machines, run the driver on the head, print what it says and the share of the ideal."""
+    """Start the machines, run the driver on the head, print what it says and the share of the
+    ideal."""
     reason = why_not()
     if reason is not None:
         sys.exit(reason)
-    with tempfile.TemporaryDirectory(prefix="bench") as folder, cluster(Path(folder), cpus=cores) as three:
-        words = [str(three.storage), three.store_url, three.address, str(trials), "idle" if idle else "wait"]
-        answer = three.head.python("-m", "benchmarks.cluster_scheduling", "drive", *words, timeout_s=3600)
+    with (
+        tempfile.TemporaryDirectory(prefix="bench") as folder,
+        cluster(Path(folder), cpus=cores) as three,
+    ):
+        words = [
+            str(three.storage),
+            three.store_url,
+            three.address,
+            str(trials),
+            "idle" if idle else "wait",
+        ]
+        answer = three.head.python(
+            "-m", "benchmarks.cluster_scheduling", "drive", *words, timeout_s=3600
+        )
     print(answer.stdout, end="")
     if answer.returncode != 0:
         sys.exit(answer.stderr)
@@ -103,7 +120,10 @@ def main(trials: int, cores: int, *, idle: bool) -> None:
         took_s = float(answer.stdout.split(" s from connecting")[0].splitlines()[-1])
         ideal_s = trials / (3 * cores)
         share = ideal_s / took_s
-        print(f"ideal {ideal_s:.1f} s: {share:.1%} of it ({'kept' if share >= LEAST_SHARE else 'NOT KEPT'})")
+        print(
+            f"ideal {ideal_s:.1f} s: {share:.1%} of it "
+            f"({'kept' if share >= LEAST_SHARE else 'NOT KEPT'})"
+        )
 
 
 if __name__ == "__main__":

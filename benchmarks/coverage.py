@@ -1,12 +1,13 @@
-"""How often 95% intervals contain the truth, by simulation at the designs of the studies at scale quick.
+"""How often 95% intervals contain the truth, by simulation at the designs of the studies at scale
+quick.
 
     python -m benchmarks.coverage --draws 1000
 
-Losses are made from a known law, with normal noise a trial (`rest`), an effect of each seed that all groups and sizes
-share (`common`), one that the groups share at each size (`shared`), or one of each group at all sizes (`by layer`). The
-intervals do not allow for the last one. Groups have the same seeds, as in the studies. A grid's values have random
-effects of its rows, independent or smooth over the rows; the intervals do not allow for smooth ones.
-"""
+Losses are made from a known law, with normal noise a trial (`rest`), an effect of each seed that
+all groups and sizes share (`common`), one that the groups share at each size (`shared`), or one of
+each group at all sizes (`by layer`). The intervals do not allow for the last one. Groups have the
+same seeds, as in the studies. A grid's values have random effects of its rows, independent or
+smooth over the rows; the intervals do not allow for smooth ones."""
 
 from __future__ import annotations
 
@@ -69,11 +70,20 @@ def made_up(
     """A curve for each factor m of losses limit + (m x)^-exponent."""
     effect_S = rng.normal(0, common, seeds)
     shared_RS = rng.normal(0, shared, (len(sizes), seeds))
-    layer_GS = rng.normal(0, by_layer, (len(factors), seeds)) if by_layer else np.zeros((len(factors), seeds))
+    layer_GS = (
+        rng.normal(0, by_layer, (len(factors), seeds))
+        if by_layer
+        else np.zeros((len(factors), seeds))
+    )
     rows = [
         (
             x,
-            limit + (factor * x) ** -exponent + effect_S[s] + layer_GS[g, s] + shared_RS[r, s] + rng.normal(0, rest),
+            limit
+            + (factor * x) ** -exponent
+            + effect_S[s]
+            + layer_GS[g, s]
+            + shared_RS[r, s]
+            + rng.normal(0, rest),
             s,
             g,
         )
@@ -84,23 +94,35 @@ def made_up(
     return list(curves.values())
 
 
-def head_rank(rng: np.random.Generator, noise: Mapping[str, float]) -> Iterator[tuple[str, Statistic, float]]:
+def head_rank(
+    rng: np.random.Generator, noise: Mapping[str, float]
+) -> Iterator[tuple[str, Statistic, float]]:
     """Seven layers at six ranks with two seeds: one factor, and E and b of the baseline."""
     factors = (1.0, 0.95, *[1.0] * 5)
-    first, second, *_ = made_up(rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise)
+    first, second, *_ = made_up(
+        rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise
+    )
     both = fit_laws([first, second])
     with np.errstate(divide="ignore", invalid="ignore"):
-        yield "factor", over_draws((both.factor_KB[1] / both.factor_KB[0]) ** (-1 / both.exponent_B)), 0.95
+        yield (
+            "factor",
+            over_draws((both.factor_KB[1] / both.factor_KB[0]) ** (-1 / both.exponent_B)),
+            0.95,
+        )
     yield from _law("head_rank", first, 4.45, 0.8)
 
 
-def saturation(rng: np.random.Generator, noise: Mapping[str, float]) -> Iterator[tuple[str, Statistic, float]]:
+def saturation(
+    rng: np.random.Generator, noise: Mapping[str, float]
+) -> Iterator[tuple[str, Statistic, float]]:
     """Ten widths with three seeds."""
     [curve] = made_up(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
     yield from _law("saturation", curve, 4.36, 0.59)
 
 
-def _law(design: str, curve: Curve, limit: float, exponent: float) -> Iterator[tuple[str, Statistic, float]]:
+def _law(
+    design: str, curve: Curve, limit: float, exponent: float
+) -> Iterator[tuple[str, Statistic, float]]:
     laws = fit_laws([curve])
     yield f"{design} E", over_draws(laws.limit_B), limit
     yield f"{design} b", over_draws(laws.exponent_B), exponent
@@ -109,14 +131,21 @@ def _law(design: str, curve: Curve, limit: float, exponent: float) -> Iterator[t
 def spam(
     rng: np.random.Generator, *, rest: float, common: float, curvature: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """The widths, layers and seeds of spam: each width's ratio to softmax. The gap may be curved in log d."""
+    """The widths, layers and seeds of spam: each width's ratio to softmax. The gap may be curved in
+    log d."""
     effect_S = rng.normal(0, common, 3)
     rows: dict[str, dict[str, Any]] = {}
     for symbols, widths, layers, seeds in QUICK:
         for width, layer, seed in product(widths, layers, range(seeds)):
             factor, exponent = SPAM[layer]
             u = math.log(width / (factor * symbols**exponent))
-            gap = math.log(0.1) - 3 * u - curvature * u * abs(u) + rng.normal(0, rest) + effect_S[seed]
+            gap = (
+                math.log(0.1)
+                - 3 * u
+                - curvature * u * abs(u)
+                + rng.normal(0, rest)
+                + effect_S[seed]
+            )
             name = f"{layer} V={symbols} d={width} seed={seed}"
             rows[name] = {
                 "name": name,
@@ -127,7 +156,9 @@ def spam(
                 "model.embedding_width": width,
                 "excess_cross_entropy": math.exp(gap),
             }
-    [request] = [request for request in load_study("spam").analyses if isinstance(request, Threshold)]
+    [request] = [
+        request for request in load_study("spam").analyses if isinstance(request, Threshold)
+    ]
     numbers = threshold_numbers(pd.DataFrame(rows.values()), request)
     assert numbers is not None
     for point in numbers.points:
@@ -136,32 +167,52 @@ def spam(
             yield "threshold ratio", point.ratio, factor * point.z**exponent / point.z**0.42
 
 
-def gss_grid(rng: np.random.Generator, columns: int, *, length: float) -> Iterator[tuple[str, Statistic, float]]:
-    """Nine random rows by fixed columns, means of three seeds; the truth is that of infinitely many rows.
+def gss_grid(
+    rng: np.random.Generator, columns: int, *, length: float
+) -> Iterator[tuple[str, Statistic, float]]:
+    """Nine random rows by fixed columns, means of three seeds; the truth is that of infinitely many
+    rows.
 
-    `length` is that of the Gaussian kernel by which the effects of rows are correlated, in rows; 0: independent.
-    """
+    `length` is that of the Gaussian kernel by which the effects of rows are correlated, in rows; 0:
+    independent."""
     rows, slope, rest = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
     fixed_2K = 0.5 * np.stack([t_K, t_K**2 - np.mean(t_K**2)])
-    together_22, distance_RR = np.array([[1.0, 0.6], [0.6, 1.0]]), np.subtract.outer(np.arange(rows), np.arange(rows))
+    together_22, distance_RR = (
+        np.array([[1.0, 0.6], [0.6, 1.0]]),
+        np.subtract.outer(np.arange(rows), np.arange(rows)),
+    )
     kernel_RR = np.exp(-0.5 * (distance_RR / length) ** 2) if length else np.eye(rows)
-    root_RR, root_22 = np.linalg.cholesky(kernel_RR + 1e-9 * np.eye(rows)), np.linalg.cholesky(together_22)
-    level_2R, slope_2R = (scale * root_22 @ rng.standard_normal((2, rows)) @ root_RR.T for scale in (1, slope))
+    root_RR, root_22 = (
+        np.linalg.cholesky(kernel_RR + 1e-9 * np.eye(rows)),
+        np.linalg.cholesky(together_22),
+    )
+    level_2R, slope_2R = (
+        scale * root_22 @ rng.standard_normal((2, rows)) @ root_RR.T for scale in (1, slope)
+    )
     x_n, y_n = (
         level_2R[:, :, None]
         + slope_2R[:, :, None] * t_K
         + fixed_2K[:, None, :]
         + rest * rng.standard_normal((2, rows, columns))
     ).reshape(2, -1)
-    truth_22 = together_22 * (1 + slope**2 * np.mean(t_K**2)) + fixed_2K @ fixed_2K.T / columns + np.eye(2) * rest**2
+    truth_22 = (
+        together_22 * (1 + slope**2 * np.mean(t_K**2))
+        + fixed_2K @ fixed_2K.T / columns
+        + np.eye(2) * rest**2
+    )
     blocks = np.repeat(np.arange(rows), columns)
     statistic = over_blocks(lambda kept: correlate(x_n[kept], y_n[kept]), blocks, name="c")
-    yield f"grid 9 x {columns} r", statistic, float(truth_22[0, 1] / math.sqrt(truth_22[0, 0] * truth_22[1, 1]))
+    yield (
+        f"grid 9 x {columns} r",
+        statistic,
+        float(truth_22[0, 1] / math.sqrt(truth_22[0, 0] * truth_22[1, 1])),
+    )
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Interval and noise -> the share of intervals that contain the truth, and how many there were."""
+    """Interval and noise -> the share of intervals that contain the truth, and how many there
+    were."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     held: dict[tuple[str, str], list[bool]] = {}
 
@@ -171,7 +222,9 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
                 held.setdefault((name, noise), []).append(truth in statistic.interval)
 
     for _ in range(draws):
-        for columns, (name, length) in product((3, 8), (("independent", 0), ("smooth 1", 1), ("smooth 2", 2))):
+        for columns, (name, length) in product(
+            (3, 8), (("independent", 0), ("smooth 1", 1), ("smooth 2", 2))
+        ):
             add(name, gss_grid(grid_rng, columns, length=length))
         add("by layer", head_rank(grid_rng, BY_LAYER))
     for _ in range(draws):
@@ -186,8 +239,12 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
 
 def main() -> None:
     """Print a line for each interval and noise."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=1_000, metavar="N", help="simulated studies (default: 1000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--draws", type=int, default=1_000, metavar="N", help="simulated studies (default: 1000)"
+    )
     for (name, noise), (share, count) in sorted(coverage(parser.parse_args().draws).items()):
         print(f"{name:16} {noise:12} {share:6.1%} of {count}")
 

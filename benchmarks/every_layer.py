@@ -1,4 +1,5 @@
-"""Every output layer and every cell of the whole grid, as a study: does each learn, under each of three seeds?
+"""Every output layer and every cell of the whole grid, as a study: does each learn, under each of
+three seeds?
 
 python sweep.py benchmarks/every_layer.py --corpus ptb --data-dir DIR
 python -m benchmarks.who_learns results/results.db
@@ -42,7 +43,8 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """One of each, with the seed of the authors; softcap in both forms, and GSS in all its cells."""
+    """One of each, with the seed of the authors; softcap in both forms, and GSS in all its
+    cells."""
     for layer in LAYERS:
         yield awd_lstm(corpus, layer)
     yield from gss_grid.trials(corpus)
@@ -50,7 +52,11 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 def label(config: TrialConfig) -> str:
     """The name of the layer, of GSS with its cell."""
-    return gss_grid.label(config) if isinstance(config.output_layer, GssConfig) else config.output_layer.name
+    return (
+        gss_grid.label(config)
+        if isinstance(config.output_layer, GssConfig)
+        else config.output_layer.name
+    )
 
 
 STUDY = Study(

@@ -1,16 +1,17 @@
-"""What a GPU makes of this project, without Ray, a network or a corpus: needs torch, numpy and pydantic (and scipy for
-the spectrum), and the folders benchmarks, trainables and search_spaces.
+"""What a GPU makes of this project, without Ray, a network or a corpus: needs torch, numpy and
+pydantic (and scipy for the spectrum), and the folders benchmarks, trainables and search_spaces.
 
-    python -m benchmarks.gpu --budget 480      how fast, the figures asked for most first
-    python -m benchmarks.gpu --model transformer      the same of Transformers
-    python -m benchmarks.gpu --device cpu --scale tiny --steps 1      the same on a CPU, to see that it runs
+    python -m benchmarks.gpu --budget 480      how fast, the figures asked for most first python -m
+    benchmarks.gpu --model transformer      the same of Transformers python -m benchmarks.gpu
+    --device cpu --scale tiny --steps 1      the same on a CPU, to see that it runs
 
-Every line is one way to train trials of an output layer on a corpus of random words: `stack 16` sixteen as one,
-`alone` one by one through cuDNN, `torch.nn` the framework's own LSTM and linear layers one by one, without dropout or
-averaging, `2 processes` side by side. Network, output layer and optimiser are milliseconds for a step of one model,
-timed one after another; `step` is the whole, which draws masks, too. `s/epoch` is what one trial's epoch takes, shared
-out among those that run together; `V100` is how many times that the paper's V100 took. TFLOP/s count matrix products
-alone (see `flop_per_token`), and stand beside the device's own ceiling in that precision.
+Every line is one way to train trials of an output layer on a corpus of random words: `stack 16`
+sixteen as one, `alone` one by one through cuDNN, `torch.nn` the framework's own LSTM and linear
+layers one by one, without dropout or averaging, `2 processes` side by side. Network, output layer
+and optimiser are milliseconds for a step of one model, timed one after another; `step` is the
+whole, which draws masks, too. `s/epoch` is what one trial's epoch takes, shared out among those
+that run together; `V100` is how many times that the paper's V100 took. TFLOP/s count matrix
+products alone (see `flop_per_token`), and stand beside the device's own ceiling in that precision.
 """
 
 from __future__ import annotations
@@ -63,9 +64,12 @@ CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
 def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
-    """Of the log-P matrix and its spectrum after every test context, with the weights of a new model."""
+    """Of the log-P matrix and its spectrum after every test context, with the weights of a new
+    model."""
     trainer = Trainer(config, corpus, Runtime(device=device))
-    return seconds_of(lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device)
+    return seconds_of(
+        lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device
+    )
 
 
 class Job(NamedTuple):
@@ -128,7 +132,9 @@ class Bench:
         match job.how:
             case "spectrum":
                 seconds = spectrum_seconds(config, corpus, self._device)
-                return Line(job, seconds, peak_mib=memory.peak_mib(), note="(seconds of one spectrum)")
+                return Line(
+                    job, seconds, peak_mib=memory.peak_mib(), note="(seconds of one spectrum)"
+                )
             case "processes":
                 rate = tokens_a_second(config, self._scale, self._device, self._steps, job.models)
                 return self._of_rate(job, config, corpus, rate)
@@ -142,7 +148,9 @@ class Bench:
         line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
         return replace(line, step_ms=pace.step_ms, peak_mib=memory.peak_mib())
 
-    def _stack(self, job: Job, config: LanguageTrialConfig, corpus: Corpus, memory: PeakMemory) -> Line:
+    def _stack(
+        self, job: Job, config: LanguageTrialConfig, corpus: Corpus, memory: PeakMemory
+    ) -> Line:
         if stack_key(config) is None:
             return Line(job, note="trains alone, never in a stack")
         trainers = [usual_trainer(config, corpus, self._device) for _ in range(job.models)]
@@ -157,9 +165,14 @@ class Bench:
         except Exception as error:
             return replace(line, note=f"parts {_failure(error)}", failed=True)
 
-    def _of_rate(self, job: Job, config: LanguageTrialConfig, corpus: Corpus, tokens_a_second: float) -> Line:
+    def _of_rate(
+        self, job: Job, config: LanguageTrialConfig, corpus: Corpus, tokens_a_second: float
+    ) -> Line:
         """Of so many tokens of all trials together."""
-        seconds, flop = len(corpus.train) / tokens_a_second, flop_per_token(config, len(corpus.vocabulary))
+        seconds, flop = (
+            len(corpus.train) / tokens_a_second,
+            flop_per_token(config, len(corpus.vocabulary)),
+        )
         timed = self._scale == "paper" and isinstance(config, TrialConfig)
         published_s = V100_SECONDS_PER_EPOCH[job.corpus].get(job.layer) if timed else None
         times = published_s / seconds if published_s else None
@@ -171,11 +184,21 @@ def _failure(error: Exception) -> str:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Those asked for, in order: sizes, corpora, layers and precisions in the order given, the first size with its
-    rivals before the others, and layers after the fourth at the end."""
-    corpora, layers, precisions, sizes = options.corpora, options.layers, options.precisions, options.sizes
+    """Those asked for, in order: sizes, corpora, layers and precisions in the order given, the
+    first size with its rivals before the others, and layers after the fourth at the end."""
+    corpora, layers, precisions, sizes = (
+        options.corpora,
+        options.layers,
+        options.precisions,
+        options.sizes,
+    )
     every = list(product(corpora, layers, precisions))
-    chosen = [Job("stack", *of_line, models) for models in sizes for of_line in every if of_line[1] in STACKED]
+    chosen = [
+        Job("stack", *of_line, models)
+        for models in sizes
+        for of_line in every
+        if of_line[1] in STACKED
+    ]
     chosen += [Job("alone", *of_line) for of_line in every]
     if options.model == "awd_lstm":
         chosen += [Job("torch.nn", *of_line) for of_line in every if of_line[1] == "softmax"]
@@ -187,7 +210,13 @@ def jobs(options: argparse.Namespace) -> list[Job]:
         later = sizes.index(job.models) if job.how == "stack" else 0
         rivals = HOW.index(job.how) if HOW.index(job.how) >= HOW.index("spectrum") else 0
         layer = layers.index(job.layer)
-        places = later + 3 * (layer >= 4), rivals, corpora.index(job.corpus), layer, HOW.index(job.how)
+        places = (
+            later + 3 * (layer >= 4),
+            rivals,
+            corpora.index(job.corpus),
+            layer,
+            HOW.index(job.how),
+        )
         return *places, precisions.index(job.precision) if job.precision in precisions else 0
 
     return sorted(chosen, key=place)
@@ -200,7 +229,8 @@ def _table_row(line: Line, top: Ceilings) -> str:
     figures += [(line.times_v100, "7.1f")]
     figures += [(line.tflop_s, "9.2f"), (of_ceiling, "6.0%"), (line.peak_mib, "9.0f")]
     columns = "".join(
-        "-".rjust(int(f.partition(".")[0])) if value is None else format(value, f) for value, f in figures
+        "-".rjust(int(f.partition(".")[0])) if value is None else format(value, f)
+        for value, f in figures
     )
     return f"{job.corpus:<11}{job.layer:<16}{job.precision:<9}{job.label:<14}{columns}  {line.note}".rstrip()
 
@@ -232,30 +262,45 @@ def run_lines(options: argparse.Namespace, name: str) -> int:
         lines.append(bench.line(job))
         print(_table_row(lines[-1], top), flush=True)
         if options.json is not None:
-            figures = {"device": name, "torch": torch.__version__, "ceilings": top._asdict(), "lines": lines}
+            figures = {
+                "device": name,
+                "torch": torch.__version__,
+                "ceilings": top._asdict(),
+                "lines": lines,
+            }
             options.json.write_text(json.dumps(figures, default=_as_json, indent=1))
     return int(any(line.failed for line in lines))
 
 
 def main() -> None:
     """Print the lines."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", choices=tuple(TRIALS), default="awd_lstm")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--scale", choices=("paper", "tiny"), default="paper")
-    parser.add_argument("--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="of stacks")
+    parser.add_argument(
+        "--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="of stacks"
+    )
     parser.add_argument("--corpora", nargs="+", choices=tuple(CORPORA), default=list(CORPORA))
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--processes", type=int, nargs="*", default=[2, 4])
     parser.add_argument("--steps", type=int, default=24)
-    parser.add_argument("--budget", type=float, default=480.0, help="seconds after which no line begins")
+    parser.add_argument(
+        "--budget", type=float, default=480.0, help="seconds after which no line begins"
+    )
     parser.add_argument("--json", type=Path, help="a file for the same figures")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit("no GPU here; --device cpu --scale tiny --steps 1 shows that the benchmark runs")
+        raise SystemExit(
+            "no GPU here; --device cpu --scale tiny --steps 1 shows that the benchmark runs"
+        )
     if options.scale == "tiny":
-        torch.set_num_threads(1)  # threads that wait for one another take longer than so little work
+        torch.set_num_threads(
+            1
+        )  # threads that wait for one another take longer than so little work
     name = gpu_name() if options.device == "cuda" else "CPU"
     print(f"{name}, torch {torch.__version__}", flush=True)
     raise SystemExit(run_lines(options, name))

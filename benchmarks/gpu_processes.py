@@ -24,14 +24,27 @@ ROOT = Path(__file__).parents[1]
 WAIT_S = 120.0
 
 
-def tokens_a_second(config: LanguageTrialConfig, scale: Scale, device: str, steps: int, count: int) -> float:
+def tokens_a_second(
+    config: LanguageTrialConfig, scale: Scale, device: str, steps: int, count: int
+) -> float:
     """Of `count` processes together, which begin their timed steps at the same time."""
-    job: dict[str, Any] = {"config": config.model_dump(mode="json"), "scale": scale, "device": device}
+    job: dict[str, Any] = {
+        "config": config.model_dump(mode="json"),
+        "scale": scale,
+        "device": device,
+    }
     job |= {"steps": steps, "cores": max(1, len(os.sched_getaffinity(0)) // count)}
     command = [sys.executable, "-m", "benchmarks.gpu_processes", json.dumps(job)]
     with tempfile.TemporaryFile("w+") as errors:
         processes = [
-            subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+            subprocess.Popen(
+                command,
+                cwd=ROOT,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
             for _ in range(count)
         ]
         try:
@@ -42,7 +55,10 @@ def tokens_a_second(config: LanguageTrialConfig, scale: Scale, device: str, step
                 process.wait()
         if rates is None:
             errors.seek(0)
-            raise RuntimeError(f"a process ended early: {(errors.read().strip().splitlines() or ['no message'])[-1]}")
+            raise RuntimeError(
+                f"a process ended early: "
+                f"{(errors.read().strip().splitlines() or ['no message'])[-1]}"
+            )
     return sum(rates)
 
 
@@ -64,7 +80,8 @@ def _stream(stream: IO[str] | None) -> IO[str]:
 
 
 def work(job: Mapping[str, Any]) -> None:
-    """Be one of the processes: warm up, say so, wait for the others, take the steps, and print tokens a second."""
+    """Be one of the processes: warm up, say so, wait for the others, take the steps, and print
+    tokens a second."""
     torch.set_num_threads(1 if job["scale"] == "tiny" else job["cores"])
     config = read_config(job["config"])
     assert isinstance(config, LanguageTrialConfig)

@@ -1,11 +1,11 @@
 """The training loss of the output layers against the plain formulation: seconds and peak memory.
 
-`python -m benchmarks.loss` runs all; `--only loss` or `--only step` one of the parts, `--layers mos ...` some of the
-layers. Plain means: logits materialised, f applied to them, log_softmax, and the framework's autograd; for mixtures the
-N x K x V probabilities, summed and their log taken, as published. `products` is the floor: the three matrix products
-that any exact loss needs (logits, and their gradient times weights and times hidden states), in the same chunks.
-`framework` is PyTorch's own chunked `linear_cross_entropy`, of 2.13 and later, which has the softmax alone.
-"""
+`python -m benchmarks.loss` runs all; `--only loss` or `--only step` one of the parts, `--layers mos
+...` some of the layers. Plain means: logits materialised, f applied to them, log_softmax, and the
+framework's autograd; for mixtures the N x K x V probabilities, summed and their log taken, as
+published. `products` is the floor: the three matrix products that any exact loss needs (logits, and
+their gradient times weights and times hidden states), in the same chunks. `framework` is PyTorch's
+own chunked `linear_cross_entropy`, of 2.13 and later, which has the softmax alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ from trainables.output_layers import (
     build_output_layer,
 )
 
-LAYERS = {name: layer_config(name, "ptb") for name in ("gss", "softcap", "softmax", "lms_plif", "mos", "mos_plif")}
+LAYERS = {
+    name: layer_config(name, "ptb")
+    for name in ("gss", "softcap", "softmax", "lms_plif", "mos", "mos_plif")
+}
 V, D, N = 10_000, 64, 1_400
 WINDOW = 70
 
@@ -63,7 +66,9 @@ def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: 
     return nll_loss((p_NV + 1e-8).log(), targets_N)
 
 
-def framework(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
+def framework(
+    layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor
+) -> Tensor:
     """The softmax' loss as PyTorch computes it, in chunks of its own choice, with the gradients."""
     assert isinstance(layer, PointwiseSoftmax)
     return functional.linear_cross_entropy(
@@ -87,7 +92,9 @@ def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
     """Forward and backward of the loss alone, V = 10,000, D = 64, N = 1,400."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     generator = torch.Generator().manual_seed(0)
-    layer = build_output_layer(config, LayerShape(vocabulary_size=V, embedding_width=D, context_width=D))
+    layer = build_output_layer(
+        config, LayerShape(vocabulary_size=V, embedding_width=D, context_width=D)
+    )
     layer.initialise(generator)
     hidden_TBC = torch.randn(WINDOW, N // WINDOW, D, generator=generator).requires_grad_()
     weight_VD = torch.empty(V, D).uniform_(-0.1, 0.1, generator=generator).requires_grad_()
@@ -120,7 +127,8 @@ def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
 
 
 def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
-    """A whole training step of the paper's model on Penn Treebank: T = 70, V = 10,000, B = 20 or, for mixtures, 12."""
+    """A whole training step of the paper's model on Penn Treebank: T = 70, V = 10,000, B = 20 or,
+    for mixtures, 12."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     trial = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), config)
     model, batch = AwdLstm(trial.model, config, V), trial.training.batch_size
@@ -133,7 +141,9 @@ def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
     def run() -> None:
         contexts = model.contexts(tokens_TB[:-1], model.zero_state(batch), generator)
         optimizer.zero_grad()
-        loss(model.output, contexts.dropped_TBC, model.output_weight(), tokens_TB[1:].reshape(-1)).backward()
+        loss(
+            model.output, contexts.dropped_TBC, model.output_weight(), tokens_TB[1:].reshape(-1)
+        ).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimizer.step()
 
@@ -142,7 +152,9 @@ def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 def main() -> None:
     """Print one table for each layer and part."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=("loss", "step"))
     parser.add_argument("--layers", nargs="+", choices=tuple(LAYERS), default=tuple(LAYERS))
     parser.add_argument("--rounds", type=int, default=9)
@@ -150,12 +162,22 @@ def main() -> None:
     for name in options.layers:
         config = LAYERS[name]
         if options.only != "step":
-            variants = {kind: partial(prepare_loss, config, loss) for kind, loss in losses_for(config).items()}
+            variants = {
+                kind: partial(prepare_loss, config, loss)
+                for kind, loss in losses_for(config).items()
+            }
             variants["products"] = partial(prepare_products, config)
             timings = compare(variants, rounds=options.rounds)
-            print_table(f"{name}: forward and backward, V = {V:,}, D = {D}, N = {N:,}", timings, reference="plain")
+            print_table(
+                f"{name}: forward and backward, V = {V:,}, D = {D}, N = {N:,}",
+                timings,
+                reference="plain",
+            )
         if options.only != "loss":
-            variants = {kind: partial(prepare_step, config, loss) for kind, loss in losses_for(config).items()}
+            variants = {
+                kind: partial(prepare_step, config, loss)
+                for kind, loss in losses_for(config).items()
+            }
             timings = compare(variants, rounds=max(3, options.rounds // 3))
             print_table(f"{name}: a whole step at paper shapes", timings, reference="plain")
 

@@ -1,9 +1,8 @@
-"""The processor's milliseconds a token of training steps at paper shapes, as a line of JSON: a process of
-`benchmarks.quick_trials`.
+"""The processor's milliseconds a token of training steps at paper shapes, as a line of JSON: a
+process of `benchmarks.quick_trials`.
 
-It imports nothing of `benchmarks`, as it runs on the code of whichever checkout PYTHONPATH names. The words are random,
-as many as Penn Treebank has: the time of a step does not depend on which.
-"""
+It imports nothing of `benchmarks`, as it runs on the code of whichever checkout PYTHONPATH names.
+The words are random, as many as Penn Treebank has: the time of a step does not depend on which."""
 
 from __future__ import annotations
 
@@ -27,7 +26,9 @@ VOCABULARY, TOKENS = 10_000, 100_000
 def main() -> None:
     """Take the first step, which does not count, and then so many; print them."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("layer", type=TypeAdapter[OutputLayerConfig](OutputLayerConfig).validate_json)
+    parser.add_argument(
+        "layer", type=TypeAdapter[OutputLayerConfig](OutputLayerConfig).validate_json
+    )
     parser.add_argument("seed", type=int)
     parser.add_argument("steps", type=int)
     options = parser.parse_args()

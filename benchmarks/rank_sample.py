@@ -1,9 +1,12 @@
-"""How far the ranks of a sample of contexts are from those of all, after training at scale quick, and what each costs.
+"""How far the ranks of a sample of contexts are from those of all, after training at scale quick,
+and what each costs.
 
-    python -m benchmarks.rank_sample --corpus ptb --data-dir DIR     trains 14 models, then measures: 15 minutes
+    python -m benchmarks.rank_sample --corpus ptb --data-dir DIR     trains 14 models, then
+    measures: 15 minutes
 
-The sample of N is the first N test contexts, as `rank_contexts` takes them. For the spread, N consecutive ones from
-further places of the text stand beside it; for a better sample, N evenly spaced ones.
+The sample of N is the first N test contexts, as `rank_contexts` takes them. For the spread, N
+consecutive ones from further places of the text stand beside it; for a better sample, N evenly
+spaced ones.
 
 Legend: N contexts, V words, C width.
 """
@@ -80,7 +83,8 @@ Ranks = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Samples:
-    """The ranks of one model: over all contexts, and by N over the first, over further places and evenly spaced."""
+    """The ranks of one model: over all contexts, and by N over the first, over further places and
+    evenly spaced."""
 
     name: str
     whole: Ranks
@@ -119,7 +123,9 @@ def samples_of(name: str, model: LanguageModel, corpus: Corpus, window: int) -> 
         name=name,
         whole=ranks(log_p_NV),
         first={size: ranks(log_p_NV[:size]) for size in SIZES},
-        places={size: [ranks(log_p_NV[int(at * count) :][:size]) for at in PLACES] for size in small},
+        places={
+            size: [ranks(log_p_NV[int(at * count) :][:size]) for at in PLACES] for size in small
+        },
         spaced={size: ranks(log_p_NV[np.arange(size) * count // size]) for size in small},
     )
 
@@ -133,19 +139,22 @@ def print_press_ranks(models: Sequence[Samples]) -> None:
 
 
 def print_errors(models: Sequence[Samples], metric: str) -> None:
-    """By N: mean over models of the ratio to the rank over all contexts, the samples' spread, and how the order holds.
+    """By N: mean over models of the ratio to the rank over all contexts, the samples' spread, and
+    how the order holds.
 
-    The spread is the standard deviation over the samples of one size of the log of the rank, pooled over models; that
-    without the place takes out what a place does to all models alike, since all trials of a study have one sample.
-    The order is Spearman's rho over models, the scale Pearson's r of the logs, both with the ranks over all contexts.
-    """
+    The spread is the standard deviation over the samples of one size of the log of the rank, pooled
+    over models; that without the place takes out what a place does to all models alike, since all
+    trials of a study have one sample. The order is Spearman's rho over models, the scale Pearson's
+    r of the logs, both with the ranks over all contexts."""
     whole = np.array([model.whole[metric] for model in models])
     print(f"\n{metric}\n{'N':>7}{'first/all':>10}{'rho':>7}{'r log':>7}", end="")
     print(f"{'spread':>8}{'no place':>9}{'spaced/all':>11}{'rho':>7}")
     for size in SIZES:
         first = np.array([model.first[size][metric] for model in models])
         r = np.corrcoef(np.log(first), np.log(whole))[0, 1]
-        line = f"{size:>7,}{np.mean(first / whole):>10.2f}{spearman_rho(first, whole):>7.3f}{r:>7.3f}"
+        line = (
+            f"{size:>7,}{np.mean(first / whole):>10.2f}{spearman_rho(first, whole):>7.3f}{r:>7.3f}"
+        )
         if size <= SPREAD_UP_TO:
             spaced = np.array([model.spaced[size][metric] for model in models])
             places = [[ranks_[metric] for ranks_ in model.places[size]] for model in models]
@@ -156,20 +165,27 @@ def print_errors(models: Sequence[Samples], metric: str) -> None:
 
 
 def spreads(logs: NDArray[np.float64]) -> tuple[float, float]:
-    """Standard deviation over columns (places) within rows (models), and the same without what rows have in common."""
+    """Standard deviation over columns (places) within rows (models), and the same without what rows
+    have in common."""
     rows, columns = logs.shape
     residuals = logs - logs.mean(axis=1, keepdims=True)
     interaction = residuals - residuals.mean(axis=0)
     within = (residuals**2).sum() / (rows * (columns - 1))
-    return float(np.sqrt(within)), float(np.sqrt((interaction**2).sum() / ((rows - 1) * (columns - 1))))
+    return float(np.sqrt(within)), float(
+        np.sqrt((interaction**2).sum() / ((rows - 1) * (columns - 1)))
+    )
 
 
 def print_costs(model: LanguageModel, tokens: NDArray[np.int64], window: int) -> None:
     """The processor's seconds of each step, the least of three."""
     print(f"\n{'N':>7}{'contexts':>10}{'log P':>10}{'Gram':>10}{'eigenvalues':>13}{'in all':>10}")
     for size in SIZES:
-        runs = np.array([seconds_of_steps(model, tokens[:size], window) for _ in range(3)]).min(axis=0)
-        print(f"{size:>7,}{runs[0]:>10.2f}{runs[1]:>10.2f}{runs[2]:>10.2f}{runs[3]:>13.2f}{runs.sum():>10.2f}")
+        runs = np.array([seconds_of_steps(model, tokens[:size], window) for _ in range(3)]).min(
+            axis=0
+        )
+        print(
+            f"{size:>7,}{runs[0]:>10.2f}{runs[1]:>10.2f}{runs[2]:>10.2f}{runs[3]:>13.2f}{runs.sum():>10.2f}"
+        )
 
 
 def seconds_of_steps(model: LanguageModel, tokens: NDArray[np.int64], window: int) -> list[float]:
@@ -190,12 +206,16 @@ def seconds_of_steps(model: LanguageModel, tokens: NDArray[np.int64], window: in
 
 def main() -> None:
     """Train, then print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--corpus", default="ptb")
     parser.add_argument("--data-dir", type=Path, help="where corpora lie; default: data/")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    text = CorpusConfig(name=options.corpus, sha256=identity(options.corpus, data_dir=options.data_dir).sha256)
+    text = CorpusConfig(
+        name=options.corpus, sha256=identity(options.corpus, data_dir=options.data_dir).sha256
+    )
     models: list[Samples] = []
     for layer, seed in MODELS:
         config = apply_scale(SCALES["quick"], awd_lstm(text, layer, seed=seed))

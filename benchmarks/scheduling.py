@@ -1,8 +1,7 @@
 """Overhead of scheduling and recording: trials that do nothing, run, recorded and counted.
 
-`python -m benchmarks.scheduling [TRIALS]` prints seconds a trial, with and without starting Ray, and the driver's
-memory. At most 0.05 s a trial for 1,000 of them is what the product promises.
-"""
+`python -m benchmarks.scheduling [TRIALS]` prints seconds a trial, with and without starting Ray,
+and the driver's memory. At most 0.05 s a trial for 1,000 of them is what the product promises."""
 
 from __future__ import annotations
 
@@ -38,15 +37,24 @@ def do_nothing(
 ) -> TrialOutcome:
     """A trial without work, and with a result that has to be recorded."""
     del directory, runtime, measurements, on_epoch, stop_above
-    return TrialOutcome(trial_id=config.trial_id, state="done", measurements={"nothing@1": {"seed": config.seed}})
+    return TrialOutcome(
+        trial_id=config.trial_id, state="done", measurements={"nothing@1": {"seed": config.seed}}
+    )
 
 
 def planned(trials: int) -> list[PlannedTrial]:
     """Trials that differ in their seed only."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
-    configs = [TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()) for seed in range(trials)]
+    configs = [
+        TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig())
+        for seed in range(trials)
+    ]
     return [
-        PlannedTrial(trial_id=config.trial_id, name=f"seed={config.seed}", config=config.model_dump(mode="json"))
+        PlannedTrial(
+            trial_id=config.trial_id,
+            name=f"seed={config.seed}",
+            config=config.model_dump(mode="json"),
+        )
         for config in configs
     ]
 
@@ -59,9 +67,14 @@ def peak_mib() -> float:
 def main(trials: int) -> None:
     """Run and print the figures."""
     plan = planned(trials)
-    with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(f"sqlite:///{folder}/results.db") as store,
+    ):
         store.register(StudyKey(study="nothing", scale="smoke", corpus="none"), plan)
-        run = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
+        run = RunRecord(
+            code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64
+        )
         work = StudyWork(
             store=store,
             run_id=store.begin_run(run),
@@ -85,7 +98,10 @@ def main(trials: int) -> None:
         f"{len(rest)} trials, Ray's start and stop included: {rest_s:.1f} s, {each_s:.4f} s each "
         f"(limit {LIMIT_S} s: {'kept' if each_s <= LIMIT_S else 'NOT KEPT'})"
     )
-    print(f"the driver's peak memory grew by {peak_mib() - before_mib:.0f} MiB to {peak_mib():.0f} MiB")
+    print(
+        f"the driver's peak memory grew by {peak_mib() - before_mib:.0f} MiB to {peak_mib():.0f} "
+        f"MiB"
+    )
     print(f"ray {ray.__version__}")
 
 

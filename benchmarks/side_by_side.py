@@ -1,8 +1,9 @@
-"""Time variants against each other in one run: each in a process of its own, taking turns, never at the same time.
+"""Time variants against each other in one run: each in a process of its own, taking turns, never at
+the same time.
 
-A variant is a module-level function without arguments that prepares its inputs and returns the function to be timed.
-Peak memory is what the variant's process needed at most, less what it held before its first timed call.
-"""
+A variant is a module-level function without arguments that prepares its inputs and returns the
+function to be timed. Peak memory is what the variant's process needed at most, less what it held
+before its first timed call."""
 
 from __future__ import annotations
 
@@ -27,8 +28,11 @@ class Timing:
     peak_mib: float
 
 
-def compare(variants: Mapping[str, Prepare], *, rounds: int = 5, warmup: int = 1) -> dict[str, Timing]:
-    """Run every variant `warmup + rounds` times in turns (A B A B ...) and return each one's timing."""
+def compare(
+    variants: Mapping[str, Prepare], *, rounds: int = 5, warmup: int = 1
+) -> dict[str, Timing]:
+    """Run every variant `warmup + rounds` times in turns (A B A B ...) and return each one's
+    timing."""
     context = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
     processes = []
@@ -73,10 +77,13 @@ def _serve(prepare: Prepare, pipe: Connection) -> None:
 
 
 def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) -> None:
-    """Print seconds, MiB and the ratios against the variant `reference` (above 1: faster, or smaller, than it)."""
+    """Print seconds, MiB and the ratios against the variant `reference` (above 1: faster, or
+    smaller, than it)."""
     base = timings[reference]
     print(f"\n{title}")
-    print(f"{'variant':<24}{'median s':>12}{'min..max s':>24}{'peak MiB':>12}{'times faster':>14}{'memory':>9}")
+    print(
+        f"{'variant':<24}{'median s':>12}{'min..max s':>24}{'peak MiB':>12}{'times faster':>14}{'memory':>9}"
+    )
     for name, timing in timings.items():
         spread = f"{min(timing.all_s):.4g}..{max(timing.all_s):.4g}"
         print(

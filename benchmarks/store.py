@@ -1,9 +1,9 @@
-"""How fast a results store with 10,000 done trials answers. Run: python -m benchmarks.store [STORE_URL]
+"""How fast a results store with 10,000 done trials answers. Run: python -m benchmarks.store
+[STORE_URL]
 
-Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database. Each step is timed
-in a new process, from its start to its end (Python, imports and opening the store included), as a command would be;
-"inside" is the part spent in the store's own methods.
-"""
+Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database.
+Each step is timed in a new process, from its start to its end (Python, imports and opening the
+store included), as a command would be; "inside" is the part spent in the store's own methods."""
 
 from __future__ import annotations
 
@@ -33,9 +33,16 @@ BOUND_S = 2.0
 def plan() -> list[PlannedTrial]:
     """A study of `TRIALS` trials that differ in their seeds."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
-    configs = (TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=-1.5, k=2.5)) for seed in range(TRIALS))
+    configs = (
+        TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=-1.5, k=2.5))
+        for seed in range(TRIALS)
+    )
     return [
-        PlannedTrial(trial_id=config.trial_id, name=f"seed {config.seed}", config=config.model_dump(mode="json"))
+        PlannedTrial(
+            trial_id=config.trial_id,
+            name=f"seed {config.seed}",
+            config=config.model_dump(mode="json"),
+        )
         for config in configs
     ]
 
@@ -47,7 +54,9 @@ def fill(store: Store) -> None:
     store.register(KEY, trials)
     print(f"register {TRIALS:,} new trials: {time.perf_counter() - start:.2f} s")
     run_id = store.begin_run(
-        RunRecord(code_version="0", packages={}, host="benchmark", device="cpu", corpus_sha256="0" * 64)
+        RunRecord(
+            code_version="0", packages={}, host="benchmark", device="cpu", corpus_sha256="0" * 64
+        )
     )
     start = time.perf_counter()
     store.claim([trial.trial_id for trial in trials], owner="benchmark", lease_s=3600)
@@ -61,7 +70,14 @@ def fill(store: Store) -> None:
 
 def _outcome(trial_id: str) -> TrialOutcome:
     epochs = tuple(
-        EpochMetrics(epoch=number, tokens=number, train_loss=5.0, valid_loss=5.0, averaging=False, seconds=1.0)
+        EpochMetrics(
+            epoch=number,
+            tokens=number,
+            train_loss=5.0,
+            valid_loss=5.0,
+            averaging=False,
+            seconds=1.0,
+        )
         for number in range(1, EPOCHS + 1)
     )
     measurements = {
@@ -117,14 +133,20 @@ def measure(url: str, *, rounds: int = 5) -> None:
             whole.append(time.perf_counter() - start)
             inside.append(float(ended.stdout))
         bound = "" if step == "results" else f"{BOUND_S:.1f}"
-        print(f"{step:<10}{statistics.median(whole):>12.2f}{statistics.median(inside):>12.2f}{bound:>10}")
+        print(
+            f"{step:<10}{statistics.median(whole):>12.2f}{statistics.median(inside):>12.2f}{bound:>10}"
+        )
 
 
 def main() -> None:
     """Read the command line and run the benchmark, or one step of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("url", nargs="?")
-    parser.add_argument("--step", choices=STEPS, help="one timed step in this process; prints its seconds")
+    parser.add_argument(
+        "--step", choices=STEPS, help="one timed step in this process; prints its seconds"
+    )
     options = parser.parse_args()
     if options.step is not None:
         print(STEPS[options.step](options.url))

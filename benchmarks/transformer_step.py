@@ -1,9 +1,10 @@
-"""A training step of a Transformer against the same model written plainly in PyTorch: forward, backward, AdamW.
+"""A training step of a Transformer against the same model written plainly in PyTorch: forward,
+backward, AdamW.
 
-`python -m benchmarks.transformer_step`. Plain means: nn.Embedding, nn.Linear, nn.RMSNorm, nn.Dropout,
-scaled_dot_product_attention, logits materialised, cross_entropy, torch.optim.AdamW (fused). Both have the same weights
-before they are timed, and the same loss on the same tokens, or this says so and stops.
-"""
+`python -m benchmarks.transformer_step`. Plain means: nn.Embedding, nn.Linear, nn.RMSNorm,
+nn.Dropout, scaled_dot_product_attention, logits materialised, cross_entropy, torch.optim.AdamW
+(fused). Both have the same weights before they are timed, and the same loss on the same tokens, or
+this says so and stops."""
 
 from __future__ import annotations
 
@@ -31,7 +32,12 @@ from trainables.training import Trainer, mean_loss
 
 SIZES: dict[str, tuple[dict[str, Any], dict[str, Any], int, int]] = {
     "quick": ({"width": 64, "layers": 2, "heads": 2}, {"batch_size": 16, "window": 32}, 2_000, 20),
-    "larger": ({"width": 256, "layers": 4, "heads": 4}, {"batch_size": 8, "window": 128}, 10_000, 1),
+    "larger": (
+        {"width": 256, "layers": 4, "heads": 4},
+        {"batch_size": 8, "window": 128},
+        10_000,
+        1,
+    ),
 }
 """Model, training, words, and steps a round."""
 
@@ -43,7 +49,9 @@ class PlainLayer(nn.Module):
         super().__init__()
         width, hidden = config.width, config.feed_forward_width
         self.heads = config.heads
-        self.attention_norm, self.feed_forward_norm = (nn.RMSNorm(width, eps=1e-6) for _ in range(2))
+        self.attention_norm, self.feed_forward_norm = (
+            nn.RMSNorm(width, eps=1e-6) for _ in range(2)
+        )
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.projection = nn.Linear(width, width, bias=False)
         self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
@@ -53,7 +61,9 @@ class PlainLayer(nn.Module):
     def forward(self, hidden_BTD: Tensor, cos_TK: Tensor, sin_TK: Tensor) -> Tensor:
         batch, steps, width = hidden_BTD.shape
         joint = self.query_key_value(self.attention_norm(hidden_BTD)).split(width, 2)
-        query, key, value = (part.view(batch, steps, self.heads, -1).transpose(1, 2) for part in joint)
+        query, key, value = (
+            part.view(batch, steps, self.heads, -1).transpose(1, 2) for part in joint
+        )
         query, key = (part * cos_TK + turned(part) * sin_TK for part in (query, key))
         attended = scaled_dot_product_attention(query, key, value, is_causal=True)
         attended = self.projection(attended.transpose(1, 2).reshape(batch, steps, width))
@@ -81,7 +91,9 @@ class PlainTransformer(nn.Module):
         self.output = nn.Linear(config.width, vocabulary)
         self.output.weight = self.embedding.weight
         width = config.width // config.heads
-        angle_Ti = torch.outer(torch.arange(window), 10_000.0 ** -(torch.arange(0, width, 2) / width))
+        angle_Ti = torch.outer(
+            torch.arange(window), 10_000.0 ** -(torch.arange(0, width, 2) / width)
+        )
         self.register_buffer("cos_TK", angle_Ti.cos().repeat(1, 2))
         self.register_buffer("sin_TK", angle_Ti.sin().repeat(1, 2))
 
@@ -114,7 +126,11 @@ def new_trainer(size: str) -> Trainer:
     model, training, vocabulary, _ = SIZES[size]
     tokens = np.random.default_rng(0).integers(vocabulary, size=40_000)
     corpus = Corpus(
-        name="random", train=tokens, valid=tokens[:2_000], test=tokens, vocabulary=tuple(map(str, range(vocabulary)))
+        name="random",
+        train=tokens,
+        valid=tokens[:2_000],
+        test=tokens,
+        vocabulary=tuple(map(str, range(vocabulary))),
     )
     config = TransformerTrialConfig(
         seed=1,
@@ -145,12 +161,18 @@ def prepare_plain(size: str, threads: int) -> Callable[[], object]:
     trainer, steps = new_trainer(size), SIZES[size][3]
     _, shape, vocabulary, _ = SIZES[size]
     training = trainer.config.training
-    assert isinstance(training, TransformerTrainingConfig) and isinstance(trainer.config.model, TransformerConfig)
+    assert isinstance(training, TransformerTrainingConfig) and isinstance(
+        trainer.config.model, TransformerConfig
+    )
     model = PlainTransformer(trainer.config.model, vocabulary, training.window)
     model.take_weights(trainer)
     _require_equal(model, trainer, training.window)
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=1e-3, betas=(training.beta1, training.beta2), weight_decay=0.1, fused=True
+        model.parameters(),
+        lr=1e-3,
+        betas=(training.beta1, training.beta2),
+        weight_decay=0.1,
+        fused=True,
     )
     tokens_BT = torch.randint(vocabulary, (shape["batch_size"], training.window + 1))
 
@@ -178,7 +200,9 @@ def _require_equal(model: PlainTransformer, trainer: Trainer, window: int) -> No
 
 def main() -> None:
     """Print one table for each size."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", nargs="+", choices=tuple(SIZES), default=tuple(SIZES))
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--threads", type=int, default=1)

@@ -1,10 +1,10 @@
 """TPE against random search at the same budget: `python -m benchmarks.tuning --table FILE`.
 
-Trains every one of the 2,940 cells of stage 2 of the study `fair_capacity` once (side softmax_dagger, scale smoke,
-corpus pydocs, one seed; minutes), keeps the validation losses in FILE, and lets both methods search in this table, with
-the study's successive halving and without, ten times each. `--only de dh noise` keeps the middle choice of all other
-dimensions, and `--epochs` trains longer: for another surface, another FILE.
-"""
+Trains every one of the 2,940 cells of stage 2 of the study `fair_capacity` once (side
+softmax_dagger, scale smoke, corpus pydocs, one seed; minutes), keeps the validation losses in FILE,
+and lets both methods search in this table, with the study's successive halving and without, ten
+times each. `--only de dh noise` keeps the middle choice of all other dimensions, and `--epochs`
+trains longer: for another surface, another FILE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from orchestrator.plan import Method, PlanRequest, Tried, make_plan, scale_named, suggest, thresholds
+from orchestrator.plan import (
+    Method,
+    PlanRequest,
+    Tried,
+    make_plan,
+    scale_named,
+    suggest,
+    thresholds,
+)
 from search_spaces.fair_capacity import STUDY, TUNING
 from search_spaces.tuning import Cell, Space, cells
 from trainables.config import TrialConfig
@@ -32,7 +40,8 @@ Losses = Mapping[int, float]
 
 
 def reduced(only: Sequence[str] | None) -> Space:
-    """Stage 2 with just the middle choice of dimensions that are not among these (by their short names)."""
+    """Stage 2 with just the middle choice of dimensions that are not among these (by their short
+    names)."""
     return tuple(
         d if only is None or d.short in only else replace(d, values=(d.values[len(d.values) // 2],))
         for d in TUNING.stage2
@@ -69,19 +78,26 @@ def read_table(path: Path, space: Space, epochs: int | None, processes: int) -> 
             found = pool.map(train, every, chunksize=5)
         rows = [[cell, list(losses.values())] for cell, losses in zip(every, found, strict=True)]
         write_file(path, json.dumps(rows).encode())
-        print(f"Trained {len(rows):,} cells in {time.monotonic() - start_s:.0f} s on {processes} processes.")
+        print(
+            f"Trained {len(rows):,} cells in {time.monotonic() - start_s:.0f} s on {processes} "
+            f"processes."
+        )
     table: dict[Cell, Losses] = {
-        tuple(cell): dict(enumerate(losses, start=1)) for cell, losses in json.loads(path.read_bytes())
+        tuple(cell): dict(enumerate(losses, start=1))
+        for cell, losses in json.loads(path.read_bytes())
     }
     if set(table) != set(cells(space)):
-        raise SystemExit(f"{path} is another surface than --only asks for: name another file with --table")
+        raise SystemExit(
+            f"{path} is another surface than --only asks for: name another file with --table"
+        )
     return table
 
 
 def best_by_budget(
     table: Mapping[Cell, Losses], space: Space, method: Method, seed: int, *, halving: bool
 ) -> list[tuple[float, int]]:
-    """After each trial, the least loss of those that ran to their end, and the epochs trained so far."""
+    """After each trial, the least loss of those that ran to their end, and the epochs trained so
+    far."""
     history: list[Tried] = []
     best: list[tuple[float, int]] = []
     for _ in range(max(BUDGETS)):
@@ -89,7 +105,9 @@ def best_by_budget(
         assert cell is not None, "there are more cells than the largest budget"
         losses = table[cell]
         above = thresholds(len(losses), [tried.losses for tried in history]) if halving else {}
-        stop = next((epoch for epoch in losses if losses[epoch] > above.get(epoch, float("inf"))), None)
+        stop = next(
+            (epoch for epoch in losses if losses[epoch] > above.get(epoch, float("inf"))), None
+        )
         seen = {epoch: loss for epoch, loss in losses.items() if stop is None or epoch <= stop}
         history.append(Tried(cell=cell, state="done" if stop is None else "pruned", losses=seen))
         done = [min(tried.losses.values()) for tried in history if tried.state == "done"]
@@ -101,7 +119,9 @@ def compare(table: Mapping[Cell, Losses], space: Space, *, halving: bool) -> Non
     """Print a line for each budget."""
     methods: tuple[Method, ...] = ("tpe", "random")
     runs = {
-        method: [best_by_budget(table, space, method, seed, halving=halving) for seed in range(REPEATS)]
+        method: [
+            best_by_budget(table, space, method, seed, halving=halving) for seed in range(REPEATS)
+        ]
         for method in methods
     }
     finals = sorted(min(losses.values()) for losses in table.values())
@@ -111,7 +131,8 @@ def compare(table: Mapping[Cell, Losses], space: Space, *, halving: bool) -> Non
         print(
             f"budget {budget:3}, {'with' if halving else 'without'} halving: "
             f"TPE {_shown(tpe, finals)}, random {_shown(chance, finals)}: "
-            f"TPE is {'better' if statistics.mean(tpe) < statistics.mean(chance) else 'not better'} "
+            f"TPE is "
+            f"{'better' if statistics.mean(tpe) < statistics.mean(chance) else 'not better'} "
             f"(in {sum(a < b for a, b in itertools.product(tpe, chance))} of {REPEATS**2} pairs); "
             f"{epochs[0]:.0f} and {epochs[1]:.0f} epochs trained"
         )
@@ -125,17 +146,23 @@ def _shown(lows: Sequence[float], finals: Sequence[float]) -> str:
 def main() -> None:
     """Make or read the table, then search in it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", type=Path, required=True, help="where the surface is, or is to be, kept")
+    parser.add_argument(
+        "--table", type=Path, required=True, help="where the surface is, or is to be, kept"
+    )
     parser.add_argument("--processes", type=int, default=2, help="for training it; default: 2")
-    parser.add_argument("--only", nargs="+", choices=[d.short for d in TUNING.stage2], help="dimensions that vary")
+    parser.add_argument(
+        "--only", nargs="+", choices=[d.short for d in TUNING.stage2], help="dimensions that vary"
+    )
     parser.add_argument("--epochs", type=int, help="of a trial; default: the scale's 2")
     options = parser.parse_args()
     space = reduced(options.only)
     table = read_table(options.table, space, options.epochs, options.processes)
     finals = sorted(min(losses.values()) for losses in table.values())
     print(
-        f"Surface of {len(table):,} cells: least loss {finals[0]:.5f}, median {statistics.median(finals):.5f}, "
-        f"greatest {finals[-1]:.5f} nats per token; mean of the best over {REPEATS} repeats, ± standard deviation:"
+        f"Surface of {len(table):,} cells: least loss {finals[0]:.5f}, median "
+        f"{statistics.median(finals):.5f}, "
+        f"greatest {finals[-1]:.5f} nats per token; mean of the best over {REPEATS} repeats, ± "
+        f"standard deviation:"
     )
     for halving in (False, True):
         compare(table, space, halving=halving)

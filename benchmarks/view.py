@@ -1,8 +1,10 @@
 """How fast `view` shows a store of 10,000 trials with 50 epochs each, and what it costs a sweep.
 
-    python -m benchmarks.view pages [STORE_URL]    every page in a real Chromium: seconds until it shows what it is for,
+    python -m benchmarks.view pages [STORE_URL]    every page in a real Chromium: seconds until it
+    shows what it is for,
                                                    and the memory of the server
-    python -m benchmarks.view sweep                a real sweep with and without five viewers: the ratio of their times
+    python -m benchmarks.view sweep                a real sweep with and without five viewers: the
+    ratio of their times
 
 Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database.
 """
@@ -60,25 +62,37 @@ ON_CHANGE = {
 }
 """What viewers ask for: always, and where one of these has changed."""
 OF_TROUBLE = ("comes back by itself", "the statistics of ")
-"""Words of it where it is no component of the class: in an empty figure, and in the place of a study's answer."""
+"""Words of it where it is no component of the class: in an empty figure, and in the place of a
+study's answer."""
 
 
 def fill(url: str) -> list[PlannedTrial]:
     """Record every trial as a driver does."""
     corpus, draws = CorpusConfig(name="pydocs", sha256="0" * 64), np.random.default_rng(0)
-    cells = [(c, k) for c in np.linspace(-2, 2, CS).round(4) for k in np.linspace(1.25, 3, KS).round(4)]
+    cells = [
+        (c, k) for c in np.linspace(-2, 2, CS).round(4) for k in np.linspace(1.25, 3, KS).round(4)
+    ]
     configs = [
         TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=float(c), k=float(k)))
         for seed in range(1, SEEDS + 1)
         for c, k in cells
     ]
     layers = [(config.output_layer.c, config.output_layer.k) for config in configs]  # type: ignore[union-attr]
-    names = [f"gss c={c:g} k={k:g} seed={config.seed}" for (c, k), config in zip(layers, configs, strict=True)]
+    names = [
+        f"gss c={c:g} k={k:g} seed={config.seed}"
+        for (c, k), config in zip(layers, configs, strict=True)
+    ]
     trials = [PlannedTrial.of(config, name) for config, name in zip(configs, names, strict=True)]
     with open_store(url) as store:
         store.register(KEY, trials)
         run_id = store.begin_run(
-            RunRecord(code_version="0", packages={}, host="benchmark", device="cpu", corpus_sha256="0" * 64)
+            RunRecord(
+                code_version="0",
+                packages={},
+                host="benchmark",
+                device="cpu",
+                corpus_sha256="0" * 64,
+            )
         )
         store.claim([trial.trial_id for trial in trials], owner="benchmark:1:1", lease_s=36_000)
         for trial in trials:
@@ -104,12 +118,21 @@ def _outcome(trial_id: str, draws: np.random.Generator) -> TrialOutcome:
     perplexity = float(np.exp(loss))
     measurements = {
         "perplexity@1": {
-            **{f"{split}_perplexity": perplexity + place for place, split in enumerate(("train", "valid", "test"))},
-            **dict.fromkeys(("parameters", "seconds", "seconds_per_epoch", "peak_memory_mib"), 1000.0),
+            **{
+                f"{split}_perplexity": perplexity + place
+                for place, split in enumerate(("train", "valid", "test"))
+            },
+            **dict.fromkeys(
+                ("parameters", "seconds", "seconds_per_epoch", "peak_memory_mib"), 1000.0
+            ),
         },
         "spectrum@1": {
-            **dict.fromkeys(("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "rank_rows"), rank),
-            **dict.fromkeys(("entropy_rank", "stable_rank", "sigma_max", "press_tolerance"), rank / 10),
+            **dict.fromkeys(
+                ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "rank_rows"), rank
+            ),
+            **dict.fromkeys(
+                ("entropy_rank", "stable_rank", "sigma_max", "press_tolerance"), rank / 10
+            ),
         },
     }
     return TrialOutcome(trial_id=trial_id, state="done", epochs=epochs, measurements=measurements)
@@ -134,13 +157,19 @@ def _viewed(*options: str) -> Iterator[tuple[str, int]]:
 def pages(url: str) -> None:
     """Print the seconds of every page, first and median of the others, and the server's memory."""
     trials = fill(url)
-    with _viewed("--store", url) as (link, pid), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+    with (
+        _viewed("--store", url) as (link, pid),
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
+    ):
         address = link.partition("/?")[0]
         with Browser(Path(profile)) as browser:
             browser.open(link, width=1280)
             for path, shown in _pages(trials).items():
                 seconds = [_seconds(browser, address + path, shown) for _ in range(ROUNDS)]
-                print(f"{path.partition('?')[0][:40]:<42}{seconds[0]:>7.2f} s{statistics.median(seconds[1:]):>9.2f} s")
+                print(
+                    f"{path.partition('?')[0][:40]:<42}{seconds[0]:>7.2f} "
+                    f"s{statistics.median(seconds[1:]):>9.2f} s"
+                )
         status = Path(f"/proc/{pid}/status").read_text()
         print("server: " + ", ".join(re.findall(r"Vm(?:HWM|RSS):\s+\d+ kB", status)))
 
@@ -155,7 +184,9 @@ def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
         "document.querySelector('#trials .ag-center-cols-container .ag-row')",
         f"/trial/{ids[0]}": "document.querySelector('#trial-sigma .scatterlayer')",
         "/compare?"
-        + "&".join(f"trial={start}" for start in ids): "document.querySelector('#compare-spectra .scatterlayer')",
+        + "&".join(
+            f"trial={start}" for start in ids
+        ): "document.querySelector('#compare-spectra .scatterlayer')",
     }
 
 
@@ -167,7 +198,8 @@ def _seconds(browser: Browser, address: str, shown: str) -> float:
 
 
 def sweep() -> None:
-    """Print the seconds of a sweep alone and beside five viewers of its study, round by round, and the ratio."""
+    """Print the seconds of a sweep alone and beside five viewers of its study, round by round, and
+    the ratio."""
     alone, beside = [], []
     for _ in range(SWEEP_ROUNDS):
         with tempfile.TemporaryDirectory() as storage:
@@ -175,9 +207,12 @@ def sweep() -> None:
         with tempfile.TemporaryDirectory() as storage, _viewers(storage) as pid:
             before = _processor_seconds(pid)
             beside.append(_sweep_seconds(storage))
-            server, answers = (now - then for now, then in zip(_processor_seconds(pid), before, strict=True))
+            server, answers = (
+                now - then for now, then in zip(_processor_seconds(pid), before, strict=True)
+            )
         print(
-            f"alone {alone[-1]:.2f} s, beside {VIEWERS} viewers {beside[-1]:.2f} s; processor: the server "
+            f"alone {alone[-1]:.2f} s, beside {VIEWERS} viewers {beside[-1]:.2f} s; processor: the "
+            f"server "
             f"{server:.2f} s, what it starts for answers {answers:.2f} s",
             flush=True,
         )
@@ -194,7 +229,8 @@ def _sweep_seconds(storage: str) -> float:
 
 @contextmanager
 def _viewers(storage: str) -> Iterator[int]:
-    """Five that look at the study as soon as the store has it; yields the id of the process that serves them."""
+    """Five that look at the study as soon as the store has it; yields the id of the process that
+    serves them."""
     open_store(str(Path(storage) / "results.db")).close()
     over = threading.Event()
     with _viewed("--storage", storage) as (link, pid), ThreadPoolExecutor(VIEWERS) as pool:
@@ -217,16 +253,19 @@ def _processor_seconds(pid: int) -> tuple[float, float]:
 def _variant(storage: str, over: threading.Event) -> str:
     """Of the sweep's study, as soon as the store has it."""
     while not over.wait(LIVE_S):
-        with suppress(UserError), open_store(str(Path(storage) / "results.db"), create=False) as store:
+        with (
+            suppress(UserError),
+            open_store(str(Path(storage) / "results.db"), create=False) as store,
+        ):
             for summary in store.progress():
                 return summary.key.variant
     raise UserError("the sweep ended without a study: look at its output")
 
 
 def _look(link: str, storage: str, over: threading.Event) -> None:
-    """Ask for what an open overview and an open page of the study ask for: at every tick how far they are; where an
-    epoch has ended its learning curves; where a trial has, its figure and the first rows of its table too. A browser's
-    work is its machine's."""
+    """Ask for what an open overview and an open page of the study ask for: at every tick how far
+    they are; where an epoch has ended its learning curves; where a trial has, its figure and the
+    first rows of its table too. A browser's work is its machine's."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
     opener.open(link).read()
     address = link.partition("/?")[0]
@@ -239,9 +278,13 @@ def _look(link: str, storage: str, over: threading.Event) -> None:
 
     def changes(wanted: str) -> dict[str, Any]:
         body = _body(callbacks[wanted], values)
-        answer = opener.open(urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)).read()
+        answer = opener.open(
+            urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)
+        ).read()
         changed = _changes(answer)
-        values.update({f"{name}.data": change["data"] for name, change in changed.items() if "data" in change})
+        values.update(
+            {f"{name}.data": change["data"] for name, change in changed.items() if "data" in change}
+        )
         return changed
 
     while not over.wait(LIVE_S):
@@ -251,8 +294,11 @@ def _look(link: str, storage: str, over: threading.Event) -> None:
 
 
 def _changes(answer: bytes) -> dict[str, Any]:
-    """By output what it is now. Raises UserError where that is trouble, as with a store that is locked."""
-    changed: dict[str, Any] = json.loads(answer)["response"] if answer else {}  # of nothing new there is none
+    """By output what it is now. Raises UserError where that is trouble, as with a store that is
+    locked."""
+    changed: dict[str, Any] = (
+        json.loads(answer)["response"] if answer else {}
+    )  # of nothing new there is none
     for told in _troubles(changed):
         raise UserError(f"a viewer was told: {told}")
     return changed
@@ -277,9 +323,14 @@ def _outputs(callback: dict[str, Any]) -> list[str]:
 
 def _body(callback: dict[str, Any], values: dict[str, Any]) -> bytes:
     """As the page sends it."""
-    outputs = [dict(zip(("id", "property"), output.rsplit(".", 1), strict=True)) for output in _outputs(callback)]
+    outputs = [
+        dict(zip(("id", "property"), output.rsplit(".", 1), strict=True))
+        for output in _outputs(callback)
+    ]
     asked = {
-        kind: [{**one, "value": values.get(f"{one['id']}.{one['property']}")} for one in callback[kind]]
+        kind: [
+            {**one, "value": values.get(f"{one['id']}.{one['property']}")} for one in callback[kind]
+        ]
         for kind in ("inputs", "state")
     }
     several = callback["output"].startswith("..")

@@ -2,9 +2,8 @@
 
     python -m benchmarks.who_learns results/results.db [--corpus ptb]
 
-A trial learns if it ends below 130 test perplexity and its validation perplexity falls below 190 (that of plain word
-frequencies is 198) within the first third of its epochs.
-"""
+A trial learns if it ends below 130 test perplexity and its validation perplexity falls below 190
+(that of plain word frequencies is 198) within the first third of its epochs."""
 
 from __future__ import annotations
 
@@ -21,7 +20,9 @@ MOST_PERPLEXITY, PLATEAU = 130.0, 190.0
 
 def main() -> None:
     """Print a line for each group of seeds; exit with status 1 where a trial did not learn."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("store", type=Path)
     parser.add_argument("--corpus", default="ptb")
     options = parser.parse_args()
@@ -38,7 +39,9 @@ def main() -> None:
             table.setdefault(group_of(row["name"]), []).append((row["metrics"], left_in))
         good = row["state"] == "done" and row["metrics"]["test_perplexity"] < MOST_PERPLEXITY
         learned[row["name"]] = good and 3 * left_in <= len(trial_epochs)
-    print(f"{'group':<20}{'test perplexity':>26}{'sd':>6}{'Press rank':>18}{'left the plateau in epoch':>28}{'s':>8}")
+    print(
+        f"{'group':<20}{'test perplexity':>26}{'sd':>6}{'Press rank':>18}{'left the plateau in epoch':>28}{'s':>8}"
+    )
     for group, measured in table.items():
         metrics = [values for values, _ in measured]
         perplexities = [values["test_perplexity"] for values in metrics]
@@ -50,7 +53,9 @@ def main() -> None:
             f"{statistics.mean(values['seconds'] for values in metrics):>8.1f}"
         )
     lost = [name for name, good in learned.items() if not good]
-    print(f"{len(learned)} trials, {len(lost)} did not learn{': ' if lost else ''}{', '.join(lost)}")
+    print(
+        f"{len(learned)} trials, {len(lost)} did not learn{': ' if lost else ''}{', '.join(lost)}"
+    )
     raise SystemExit(bool(lost))
 
 

@@ -1,10 +1,11 @@
-"""Build the image on plain Debian without a Docker engine. Run a sweep in it, also read-only, with and without /tmp.
+"""Build the image on plain Debian without a Docker engine. Run a sweep in it, also read-only, with
+and without /tmp.
 
     python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
 
-As root, with Debian's buildah and debootstrap; everything, images too, is kept in FOLDER. What follows FOLDER goes to
-`buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a certificate or a pip.conf.
-"""
+As root, with Debian's buildah and debootstrap; everything, images too, is kept in FOLDER. What
+follows FOLDER goes to `buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume
+for a certificate or a pip.conf."""
 
 from __future__ import annotations
 
@@ -39,8 +40,9 @@ for cache, cause in (("/tmp/triton", "failed to map segment"), (image_cache, "un
     triton_problem.cache_clear()
     assert cause in (problem := str(triton_problem("cpu"))), problem
 """
-"""Triton's first launch, with an empty library as the GPU's driver: Triton compiles a module and loads it from its
-cache. A noexec /tmp refuses to load it; from the image's folder, only the driver's functions are missing."""
+"""Triton's first launch, with an empty library as the GPU's driver: Triton compiles a module and
+loads it from its cache. A noexec /tmp refuses to load it; from the image's folder, only the
+driver's functions are missing."""
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -59,8 +61,8 @@ mount -o remount,bind,ro "$root"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --bounding-set=-all \
     env --chdir=/app "$@"
 """
-"""What an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for `--tmpfs /tmp` if TMPDIR
-is not set. /dev/shm stays writable."""
+"""What an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
+`--tmpfs /tmp` if TMPDIR is not set. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
     if touch "$folder/probe" 2>/dev/null; then echo "$folder can be written to"; exit 1; fi
@@ -76,17 +78,29 @@ class Images:
         self.folder = folder
 
     def __call__(self, *arguments: str) -> str:
-        """Run a command of buildah; its output is shown where it is `build` or `run`, else returned."""
-        options = ("--root", f"{self.folder}/images", "--runroot", f"{self.folder}/run", "--storage-driver", "vfs")
+        """Run a command of buildah; its output is shown where it is `build` or `run`, else
+        returned."""
+        options = (
+            "--root",
+            f"{self.folder}/images",
+            "--runroot",
+            f"{self.folder}/run",
+            "--storage-driver",
+            "vfs",
+        )
         shown = arguments[0] in ("build", "run")
         done = subprocess.run(
-            ["buildah", *options, *arguments], check=True, text=True, stdout=None if shown else subprocess.PIPE
+            ["buildah", *options, *arguments],
+            check=True,
+            text=True,
+            stdout=None if shown else subprocess.PIPE,
         )
         return "" if shown else done.stdout.strip()
 
 
 def make_base(images: Images) -> None:
-    """An image of Debian's minimal system, in place of the one that a machine with Docker would pull."""
+    """An image of Debian's minimal system, in place of the one that a machine with Docker would
+    pull."""
     if BASE in images("images", "--format", "{{.Name}}:{{.Tag}}"):
         return
     system = images.folder / "debian"
@@ -131,10 +145,17 @@ def check_contents(root: Path, config: dict[str, Any]) -> None:
     """Raise AssertionError where the image holds what running does not need, or runs as root."""
     assert int(config["User"]) > 0, config["User"]
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
-    found = [name for name in UNNEEDED for place in ("usr/bin", "opt/venv/bin") if (root / place / name).exists()]
+    found = [
+        name
+        for name in UNNEEDED
+        for place in ("usr/bin", "opt/venv/bin")
+        if (root / place / name).exists()
+    ]
     assert not found, f"the image holds {', '.join(found)}"
     privileged = ["find", str(root), "-xdev", "-type", "f", "-perm", "/6000"]
-    assert not (files := subprocess.run(privileged, check=True, capture_output=True, text=True).stdout), files
+    assert not (
+        files := subprocess.run(privileged, check=True, capture_output=True, text=True).stdout
+    ), files
 
 
 def main(folder: Path, arguments: list[str]) -> None:
@@ -154,9 +175,30 @@ def main(folder: Path, arguments: list[str]) -> None:
         without_tmp = environment | {"HOME": "/app/results", "TMPDIR": "/app/results"}
         names = ("results", "results-read-only", "results-noexec-tmp")
         first, second, third = (results_folder(images, name, user) for name in names)
-        images("run", "--isolation", "chroot", "--volume", f"{first}:/app/results", container, "--", *SWEEP)
-        # Namespaces of its own for each command: no other Ray of this machine can be taken for the container's.
-        inside = ("unshare", "--mount", "--pid", "--fork", "--ipc", "sh", "-euc", READ_ONLY, "sh", root)
+        images(
+            "run",
+            "--isolation",
+            "chroot",
+            "--volume",
+            f"{first}:/app/results",
+            container,
+            "--",
+            *SWEEP,
+        )
+        # Namespaces of its own for each command: no other Ray of this machine can be taken for the
+        # container's.
+        inside = (
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--ipc",
+            "sh",
+            "-euc",
+            READ_ONLY,
+            "sh",
+            root,
+        )
         for results, variables, command in (
             (second, without_tmp, ("sh", "-euc", WRITABLE)),
             (second, without_tmp, ("sh", "-euc", HEALTH)),
@@ -169,7 +211,10 @@ def main(folder: Path, arguments: list[str]) -> None:
             assert list(results.glob("reports/*/*.html")), f"no report in {results}"
     finally:
         images("rm", container)
-    print("The image builds, is healthy with Ray alone, and runs a sweep as a user, also from a read-only root.")
+    print(
+        "The image builds, is healthy with Ray alone, and runs a sweep as a user, also from a "
+        "read-only root."
+    )
     print("With a noexec /tmp, too, a sweep runs and Triton loads what it compiled.")
 
 

@@ -63,13 +63,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the proof; return the exit status: 0 passed, 1 failed, 2 bad input or not all tried, 130 interrupted."""
+    """Run the proof; return the exit status: 0 passed, 1 failed, 2 bad input or not all tried, 130
+    interrupted."""
     options = _options(arguments)
     import torch
 
     if options.device == "cuda" and not torch.cuda.is_available():
         print(
-            f"error: torch {torch.__version__} finds no GPU; --device cpu tries the same at a tiny size",
+            f"error: torch {torch.__version__} finds no GPU; --device cpu tries the same at a tiny "
+            f"size",
             file=sys.stderr,
         )
         return 2
@@ -77,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         proof.write()
     except OSError as error:
-        print(f"error: --json: {options.json} cannot be written ({error.strerror})", file=sys.stderr)
+        print(
+            f"error: --json: {options.json} cannot be written ({error.strerror})", file=sys.stderr
+        )
         return 2
     with _signals_raise():
         try:
@@ -91,11 +95,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(prog="prove-gpu", description=DESCRIPTION)
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: the same at a tiny size")
+    parser.add_argument(
+        "--device", choices=("cuda", "cpu"), default="cuda", help="cpu: the same at a tiny size"
+    )
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE",
                         help=f"only these: {', '.join(STAGES)}")  # fmt: skip
     default = f"gpu-proof-{socket.gethostname()}-{datetime.now(UTC):%Y-%m-%d}.json"
-    parser.add_argument("--json", type=Path, default=Path(default), metavar="FILE", help=f"results; default: {default}")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        default=Path(default),
+        metavar="FILE",
+        help=f"results; default: {default}",
+    )
     return parser.parse_args(arguments)
 
 
@@ -165,7 +177,8 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 
 
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
-    """Yield the checks of a stage as its process reports them, and a failed one if the process does not end well."""
+    """Yield the checks of a stage as its process reports them, and a failed one if the process does
+    not end well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     late, count = Event(), 0
     with (
@@ -202,7 +215,9 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
         yield Check(name, "FAIL", f"took longer than {limit_s:.0f} s and was killed")
     elif process.returncode or not count:
         last = log.read_text(errors="replace").strip().rpartition("\n")[2]
-        yield Check(name, "FAIL", f"its process ended with status {process.returncode}: {_anonymous(last)}")
+        yield Check(
+            name, "FAIL", f"its process ended with status {process.returncode}: {_anonymous(last)}"
+        )
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
@@ -213,7 +228,12 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 def _anonymous(text: str) -> str:
     """Return the text without the folders that are known here and the name of the user."""
-    for folder, stand_in in ((ROOT, "."), (Path.cwd(), "."), (Path(sys.prefix), "VENV"), (Path.home(), "~")):
+    for folder, stand_in in (
+        (ROOT, "."),
+        (Path.cwd(), "."),
+        (Path(sys.prefix), "VENV"),
+        (Path.home(), "~"),
+    ):
         if len(folder.parts) > 1:
             text = text.replace(str(folder), stand_in)
     with suppress(KeyError, OSError):  # a container's user need not have a name
@@ -223,7 +243,8 @@ def _anonymous(text: str) -> str:
 
 @contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP end this process by an exception, so that the running stage ends, too.
+    """Inside, SIGTERM and SIGHUP end this process by an exception, so that the running stage ends,
+    too.
 
     `sweep.py` starts with all three blocked, which its other commands need.
     """
@@ -232,7 +253,11 @@ def _signals_raise() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-    heeded = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    heeded = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) != signal.SIG_IGN
+    ]
     before = {number: signal.signal(number, raise_exit) for number in heeded}
     try:
         yield

@@ -1,4 +1,5 @@
-"""The parts of a stack's step, one after another: what they take, and the results of their networks.
+"""The parts of a stack's step, one after another: what they take, and the results of their
+networks.
 
 All that the benchmark of GPUs knows of a stack's inside is in this file.
 """
@@ -14,12 +15,21 @@ from torch import Tensor
 from gpu_proof.timing import seconds_a_call
 from trainables.device import Graphs, graphs_on, products_in
 from trainables.language_model import LanguageModel
-from trainables.stack import OUTPUT, StackedDraws, StackedUpdate, Weights, draws_of, stacked_model, stacked_states
+from trainables.stack import (
+    OUTPUT,
+    StackedDraws,
+    StackedUpdate,
+    Weights,
+    draws_of,
+    stacked_model,
+    stacked_states,
+)
 from trainables.training import Trainer, Window
 
 
 class PartsMs(NamedTuple):
-    """Milliseconds for a step of one model with a window of the config's length. Beside them a step draws masks."""
+    """Milliseconds for a step of one model with a window of the config's length. Beside them a step
+    draws masks."""
 
     network: float
     """Embedding and what follows up to the context vectors, forward and back."""
@@ -30,14 +40,19 @@ class PartsMs(NamedTuple):
 
 
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
-    """Of a stack of the trainers, in which they are no longer; their weights move. On a GPU they are replayed from
-    graphs, as a step is."""
+    """Of a stack of the trainers, in which they are no longer; their weights move. On a GPU they
+    are replayed from graphs, as a step is."""
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
     where, window = weights["embedding_VD"].device, first.usual_window
     with products_in(first.config.training.precision, first.runtime.device):
-        functions = *_forward_and_back(trainers, weights, window), _optimiser(trainers, weights, window)
+        functions = (
+            *_forward_and_back(trainers, weights, window),
+            _optimiser(trainers, weights, window),
+        )
         graphs = graphs_on(where)
-        replays = functions if graphs is None else [_captured(function, graphs) for function in functions]
+        replays = (
+            functions if graphs is None else [_captured(function, graphs) for function in functions]
+        )
         seconds = [seconds_a_call(replay, first.runtime.device, calls) for replay in replays]
     return PartsMs(*(1e3 * s / len(trainers) for s in seconds))
 
@@ -53,11 +68,15 @@ def _forward_and_back(
     rows = targets_GN, embedding.new_full(targets_GN.shape, 1 / targets_GN.shape[1])
     lengths_G = torch.tensor(lengths, device=embedding.device)
     of_models = [draws_of(trainer.config, embedding.shape[1], window.steps) for trainer in trainers]
-    draws = StackedDraws(of_models, [trainer.masks for trainer in trainers], embedding, window.steps)
+    draws = StackedDraws(
+        of_models, [trainer.masks for trainer in trainers], embedding, window.steps
+    )
     draws.draw(lengths)
     masks = draws.masks()
     states = stacked_states([trainer.state for trainer in trainers])
-    hidden = model.contexts(tokens_GTB, states, lengths_G, masks).dropped_GTBC.detach().requires_grad_()
+    hidden = (
+        model.contexts(tokens_GTB, states, lengths_G, masks).dropped_GTBC.detach().requires_grad_()
+    )
     by_contexts = torch.full_like(hidden, 1e-3)
     of_output = [w for name, _, w in weights.named() if name.startswith(OUTPUT) and w.requires_grad]
     of_network = [w for name, _, w in weights.named() if not name.startswith(OUTPUT)]
@@ -99,8 +118,8 @@ def _captured(function: Callable[[], None], graphs: Graphs) -> Callable[[], None
 def stacked_contexts(
     models: Sequence[LanguageModel], tokens_GTB: Tensor, lengths: Sequence[int], by_contexts: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The context vectors G x T x B x C of models without dropout, and of all weights but the output layers' the
-    gradients for this one by the contexts."""
+    """The context vectors G x T x B x C of models without dropout, and of all weights but the
+    output layers' the gradients for this one by the contexts."""
     weights = Weights.shared_by(models)
     model = stacked_model(models, weights)
     states = stacked_states([alone.zero_state(tokens_GTB.shape[2]) for alone in models])
@@ -113,7 +132,8 @@ def stacked_contexts(
 def stacked_losses(
     models: Sequence[LanguageModel], hidden_GNC: Tensor, targets_GN: Tensor, lengths: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return the losses G of models without dropout, and all gradients of their sum, by name with a leading G.
+    """Return the losses G of models without dropout, and all gradients of their sum, by name with a
+    leading G.
 
     A model's window has `lengths` rows of `hidden_GNC`, whose gradient is named "hidden".
     """
@@ -124,8 +144,14 @@ def stacked_losses(
     rows = torch.arange(hidden_GNC.shape[1], device=embedding.device)
     weights_GN = torch.stack([(rows < length).float() / length for length in lengths])
     hidden = hidden_GNC.clone().requires_grad_()
-    losses_G = model.losses(hidden.unsqueeze(2), model.output_weight(), (targets_GN, weights_GN), draws.masks())
+    losses_G = model.losses(
+        hidden.unsqueeze(2), model.output_weight(), (targets_GN, weights_GN), draws.masks()
+    )
     named = {"hidden": hidden, "embedding_VD": embedding}
-    named |= {name: weight for name, _, weight in weights.named() if name.startswith(OUTPUT) and weight.requires_grad}
+    named |= {
+        name: weight
+        for name, _, weight in weights.named()
+        if name.startswith(OUTPUT) and weight.requires_grad
+    }
     gradients = torch.autograd.grad(losses_G.sum(), list(named.values()))
     return {"loss": losses_G.detach()} | dict(zip(named, gradients, strict=True))

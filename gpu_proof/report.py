@@ -1,4 +1,5 @@
-"""One check of a proof: the question, its answer, and the line and figures that it leaves. Needs no torch."""
+"""One check of a proof: the question, its answer, and the line and figures that it leaves. Needs no
+torch."""
 
 from __future__ import annotations
 
@@ -51,7 +52,11 @@ def answer(question: Question) -> Check:
     except NotTriedError as reason:
         return Check(question.name, "SKIP", f"not tried: {reason}")
     except Exception as error:
-        return Check(question.name, "FAIL", f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+        return Check(
+            question.name,
+            "FAIL",
+            f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}",
+        )
 
 
 def compared(question: Question, value: float | str) -> Check:
@@ -64,4 +69,6 @@ def compared(question: Question, value: float | str) -> Check:
     if question.limit is None:
         return Check(question.name, "INFO", text, figures)
     result: Result = "PASS" if value <= question.limit else "FAIL"
-    return Check(question.name, result, f"{text}, at most {question.limit:.3g}{question.unit}", figures)
+    return Check(
+        question.name, result, f"{text}, at most {question.limit:.3g}{question.unit}", figures
+    )

@@ -1,8 +1,8 @@
 """How long a step of a stack takes at best on a GPU, from what the step asks of it.
 
-The costs are those of sixteen AWD-LSTMs of the papers in bf16, averaging their weights, with a window of 70 tokens.
-They are counted on the device "meta", where a test compares them with the code (`tests.support.step_cost`).
-"""
+The costs are those of sixteen AWD-LSTMs of the papers in bf16, averaging their weights, with a
+window of 70 tokens. They are counted on the device "meta", where a test compares them with the code
+(`tests.support.step_cost`)."""
 
 from __future__ import annotations
 
@@ -47,16 +47,27 @@ class Card(NamedTuple):
 CARDS = {"H200": Card(4.2, 700.0), "H100": Card(2.95, 700.0)}
 """In bf16; what is usual, not measured here."""
 COSTS: dict[tuple[str, str], StepCost] = {
-    ("ptb", "softmax"): StepCost(Work(672, 22.92, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)),
+    ("ptb", "softmax"): StepCost(
+        Work(672, 22.92, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)
+    ),
     ("ptb", "gss"): StepCost(Work(672, 22.92, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)),
-    ("ptb", "lms_plif"): StepCost(Work(726, 23.97, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)),
-    ("ptb", "mos"): StepCost(Work(768, 33.77, 0.0), Work(30, 18.39, 4.414), Work(417, 40.58, 0.476)),
-    ("wikitext-2", "gss"): StepCost(Work(757, 68.75, 0.0), Work(30, 45.47, 13.989), Work(417, 56.65, 3.993)),
-    ("wikitext-2", "mos"): StepCost(Work(988, 87.77, 0.0), Work(66, 86.67, 16.779), Work(417, 55.96, 0.819)),
+    ("ptb", "lms_plif"): StepCost(
+        Work(726, 23.97, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)
+    ),
+    ("ptb", "mos"): StepCost(
+        Work(768, 33.77, 0.0), Work(30, 18.39, 4.414), Work(417, 40.58, 0.476)
+    ),
+    ("wikitext-2", "gss"): StepCost(
+        Work(757, 68.75, 0.0), Work(30, 45.47, 13.989), Work(417, 56.65, 3.993)
+    ),
+    ("wikitext-2", "mos"): StepCost(
+        Work(988, 87.77, 0.0), Work(66, 86.67, 16.779), Work(417, 55.96, 0.819)
+    ),
 }
 """By corpus and output layer."""
 SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
-"""Share of the copy and product rates that each kind of work reaches; a tile of 64 rows holds the 20 of a batch."""
+"""Share of the copy and product rates that each kind of work reaches; a tile of 64 rows holds the
+20 of a batch."""
 
 
 def step_seconds(cost: StepCost, card: Card) -> float:

@@ -1,7 +1,8 @@
-"""One stage in a process of its own: `python -m gpu_proof.stage NAME DEVICE FOLDER` writes a line of JSON per check.
+"""One stage in a process of its own: `python -m gpu_proof.stage NAME DEVICE FOLDER` writes a line
+of JSON per check.
 
-A CUDA error leaves its process unusable, and a kernel that hangs never returns. The parent process outlives both.
-"""
+A CUDA error leaves its process unusable, and a kernel that hangs never returns. The parent process
+outlives both."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ OPTIONAL = "safetensors"
 
 
 def checks(name: str, device: str, folder: Path) -> Iterator[Check]:
-    """Make the checks of a stage, one after another; `folder` is an empty one on the disk of the results."""
+    """Make the checks of a stage, one after another; `folder` is an empty one on the disk of the
+    results."""
     try:
         stage = import_module(f"gpu_proof.stages.{name}")
     except ModuleNotFoundError as error:
@@ -36,7 +38,8 @@ def checks(name: str, device: str, folder: Path) -> Iterator[Check]:
 
 
 def main() -> None:
-    """Write the checks to standard output; whatever else is printed there goes to standard error."""
+    """Write the checks to standard output; whatever else is printed there goes to standard
+    error."""
     name, device, folder = sys.argv[1:]
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
     torch.set_num_threads(1)  # threads that wait for each other take longer than so little work

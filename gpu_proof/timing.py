@@ -1,5 +1,5 @@
-"""How long steps take on a device: those of a stack, of trials alone, and of the framework's own LSTM; and the device's
-ceilings. All time is between two events of the GPU, or a CPU's clock."""
+"""How long steps take on a device: those of a stack, of trials alone, and of the framework's own
+LSTM; and the device's ceilings. All time is between two events of the GPU, or a CPU's clock."""
 
 from __future__ import annotations
 
@@ -17,14 +17,23 @@ from gpu_proof.report import NotTriedError
 from gpu_proof.trials import CORPORA, layer_config, random_corpus, scale_on, trial
 from trainables.config import LanguageTrialConfig, TrialConfig
 from trainables.corpora import Corpus
-from trainables.device import Precision, forget_cache, free_bytes, network_dtype, on_gpu, products_in, wait
+from trainables.device import (
+    Precision,
+    forget_cache,
+    free_bytes,
+    network_dtype,
+    on_gpu,
+    products_in,
+    wait,
+)
 from trainables.parameters import stack_bytes
 from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
-"""Over the windows that are timed: a stack's steps are captured once a length has come up before."""
+"""Over the windows that are timed: a stack's steps are captured once a length has come up
+before."""
 
 
 class Pace(NamedTuple):
@@ -83,14 +92,17 @@ class Headline(NamedTuple):
     def config(self, device: str) -> TrialConfig:
         """Return the config of each model."""
         scale = scale_on(device)
-        return trial(self.corpus, layer_config(self.layer, self.corpus, scale), self.precision, scale)
+        return trial(
+            self.corpus, layer_config(self.layer, self.corpus, scale), self.precision, scale
+        )
 
     def planned_bytes(self, device: str) -> float:
         """Return the free bytes of a GPU that a plan asks for."""
         return stack_bytes(self.config(device), CORPORA[self.corpus][2], self.models)
 
     def stack(self, device: str) -> Stack:
-        """Return a stack of new trials, made by `usual_trainer`. Raises NotTriedError if they do not fit."""
+        """Return a stack of new trials, made by `usual_trainer`. Raises NotTriedError if they do
+        not fit."""
         gc.collect()
         forget_cache(device)
         if on_gpu(device) and (planned := self.planned_bytes(device)) > free_bytes():
@@ -147,19 +159,24 @@ class _Framework(nn.Module):
 
 
 def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
-    """Of the framework's own modules, for a softmax: the floor for models one by one. In bf16 all of it is."""
+    """Of the framework's own modules, for a softmax: the floor for models one by one. In bf16 all
+    of it is."""
     training = config.training
     model = _Framework(config, vocabulary).to(device)
     if training.precision == "bf16":
         model.to(network_dtype("bf16", model.output.weight))
-    optimizer = EagerSGD(model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay)
+    optimizer = EagerSGD(
+        model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+    )
     tokens = torch.randint(vocabulary, (training.bptt + 1, training.batch_size), device=device)
 
     def run() -> None:
         for _ in range(steps):
             optimizer.zero_grad()
             with products_in(training.precision, device):
-                cross_entropy(model(tokens[:-1]).flatten(0, 1).float(), tokens[1:].flatten()).backward()
+                cross_entropy(
+                    model(tokens[:-1]).flatten(0, 1).float(), tokens[1:].flatten()
+                ).backward()
             nn.utils.clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
             optimizer.step()
 
@@ -184,7 +201,9 @@ def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceiling
         left, right = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
         result = torch.empty_like(left)
         with products_in(precision, device):
-            reached[precision] = 2e-12 * size**3 / seconds_a_call(partial(torch.mm, left, right, out=result), device)
+            reached[precision] = (
+                2e-12 * size**3 / seconds_a_call(partial(torch.mm, left, right, out=result), device)
+            )
     source = torch.ones(4 * size * size, device=device)
     target = torch.empty_like(source)
     seconds = seconds_a_call(partial(target.copy_, source), device)

@@ -1,4 +1,5 @@
-"""Trials of the papers on random text, for proof and benchmark of GPUs, and the operations that a token takes."""
+"""Trials of the papers on random text, for proof and benchmark of GPUs, and the operations that a
+token takes."""
 
 from __future__ import annotations
 
@@ -32,11 +33,24 @@ ConfigT = TypeVar("ConfigT", bound=BaseModel)
 TrialT = TypeVar("TrialT", TrialConfig, TransformerTrialConfig)
 Scale = Literal["paper", "tiny"]
 Model = Literal["awd_lstm", "transformer"]
-STACKED = ("gss", "softmax", "mos", "lms_plif", "sigsoftmax", "moc", "mos_plif", "lms_plif_frozen", "softcap")
+STACKED = (
+    "gss",
+    "softmax",
+    "mos",
+    "lms_plif",
+    "sigsoftmax",
+    "moc",
+    "mos_plif",
+    "lms_plif_frozen",
+    "softcap",
+)
 """The output layers that a stack has; the first four are measured first."""
 LAYERS = (*STACKED, "monotone_nn")
 """All of this package."""
-UNPUBLISHED: dict[str, OutputLayerConfig] = {"monotone_nn": MonotoneNnConfig(), "softcap": SoftcapConfig(cap=15.0)}
+UNPUBLISHED: dict[str, OutputLayerConfig] = {
+    "monotone_nn": MonotoneNnConfig(),
+    "softcap": SoftcapConfig(cap=15.0),
+}
 """Those that AAAI 2021 does not have."""
 CORPORA = {"ptb": (929_589, 82_430, 10_000), "wikitext-2": (2_088_628, 245_569, 33_278)}
 """Train tokens, test tokens, vocabulary."""
@@ -55,10 +69,19 @@ TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
 def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerConfig:
     """The output layer as the paper set it for the corpus, or small."""
     layer = UNPUBLISHED.get(name) or output_layer(name, corpus)
-    return _updated(layer, {key: value for key, value in TINY_LAYER.items() if scale == "tiny" and hasattr(layer, key)})
+    return _updated(
+        layer,
+        {
+            key: value
+            for key, value in TINY_LAYER.items()
+            if scale == "tiny" and hasattr(layer, key)
+        },
+    )
 
 
-def trial(corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any) -> TrialConfig:
+def trial(
+    corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any
+) -> TrialConfig:
     """One trial of an AWD-LSTM with its matrix products in this precision."""
     config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
     return _scaled(config, TINY if scale == "tiny" else {}, precision, training)
@@ -72,13 +95,20 @@ def transformer_trial(
     return _scaled(config, TINY_TRANSFORMER if scale == "tiny" else {}, precision, training)
 
 
-def _scaled(config: TrialT, small: dict[str, dict[str, Any]], precision: str, training: dict[str, Any]) -> TrialT:
+def _scaled(
+    config: TrialT, small: dict[str, dict[str, Any]], precision: str, training: dict[str, Any]
+) -> TrialT:
     model = _updated(config.model, small.get("model", {}))
-    trained = _updated(config.training, small.get("training", {}) | {"precision": precision} | training)
+    trained = _updated(
+        config.training, small.get("training", {}) | {"precision": precision} | training
+    )
     return _updated(config, {"model": model, "training": trained})
 
 
-TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {"awd_lstm": trial, "transformer": transformer_trial}
+TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {
+    "awd_lstm": trial,
+    "transformer": transformer_trial,
+}
 
 
 def scale_on(device: str) -> Scale:
@@ -91,7 +121,11 @@ def random_corpus(name: str, scale: Scale) -> Corpus:
     train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
     text = np.random.default_rng(0).integers(vocabulary, size=train)
     return Corpus(
-        name=name, train=text, valid=text[:1_000], test=text[:test], vocabulary=tuple(map(str, range(vocabulary)))
+        name=name,
+        train=text,
+        valid=text[:1_000],
+        test=text[:test],
+        vocabulary=tuple(map(str, range(vocabulary))),
     )
 
 
@@ -107,27 +141,32 @@ def new_trainers(
     """Return a new trial for each of these output layers, with the seeds 1, 2, ..."""
     text = random_corpus(corpus, scale)
     configs = [
-        TRIALS[model](corpus, layer_config(name, corpus, scale), precision, scale, **training) for name in layers
+        TRIALS[model](corpus, layer_config(name, corpus, scale), precision, scale, **training)
+        for name in layers
     ]
     seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
     return [Trainer(config, text, Runtime(device=device)) for config in seeded]
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the tensors that the next step depends on, without torch's own generators, which all trials share."""
+    """Return the tensors that the next step depends on, without torch's own generators, which all
+    trials share."""
     return {
-        name: tensor.detach() for name, tensor in trainer.snapshot()[0].items() if not name.startswith("random.global")
+        name: tensor.detach()
+        for name, tensor in trainer.snapshot()[0].items()
+        if not name.startswith("random.global")
     }
 
 
 def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
-    """Operations of the matrix products of a training step, for every token of it: 6 for a weight and a row that it is
-    multiplied with, as product and sum are two, and going back there is a product for either factor.
+    """Operations of the matrix products of a training step, for every token of it: 6 for a weight
+    and a row that it is multiplied with, as product and sum are two, and going back there is a
+    product for either factor.
 
-    An LSTM layer of I inputs and H outputs has 4 H (I + H) weights. A Transformer's layer has 4 D^2 + 3 D F, and every
-    token meets all T of its window twice, D wide. The output layer has V D; K experts K V D, and before them
-    K (C D + C) of latent contexts and prior. An AWD-LSTM on Penn Treebank takes 203 GFLOP for 20 x 70 tokens.
-    """
+    An LSTM layer of I inputs and H outputs has 4 H (I + H) weights. A Transformer's layer has 4 D^2
+    + 3 D F, and every token meets all T of its window twice, D wide. The output layer has V D; K
+    experts K V D, and before them K (C D + C) of latent contexts and prior. An AWD-LSTM on Penn
+    Treebank takes 203 GFLOP for 20 x 70 tokens."""
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width
     if isinstance(config, TransformerTrialConfig):
@@ -139,7 +178,9 @@ def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
         weights += layer.mixtures * context * (width + 1)
         # Contexts are mixed by one product more, and then need one softmax.
         weights += width * (
-            layer.mixtures + vocabulary if isinstance(layer, MocConfig) else layer.mixtures * vocabulary
+            layer.mixtures + vocabulary
+            if isinstance(layer, MocConfig)
+            else layer.mixtures * vocabulary
         )
     else:
         weights += width * vocabulary

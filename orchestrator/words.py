@@ -1,4 +1,5 @@
-"""How durations, counts and lists are put into words, and what is a number, the same in every room."""
+"""How durations, counts and lists are put into words, and what is a number, the same in every
+room."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from trainables.corpora import NO_TEXT
 
 PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
 LONGEST_NAME, LONGEST_REST = 150, 40
-"""Bytes of a plain name, which leaves room for what is put around it, and characters kept of another one."""
+"""Bytes of a plain name, which leaves room for what is put around it, and characters kept of
+another one."""
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -51,19 +53,23 @@ def some_of(names: Sequence[str], most: int) -> str:
 
 
 def one_line(text: str, *, most: int | None = None) -> str:
-    """The text on one line, white space and what no terminal should be sent as single spaces; cut after `most`
-    characters."""
+    """The text on one line, white space and what no terminal should be sent as single spaces; cut
+    after `most` characters."""
     # Cut first: a text that somebody else has made may be of any size.
     head = text if most is None else text[: 4 * most]
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in head).split())
     cut = most is not None and (len(line) > most or len(head) < len(text))
-    return f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}" if cut and most is not None else line
+    return (
+        f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}" if cut and most is not None else line
+    )
 
 
 def file_name(text: str) -> str:
-    """What a file or folder is called after a text, whatever that holds: a plain text is its name; of any other it is
-    what is plain in it, and a hash that keeps different ones apart."""
+    """What a file or folder is called after a text, whatever that holds: a plain text is its name;
+    of any other it is what is plain in it, and a hash that keeps different ones apart."""
     if PLAIN_NAME.fullmatch(text) and len(text.encode()) <= LONGEST_NAME:
         return text
     rest = re.sub(r"[^\w ._=,+@()-]", "_", text)[:LONGEST_REST].lstrip(". =,+@()-")
-    return f"{rest}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip("-")
+    return f"{rest}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip(
+        "-"
+    )

@@ -1,4 +1,5 @@
-"""What a study can ask of its results: tables, tests, correlations, figures, and the published values beside them.
+"""What a study can ask of its results: tables, tests, correlations, figures, and the published
+values beside them.
 
 A group is what the names of trials say apart from their seed: "mos K=15" of "mos K=15 seed=28".
 """
@@ -16,7 +17,8 @@ from search_spaces.published import PublishedPredictions, PublishedTable
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """One question to the results of a study; orchestrator/report/questions.py says what answers it."""
+    """One question to the results of a study; orchestrator/report/questions.py says what answers
+    it."""
 
     @property
     def has_published(self) -> bool:
@@ -39,16 +41,18 @@ class PublishedCorrelation:
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation(Analysis):
-    """Ask for the correlation of two metrics over the trials, all of them and inside a window of `y`."""
+    """Ask for the correlation of two metrics over the trials, all of them and inside a window of
+    `y`."""
 
     x: str = "press_rank"
     y: str = "test_perplexity"
     definitions: tuple[str, ...] = ()
-    """Other metrics whose correlations with `y` a table lists, each next to its variant with centred rows, if measured.
-    """
+    """Other metrics whose correlations with `y` a table lists, each next to its variant with
+    centred rows, if measured. """
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Corpus -> the published window (low, high) of `y`, both ends inside. Used at paper scale only: a perplexity
-    window means nothing for other models. Elsewhere the window is the better half of the trials."""
+    """Corpus -> the published window (low, high) of `y`, both ends inside. Used at paper scale
+    only: a perplexity window means nothing for other models. Elsewhere the window is the better
+    half of the trials."""
     published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
     """Corpus -> what the paper printed."""
 
@@ -60,7 +64,8 @@ class Correlation(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class GridMap(Analysis):
-    """Ask for tables and heat maps of metrics over two config values, named by their dotted paths."""
+    """Ask for tables and heat maps of metrics over two config values, named by their dotted
+    paths."""
 
     row: str
     column: str
@@ -69,7 +74,8 @@ class GridMap(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupTable(Analysis):
-    """Ask for the mean and standard deviation of metrics in each group, beside the published ones."""
+    """Ask for the mean and standard deviation of metrics in each group, beside the published
+    ones."""
 
     metrics: tuple[str, ...]
     groups: tuple[str, ...] = ()
@@ -89,17 +95,20 @@ class AgainstBaselines(Analysis):
     metric: str = "test_perplexity"
 
     def __post_init__(self) -> None:
-        """Raises TypeError where `baselines` are no mapping: it would be noticed after all training."""
+        """Raises TypeError where `baselines` are no mapping: it would be noticed after all
+        training."""
         if not isinstance(self.baselines, Mapping):
             raise TypeError(
-                f"baselines of {type(self).__name__} map a group to the group that it is held against, as in "
+                f"baselines of {type(self).__name__} map a group to the group that it is held "
+                f"against, as in "
                 f"{{'mos': 'softmax'}}; got {self.baselines!r}"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Differences(AgainstBaselines):
-    """Ask for how much lower a metric is in each group than in its baseline, from means (positive: better)."""
+    """Ask for how much lower a metric is in each group than in its baseline, from means (positive:
+    better)."""
 
     source: str = ""
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
@@ -110,9 +119,9 @@ class Differences(AgainstBaselines):
 class Comparison(AgainstBaselines):
     """Ask for significance tests of a metric between each group and its baseline.
 
-    They are paired by seed, because trials of one seed share initial draws and data order, and unpaired for groups that
-    share fewer than two seeds. All comparisons are one family for Holm's correction.
-    """
+    They are paired by seed, because trials of one seed share initial draws and data order, and
+    unpaired for groups that share fewer than two seeds. All comparisons are one family for Holm's
+    correction."""
 
     seeds: tuple[int, ...] | None = None
     """The trials that count; None takes all. A seed that somebody chose is no random one."""
@@ -123,7 +132,8 @@ class Comparison(AgainstBaselines):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Analysis):
-    """Ask how often each value of a metric came up in each group, for a metric that takes few values."""
+    """Ask how often each value of a metric came up in each group, for a metric that takes few
+    values."""
 
     metric: str
     values: tuple[float, ...] = ()
@@ -132,7 +142,8 @@ class Counts(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Analysis):
-    """Ask for metrics as curves over a setting, one small figure each, a point a trial, the published ones beside."""
+    """Ask for metrics as curves over a setting, one small figure each, a point a trial, the
+    published ones beside."""
 
     x: str
     """A config value, by its dotted path, or a metric."""
@@ -148,12 +159,14 @@ class Reach:
     metric: str
     value: float
     at_most: bool = False
-    """Whether a lower metric is the better one: reached at or below `value`, else at or above it."""
+    """Whether a lower metric is the better one: reached at or below `value`, else at or above
+    it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A printed statement of which line has the better metric, to be held against ours where it was made."""
+    """A printed statement of which line has the better metric, to be held against ours where it was
+    made."""
 
     text: str
     """The statement in words, as a finding quotes it."""
@@ -170,11 +183,11 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(Analysis):
-    """Ask for metrics against a config value, a line for each value of another, in panels by a third.
+    """Ask for metrics against a config value, a line for each value of another, in panels by a
+    third.
 
-    Trials that lack one of these config values are left out. A point is the mean over the trials that differ in nothing
-    else than their seed, with their least and greatest.
-    """
+    Trials that lack one of these config values are left out. A point is the mean over the trials
+    that differ in nothing else than their seed, with their least and greatest."""
 
     x: str
     """The dotted path of a config value that is a number."""
@@ -182,7 +195,8 @@ class Lines(Analysis):
     """The dotted path of a config value: a line for each of its values."""
     metrics: tuple[str, ...]
     panel: str | None = None
-    """The dotted path of a config value: a panel for each of its values; None for one panel a metric."""
+    """The dotted path of a config value: a panel for each of its values; None for one panel a
+    metric."""
     reference: str = ""
     """A group without such config values, drawn as a level line; empty for none."""
     title: str = ""
@@ -194,14 +208,15 @@ class Lines(Analysis):
     note: str = ""
     """What the source has or has not printed, and other words on the method."""
     after: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Further points, of settings that were tried on a trial after its training: prefix of the metrics -> line and x.
-    With "bent tanh 15 " -> ("bent", 15.0), a trial's "bent tanh 15 press_rank" is a Press rank at 15 on the line
-    "bent"."""
+    """Further points, of settings that were tried on a trial after its training: prefix of the
+    metrics -> line and x. With "bent tanh 15 " -> ("bent", 15.0), a trial's "bent tanh 15
+    press_rank" is a Press rank at 15 on the line "bent"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Analysis):
-    """Ask for the likeliest next words at chosen contexts (measurement top_k), beside the published ones."""
+    """Ask for the likeliest next words at chosen contexts (measurement top_k), beside the published
+    ones."""
 
     source: str = ""
     """The published table."""
@@ -211,7 +226,8 @@ class Predictions(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Similarity(Analysis):
-    """Ask for the word-similarity benchmarks (measurement word_similarity): which group's embedding is better."""
+    """Ask for the word-similarity benchmarks (measurement word_similarity): which group's embedding
+    is better."""
 
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """Corpus -> benchmark -> group -> Spearman's rho."""
@@ -219,13 +235,15 @@ class Similarity(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Analysis):
-    """Ask for what a tuning came to: trials and best validation perplexity of each side and stage."""
+    """Ask for what a tuning came to: trials and best validation perplexity of each side and
+    stage."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrueRank(Analysis):
-    """Ask which metrics find the rank of a generated language's true log-P matrix: in the exact matrix, in the one
-    rounded or with noise, and in what each group learned; and how far each group's perplexity is above the truth's.
+    """Ask which metrics find the rank of a generated language's true log-P matrix: in the exact
+    matrix, in the one rounded or with noise, and in what each group learned; and how far each
+    group's perplexity is above the truth's.
 
     On a corpus without a known truth there is nothing to answer.
     """
@@ -235,7 +253,8 @@ class TrueRank(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Spectra(Analysis):
-    """Ask for the singular values of the trials' log-P matrices, a line a trial, coloured by Press rank.
+    """Ask for the singular values of the trials' log-P matrices, a line a trial, coloured by Press
+    rank.
 
     A study that asks for no spectra gets these.
     """
@@ -248,16 +267,16 @@ class GroupSpectra(Spectra):
 
 @dataclass(frozen=True, kw_only=True)
 class LossByRank(Analysis):
-    """Ask what least-squares approximations of log P cost in nats, over their rank (measurement kl_rank), a line a
-    group."""
+    """Ask what least-squares approximations of log P cost in nats, over their rank (measurement
+    kl_rank), a line a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankOverTraining(Analysis):
     """Ask for ranks and validation perplexity from epoch to epoch, as a figure and a table.
 
-    Trials without ranks by epoch (`evaluation.epoch_rank_contexts`) have no answer: those of scales small and paper.
-    """
+    Trials without ranks by epoch (`evaluation.epoch_rank_contexts`) have no answer: those of scales
+    small and paper."""
 
     ranks: tuple[str, ...] = ("press_rank", "entropy_rank")
     """Metrics of an epoch; the first one is drawn."""
@@ -265,10 +284,11 @@ class RankOverTraining(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class PartialCorrelations(Analysis):
-    """Ask for the rank correlation of several metrics with one, as it is and with the settings taken away.
+    """Ask for the rank correlation of several metrics with one, as it is and with the settings
+    taken away.
 
-    They are taken away as straight lines, as a level for each value of each, for each pair and each triple of values.
-    """
+    They are taken away as straight lines, as a level for each value of each, for each pair and each
+    triple of values."""
 
     metrics: tuple[str, ...]
     settings: tuple[str, ...]
@@ -281,8 +301,8 @@ class PartialCorrelations(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianSpectra(Analysis):
-    """Ask for the mean spectra of layers' Jacobians (measurement layer_jacobian), and which of the post's claims hold
-    of them."""
+    """Ask for the mean spectra of layers' Jacobians (measurement layer_jacobian), and which of the
+    post's claims hold of them."""
 
     benchmark: str = ""
     """The study that trains such layers, which this one does not; empty for none."""
@@ -290,7 +310,8 @@ class JacobianSpectra(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoise(Analysis):
-    """Ask for ranks under noise and round trips (measurement press_noise), beside what a law predicts."""
+    """Ask for ranks under noise and round trips (measurement press_noise), beside what a law
+    predicts."""
 
     @property
     @override
@@ -301,4 +322,5 @@ class PressNoise(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(Analysis):
-    """Ask for every printed number that follows from others, recomputed, and for an account of all the rest."""
+    """Ask for every printed number that follows from others, recomputed, and for an account of all
+    the rest."""

@@ -1,4 +1,5 @@
-"""The study `published`: the papers' printed numbers recomputed from each other, from configs and from files.
+"""The study `published`: the papers' printed numbers recomputed from each other, from configs and
+from files.
 
 (The package of that name holds the printed numbers themselves.)
 """
@@ -16,7 +17,8 @@ TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
 
 
 def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
-    """What cannot be computed from printed numbers: counts over both corpora and 13 benchmarks, 2 trials."""
+    """What cannot be computed from printed numbers: counts over both corpora and 13 benchmarks, 2
+    trials."""
     del corpus
     for text in TEXTS:
         yield WordPairsConfig(seed=0, text=text)
@@ -41,9 +43,11 @@ STUDY = Study(
     measurements=("word_pairs@1",),
     analyses=(Audit(),),
     deviations=(
-        "The tables are those that this project has as data; the qualitative contexts are positions that were looked "
+        "The tables are those that this project has as data; the qualitative contexts are "
+        "positions that were looked "
         "up in the text, not printed numbers, and are left to the study qualitative.",
-        "Parameter counts are arithmetic on this project's configurations, which take their widths from SM Table 6.",
+        "Parameter counts are arithmetic on this project's configurations, which take their widths "
+        "from SM Table 6.",
         "Deviations are taken to have n \N{MINUS SIGN} 1 in the denominator.",
     ),
 )

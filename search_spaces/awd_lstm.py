@@ -17,12 +17,18 @@ from trainables.config import (
 )
 
 WIKITEXT_2_RANK_CONTEXTS = 33_320
-"""The paper stops there "due to time and space complexities"; on PTB it uses all contexts. A GPU has time and space for
-all: `--set evaluation.rank_contexts=null`."""
+"""The paper stops there "due to time and space complexities"; on PTB it uses all contexts. A GPU
+has time and space for all: `--set evaluation.rank_contexts=null`."""
 
 V100_SECONDS_PER_EPOCH = {
     "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},
-    "wikitext-2": {"softmax": 72.0, "sigsoftmax": 83.0, "gss": 87.0, "lms_plif": 93.0, "mos": 600.0},
+    "wikitext-2": {
+        "softmax": 72.0,
+        "sigsoftmax": 83.0,
+        "gss": 87.0,
+        "lms_plif": 93.0,
+        "mos": 600.0,
+    },
 }
 """AAAI 2021, Table 2, for the configs of the paper."""
 
@@ -44,10 +50,18 @@ class _Column:
 
 TABLE_6 = {
     ("softmax", "ptb"): _Column(
-        authors_seed=141, dropout_embedding=0.4, dropout_hidden=0.3, learning_rate=20.0, batch_size=20
+        authors_seed=141,
+        dropout_embedding=0.4,
+        dropout_hidden=0.3,
+        learning_rate=20.0,
+        batch_size=20,
     ),
     ("softmax", "wikitext-2"): _Column(
-        authors_seed=1881, dropout_embedding=0.65, dropout_hidden=0.2, learning_rate=30.0, batch_size=80
+        authors_seed=1881,
+        dropout_embedding=0.65,
+        dropout_hidden=0.2,
+        learning_rate=30.0,
+        batch_size=80,
     ),
     ("mixture", "ptb"): _Column(
         authors_seed=28,
@@ -81,11 +95,11 @@ def awd_lstm(
     seed: int | None = None,
     averaging: AveragingConfig | None = None,
 ) -> TrialConfig:
-    """One trial of any output layer at paper scale: mixtures with the settings of MoS, all others with softmax'.
+    """One trial of any output layer at paper scale: mixtures with the settings of MoS, all others
+    with softmax'.
 
-    Averaging is ET-ASGD unless given, the seed the authors'. A corpus that the papers did not use gets the settings of
-    Penn Treebank.
-    """
+    Averaging is ET-ASGD unless given, the seed the authors'. A corpus that the papers did not use
+    gets the settings of Penn Treebank."""
     wikitext = corpus.name == "wikitext-2"
     kind = "mixture" if isinstance(output_layer, MixtureConfig) else "softmax"
     column = TABLE_6[kind, "wikitext-2" if wikitext else "ptb"]

@@ -48,13 +48,15 @@ def is_file(name: str) -> bool:
 
 
 def load_study(name: str) -> Study:
-    """Return the study called `name`, or the one in the Python file `name`; raises UserError if there is none."""
+    """Return the study called `name`, or the one in the Python file `name`; raises UserError if
+    there is none."""
     studies = (*NAMES, ALL)
     if is_file(name):
         study = _study_in(_import_file(Path(name)), name)
         if study.name in studies:
             raise UserError(
-                f"a study of your own needs a name of its own, as results are kept by it; {name} calls its study "
+                f"a study of your own needs a name of its own, as results are kept by it; {name} "
+                f"calls its study "
                 f"{study.name!r}, which is a built-in name: rename it"
             )
         return study
@@ -79,7 +81,9 @@ def _study_in(module: ModuleType, name: str) -> Study:
 def _import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"user_study_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UserError(f"a study given by path is a Python file; there is no {path}: check the path")
+        raise UserError(
+            f"a study given by path is a Python file; there is no {path}: check the path"
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     # As with a script, what lies beside the file can be imported by it.
@@ -90,5 +94,7 @@ def _import_file(path: Path) -> ModuleType:
         raise UserError(f"the study file {path}: {error}") from error
     except (Exception, SystemExit) as error:
         # Whatever a user's file raises is a fault in that file, and said as such.
-        raise UserError(f"the study file {path} cannot be read: {type(error).__name__}: {error}; fix it") from error
+        raise UserError(
+            f"the study file {path} cannot be read: {type(error).__name__}: {error}; fix it"
+        ) from error
     return module

@@ -1,4 +1,5 @@
-"""Does any rank go with the loss once batch size, weight decay, learning rate and tokens are taken away?
+"""Does any rank go with the loss once batch size, weight decay, learning rate and tokens are taken
+away?
 
 108 Transformers, after Kulkarni et al. 2026.
 """
@@ -23,7 +24,9 @@ TOKEN_FACTORS = (0.25, 0.5, 1.0, 2.0)
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
     """3 batch sizes x 3 weight decays x 3 learning rates x 4 numbers of tokens: 108 trials."""
     plain = transformer(corpus, SoftmaxConfig(), seed=SEED, width=WIDTH, head="untied")
-    for batch, decay, rate, tokens in product(BATCH_FACTORS, WEIGHT_DECAYS, RATE_FACTORS, TOKEN_FACTORS):
+    for batch, decay, rate, tokens in product(
+        BATCH_FACTORS, WEIGHT_DECAYS, RATE_FACTORS, TOKEN_FACTORS
+    ):
         training = {
             "batch_size": round(batch * BATCH_SIZE),
             "weight_decay": decay,
@@ -73,16 +76,21 @@ STUDY = Study(
                 "training.epochs",
             ),
             claim="Kulkarni et al. (2026, arXiv 2602.20433), of 108 OLMo-style models and geometric metrics of the "
-            "unembedding matrix and the last layer: these \N{LEFT DOUBLE QUOTATION MARK}are largely aligned, but none "
-            "can reliably predict downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). The "
+            "unembedding matrix and the last layer: these \N{LEFT DOUBLE QUOTATION MARK}are "
+            "largely aligned, but none "
+            "can reliably predict downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (its "
+            "abstract). The "
             "coefficients could not be read, so none stands here.",
         ),
     ),
     deviations=(
-        "The paper varies the size of the model too, and trains on far more text; here all have one size and pass over "
+        "The paper varies the size of the model too, and trains on far more text; here all have "
+        "one size and pass over "
         "a small text several times.",
-        "The paper's metrics are of weights and representations; these are of log P, which the loss is made of.",
-        "The settings are taken away by least squares in four ways, all of which the page shows; the paper's way "
+        "The paper's metrics are of weights and representations; these are of log P, which the "
+        "loss is made of.",
+        "The settings are taken away by least squares in four ways, all of which the page shows; "
+        "the paper's way "
         "could not be read.",
         "One seed a setting: what a seed does is in what is left of rank and loss alike.",
     ),

@@ -1,4 +1,5 @@
-"""Can an output layer express given distributions? Targets drawn from a Dirichlet (Ganea et al., ICML 2019)."""
+"""Can an output layer express given distributions? Targets drawn from a Dirichlet (Ganea et al.,
+ICML 2019)."""
 
 from __future__ import annotations
 
@@ -104,24 +105,35 @@ STUDY = Study(
             reaches=(Reach(metric=MODES, value=99.0), Reach(metric=GAP, value=0.1, at_most=True)),
             claims=tuple(_claims()),
             note="The talk printed figures and no numbers for this experiment, so nothing is set beside ours but what "
-            "it says in words. Gap: mean cross-entropy less the targets' mean entropy, in nats, which is the mean KL "
-            "divergence. A fit is 700 steps of Adam, whose step falls from 0.05 to 0, then L-BFGS in rounds of at most "
-            "20 iterations until one lowers the gap by less than 2% of it (or to below 1e-4 nats), 50 rounds at most: "
-            "the same for every layer. More steps go lower, most of all for learned functions: a gap is what this fit "
+            "it says in words. Gap: mean cross-entropy less the targets' mean entropy, in nats, "
+            "which is the mean KL "
+            "divergence. A fit is 700 steps of Adam, whose step falls from 0.05 to 0, then L-BFGS "
+            "in rounds of at most "
+            "20 iterations until one lowers the gap by less than 2% of it (or to below 1e-4 nats), "
+            "50 rounds at most: "
+            "the same for every layer. More steps go lower, most of all for learned functions: a "
+            "gap is what this fit "
             "reached, not the least there is.",
         ),
     ),
     deviations=(
-        "The talk's text names neither its optimiser nor N, M and d. N = M = 1,000 (300 at scale quick, 40 at scale "
+        "The talk's text names neither its optimiser nor N, M and d. N = M = 1,000 (300 at scale "
+        "quick, 40 at scale "
         "smoke), the widths and the rule of convergence are this project's.",
-        "The rule of convergence was chosen after a look at fits of alpha = 0.01 with seeds 1 and 2, and at a "
-        "whole run with a shorter one (400 steps from 0.1), in which the order of some layers at d = 50 was another.",
-        f"LMS-PLIF has {KNOTS:,} intervals on [\N{MINUS SIGN}20, 20] in place of 100,000 and starts as the identity: "
-        "there are a million logits at N = M = 1,000, and from random slopes the fit ends in worse optima.",
+        "The rule of convergence was chosen after a look at fits of alpha = 0.01 with seeds 1 and "
+        "2, and at a "
+        "whole run with a shorter one (400 steps from 0.1), in which the order of some layers at d "
+        "= 50 was another.",
+        f"LMS-PLIF has {KNOTS:,} intervals on [\N{MINUS SIGN}20, 20] in place of 100,000 and "
+        f"starts as the identity: "
+        "there are a million logits at N = M = 1,000, and from random slopes the fit ends in worse "
+        "optima.",
         f"The monotone network has {UNITS} units.",
-        f"MoS has {MIXTURES} mixtures without dropout; its parameters come on top of the free context vectors, and its "
+        f"MoS has {MIXTURES} mixtures without dropout; its parameters come on top of the free "
+        f"context vectors, and its "
         "contexts pass through a tanh. At equal d it is the larger model.",
-        "A fit ends in a local optimum that depends on its start: what a layer did not reach it may still be able to "
+        "A fit ends in a local optimum that depends on its start: what a layer did not reach it "
+        "may still be able to "
         "express.",
     ),
 )

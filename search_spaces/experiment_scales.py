@@ -1,11 +1,18 @@
-"""What a scale makes of a trial that trains no language model: the same computation on smaller arrays."""
+"""What a scale makes of a trial that trains no language model: the same computation on smaller
+arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from trainables.config import DirichletConfig, ExperimentConfig, LayerJacobianConfig, LayerTaskConfig, PressNoiseConfig
+from trainables.config import (
+    DirichletConfig,
+    ExperimentConfig,
+    LayerJacobianConfig,
+    LayerTaskConfig,
+    PressNoiseConfig,
+)
 
 Config = TypeVar("Config", bound=ExperimentConfig)
 Changes = Callable[[Any], Mapping[str, Any]]
@@ -13,14 +20,18 @@ Changes = Callable[[Any], Mapping[str, Any]]
 
 
 def shrink(scale: str, config: Config) -> Config:
-    """The config at the scale of that name; at scale paper, and where its kind has no rule, the config itself."""
+    """The config at the scale of that name; at scale paper, and where its kind has no rule, the
+    config itself."""
     changes = RULES.get(scale, {}).get(type(config))
     return config if changes is None else config.model_copy(update=changes(config))
 
 
 def _dirichlet(size: int) -> Changes:
     """Of so many targets and outcomes."""
-    return lambda config: {"targets": min(size, config.targets), "outcomes": min(size, config.outcomes)}
+    return lambda config: {
+        "targets": min(size, config.targets),
+        "outcomes": min(size, config.outcomes),
+    }
 
 
 def _inputs(most: int) -> Changes:

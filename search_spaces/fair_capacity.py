@@ -1,4 +1,5 @@
-"""MoS and Softmax of equal capacity, both tuned with the same budget (AAAI 2021, Table 5; SM Tables 6 to 9)."""
+"""MoS and Softmax of equal capacity, both tuned with the same budget (AAAI 2021, Table 5; SM Tables
+6 to 9)."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ from search_spaces.tuning import Dimension, Tuning
 from trainables.config import CorpusConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 
 SEARCH_SEED = 28
-"""The authors' seed for MoS on Penn Treebank; here for every side, so that no side is tuned on a luckier one."""
+"""The authors' seed for MoS on Penn Treebank; here for every side, so that no side is tuned on a
+luckier one."""
 
 
 def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], TrialConfig]:
-    """A side with d' = d = `width`; all else is as the papers trained MoS: batch 12, hidden 960, and its dropouts."""
+    """A side with d' = d = `width`; all else is as the papers trained MoS: batch 12, hidden 960,
+    and its dropouts."""
 
     def base(corpus: CorpusConfig) -> TrialConfig:
         mos = awd_lstm(corpus, MosConfig(), seed=SEARCH_SEED)
@@ -25,9 +28,13 @@ def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], Trial
     return base
 
 
-DROPOUT_EMBEDDING_MATRIX = Dimension(key="model.dropout_embedding_matrix", short="dem", values=(0.075, 0.100, 0.125))
+DROPOUT_EMBEDDING_MATRIX = Dimension(
+    key="model.dropout_embedding_matrix", short="dem", values=(0.075, 0.100, 0.125)
+)
 DROPOUT_OUTPUT = Dimension(key="model.dropout_output", short="do", values=(0.26,))
-WEIGHT_DECAY = Dimension(key="training.weight_decay", short="wd", values=(1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6))
+WEIGHT_DECAY = Dimension(
+    key="training.weight_decay", short="wd", values=(1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6)
+)
 
 
 def dropout_embedding(*values: float) -> Dimension:
@@ -74,14 +81,25 @@ STUDY = Study(
     corpora=("ptb",),
     analyses=(
         Comparison(
-            baselines={"mos_dagger final": "softmax_double_dagger final", "softmax_dagger final": "mos_dagger final"},
+            baselines={
+                "mos_dagger final": "softmax_double_dagger final",
+                "softmax_dagger final": "mos_dagger final",
+            },
             seeds=TUNING.seeds,
             source="Table 5",
-            published={"ptb": {"mos_dagger final": float(rows("table5_fair_capacity")[0]["p_value"])}},
+            published={
+                "ptb": {"mos_dagger final": float(rows("table5_fair_capacity")[0]["p_value"])}
+            },
         ),
         GroupTable(
             groups=FINALS,
-            metrics=("parameters", "train_perplexity", "valid_perplexity", "test_perplexity", "press_rank"),
+            metrics=(
+                "parameters",
+                "train_perplexity",
+                "valid_perplexity",
+                "test_perplexity",
+                "press_rank",
+            ),
             title="The best setting of each side with new seeds",
             source="Table 5",
             published=by_group("table5_fair_capacity", lambda row: f"{row['model']} final"),
@@ -89,13 +107,18 @@ STUDY = Study(
         Tuned(),
     ),
     deviations=(
-        "The paper searched the cross product of its values in both stages (SM 2.3), which is --search grid; by "
-        "default stage 2 is a search within these values, with the same number of trials for each model.",
-        "By SM Table 9 the final MoS-dagger has the values of one cell of stage 1 and defaults: stage 2 changed only "
+        "The paper searched the cross product of its values in both stages (SM 2.3), which is "
+        "--search grid; by "
+        "default stage 2 is a search within these values, with the same number of trials for each "
+        "model.",
+        "By SM Table 9 the final MoS-dagger has the values of one cell of stage 1 and defaults: "
+        "stage 2 changed only "
         "Softmax-double-dagger. Here stage 2 may change every side.",
-        "Table 5 prints p = 0.62; from the means and deviations that it prints, Student's test with ten seeds each "
+        "Table 5 prints p = 0.62; from the means and deviations that it prints, Student's test "
+        "with ten seeds each "
         "gives 0.39 (0.30 to 0.48 with their rounding).",
-        "The final settings of a model are those of its least validation loss in tuning; the final seeds are not "
+        "The final settings of a model are those of its least validation loss in tuning; the final "
+        "seeds are not "
         "the authors'.",
     ),
 )

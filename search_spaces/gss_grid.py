@@ -37,14 +37,21 @@ def label(config: LanguageTrialConfig) -> str:
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """The four extreme cells, for scale smoke."""
     layers = [layer for trial in trials if isinstance(layer := trial.output_layer, GssConfig)]
-    ends_c, ends_k = ({f(values) for f in (min, max)} for values in zip(*((x.c, x.k) for x in layers), strict=True))
-    return [trial for trial, x in zip(trials, layers, strict=True) if x.c in ends_c and x.k in ends_k]
+    ends_c, ends_k = (
+        {f(values) for f in (min, max)}
+        for values in zip(*((x.c, x.k) for x in layers), strict=True)
+    )
+    return [
+        trial for trial, x in zip(trials, layers, strict=True) if x.c in ends_c and x.k in ends_k
+    ]
 
 
 def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """For scale quick, three slopes at every bend: fewer cells, each with several seeds."""
     return [
-        trial for trial in trials if isinstance(layer := trial.output_layer, GssConfig) and layer.k in QUICK_K_VALUES
+        trial
+        for trial in trials
+        if isinstance(layer := trial.output_layer, GssConfig) and layer.k in QUICK_K_VALUES
     ]
 
 

@@ -1,4 +1,5 @@
-"""Does a bent or mixed head of rank r behave like a plain one of a higher rank? LSTM and Transformer, every layer."""
+"""Does a bent or mixed head of rank r behave like a plain one of a higher rank? LSTM and
+Transformer, every layer."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ SMOKE_SHARE = 1 / 8
 """Likewise at scale smoke: 2 of 16."""
 SEED = 1
 MIXTURES = 3
-"""Of both mixtures: time goes with them, and a second component is enough for a rank beyond the head's."""
+"""Of both mixtures: time goes with them, and a second component is enough for a rank beyond the
+head's."""
 SEVEN: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
@@ -44,7 +46,8 @@ SEVEN: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=MIXTURES),
     MocConfig(mixtures=MIXTURES),
 )
-"""Of scale quick, the plain one first; the cap is nanochat's. moc is mixed and of a bounded rank: a control for mos."""
+"""Of scale quick, the plain one first; the cap is nanochat's. moc is mixed and of a bounded rank: a
+control for mos."""
 LAYERS = (
     *SEVEN,
     SoftcapConfig(form="sigmoid", cap=23.0),
@@ -64,7 +67,8 @@ def ranks(width: int) -> tuple[int, ...]:
 
 
 def lstm(corpus: CorpusConfig, layer: OutputLayerConfig, rank: int) -> TrialConfig:
-    """The AWD-LSTM of softmax, of this study's width and whatever the layer, with a head W = A B of its own."""
+    """The AWD-LSTM of softmax, of this study's width and whatever the layer, with a head W = A B of
+    its own."""
     trial = awd_lstm(corpus, SoftmaxConfig(), seed=SEED)
     widths = {"embedding_width": LSTM_WIDTH, "context_width": LSTM_WIDTH}
     model = trial.model.model_copy(update={**widths, "head_rank": rank})
@@ -78,7 +82,9 @@ def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
             yield lstm(corpus, layer, rank)
     for layer in LAYERS:
         for rank in ranks(TRANSFORMER_WIDTH):
-            yield transformer(corpus, layer, seed=SEED, width=TRANSFORMER_WIDTH, head="untied", head_rank=rank)
+            yield transformer(
+                corpus, layer, seed=SEED, width=TRANSFORMER_WIDTH, head="untied", head_rank=rank
+            )
 
 
 def width(config: LanguageTrialConfig) -> int:
@@ -95,23 +101,25 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """For scale quick, seven layers, and the six largest ranks: narrower heads would have a rank of 1 there, or none of
-    their own."""
+    """For scale quick, seven layers, and the six largest ranks: narrower heads would have a rank of
+    1 there, or none of their own."""
     return [
         trial
         for trial in trials
-        if trial.output_layer in SEVEN and (trial.model.head_rank or 0) >= QUICK_SHARE * width(trial)
+        if trial.output_layer in SEVEN
+        and (trial.model.head_rank or 0) >= QUICK_SHARE * width(trial)
     ]
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """For scale smoke, plain and mixed heads: of the LSTM's full rank, and of as many ranks of the Transformer as a law
-    needs."""
+    """For scale smoke, plain and mixed heads: of the LSTM's full rank, and of as many ranks of the
+    Transformer as a law needs."""
     return [
         trial
         for trial in trials
         if trial.output_layer.name in ("softmax", "mos")
-        and (trial.model.head_rank or 0) >= width(trial) * (1 if isinstance(trial, TrialConfig) else SMOKE_SHARE)
+        and (trial.model.head_rank or 0)
+        >= width(trial) * (1 if isinstance(trial, TrialConfig) else SMOKE_SHARE)
     ]
 
 
@@ -136,7 +144,8 @@ STUDY = Study(
             panel="kind",
             title="What a head's rank is worth",
             claim="No printed factor is known to stand beside. That of plain heads one of a lower rank trains worse is "
-            "said by Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) and by Godey and Artzi (2026, arXiv "
+            "said by Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) and by Godey and "
+            "Artzi (2026, arXiv "
             "2603.10145), of whom only the abstracts could be read.",
         ),
         Lines(
@@ -150,11 +159,14 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "All heads are untied and written as A B, at r = d too, where that bounds nothing and only trains otherwise: a "
+        "All heads are untied and written as A B, at r = d too, where that bounds nothing and only "
+        "trains otherwise: a "
         "tied head, or one matrix, is not among them.",
-        "One backbone for all layers: that of softmax, for mixtures too, which the papers gave another one; with its "
+        "One backbone for all layers: that of softmax, for mixtures too, which the papers gave "
+        "another one; with its "
         "learning rate, which was tuned for no rank of the head.",
-        "At scale quick seven layers, since its whole command is to take less than 25 minutes: monotone_nn, mos_plif, "
+        "At scale quick seven layers, since its whole command is to take less than 25 minutes: "
+        "monotone_nn, mos_plif, "
         "frozen PLIF and the softcap by a sigmoid are asked at scales small and paper alone.",
         f"Mixtures have {MIXTURES} components here, and the papers' 15.",
     ),

@@ -1,4 +1,5 @@
-"""What a study can ask of laws over a size: fits, what lies off them, and where a value is reached."""
+"""What a study can ask of laws over a size: fits, what lies off them, and where a value is
+reached."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from search_spaces.analyses import Analysis
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLaw(Analysis):
-    """Ask for the law L(x) = E + a x^-b of each group's loss, and by what factor of x each is like the baseline.
+    """Ask for the law L(x) = E + a x^-b of each group's loss, and by what factor of x each is like
+    the baseline.
 
     L is in nats per token: the logarithm of a perplexity.
     """
@@ -21,7 +23,8 @@ class PowerLaw(Analysis):
     baseline: str
     """The value of `by` whose law the others are held against."""
     panel: str | None = None
-    """A config value, by its dotted path: laws of different values of it are not held against each other."""
+    """A config value, by its dotted path: laws of different values of it are not held against each
+    other."""
     metric: str = "test_perplexity"
     title: str = ""
     claim: str = ""
@@ -45,8 +48,8 @@ class Extrapolation(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(Analysis):
-    """Ask for the least x at which each group's metric is as low as a value, and for the law x = a z^b of it over
-    another setting z."""
+    """Ask for the least x at which each group's metric is as low as a value, and for the law x = a
+    z^b of it over another setting z."""
 
     x: str
     """A config value or a metric, by its column: a positive number."""
@@ -55,7 +58,8 @@ class Threshold(Analysis):
     baseline: str
     """The value of `by` whose x the others' are held against, at the same z."""
     over: str
-    """A config value, by its dotted path: z, a positive number, or a name that ends in one as spam-1000 does."""
+    """A config value, by its dotted path: z, a positive number, or a name that ends in one as
+    spam-1000 does."""
     over_name: str
     """What z is called in a sentence."""
     metric: str

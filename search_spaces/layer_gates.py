@@ -1,12 +1,18 @@
-"""The benchmark that Orhan (2018) had not run: input-dependent gates, constant gates, and a dense layer of as many
-parameters."""
+"""The benchmark that Orhan (2018) had not run: input-dependent gates, constant gates, and a dense
+layer of as many parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from search_spaces.study import Comparison, Counts, GroupTable, Study
-from trainables.config import CorpusConfig, DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerTaskConfig
+from trainables.config import (
+    CorpusConfig,
+    DenseLayerConfig,
+    ExpertsLayerConfig,
+    HiddenLayerConfig,
+    LayerTaskConfig,
+)
 
 LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 TASKS = ("regions", "wide", "deep")
@@ -16,8 +22,9 @@ LAYERS: dict[str, tuple[int, HiddenLayerConfig]] = {
     "constant gates": (24, ExpertsLayerConfig(experts=4, gates="constant")),
     "softmax gates": (23, ExpertsLayerConfig(experts=4, gates="softmax")),
 }
-"""Width and kind of each hidden layer. With 32 inputs and 4 outputs all networks have exactly 3,172 parameters: an
-output unit of 4 experts costs 4 x 32 weights and 4 of the output, as much as the gates' 4 x (32 + 1)."""
+"""Width and kind of each hidden layer. With 32 inputs and 4 outputs all networks have exactly 3,172
+parameters: an output unit of 4 experts costs 4 x 32 weights and 4 of the output, as much as the
+gates' 4 x (32 + 1)."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
@@ -26,12 +33,18 @@ def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
     for task in TASKS:
         for width, layer in LAYERS.values():
             for seed in SEEDS:
-                yield LayerTaskConfig(seed=seed, task=task, layer=layer, width=width, learning_rates=LEARNING_RATES)
+                yield LayerTaskConfig(
+                    seed=seed, task=task, layer=layer, width=width, learning_rates=LEARNING_RATES
+                )
 
 
 def label(config: LayerTaskConfig) -> str:
     """ "regions: softmax gates seed=1"."""
-    layer = f"{config.layer.gates} gates" if isinstance(config.layer, ExpertsLayerConfig) else config.layer.name
+    layer = (
+        f"{config.layer.gates} gates"
+        if isinstance(config.layer, ExpertsLayerConfig)
+        else config.layer.name
+    )
     return f"{config.task}: {layer} seed={config.seed}"
 
 
@@ -41,7 +54,11 @@ def corner(trials: Sequence[LayerTaskConfig]) -> list[LayerTaskConfig]:
 
 
 def _against(pairs: dict[str, str]) -> dict[str, str]:
-    return {f"{task}: {layer}": f"{task}: {baseline}" for task in TASKS for layer, baseline in pairs.items()}
+    return {
+        f"{task}: {layer}": f"{task}: {baseline}"
+        for task in TASKS
+        for layer, baseline in pairs.items()
+    }
 
 
 STUDY = Study(
@@ -73,14 +90,21 @@ STUDY = Study(
         Counts(metric="chosen_learning_rate", values=LEARNING_RATES),
     ),
     deviations=(
-        "The post has no such benchmark. This is a small one on invented functions without noise: it says which layer "
+        "The post has no such benchmark. This is a small one on invented functions without noise: "
+        "it says which layer "
         "learns these, not which would win on images or text.",
-        "Errors are mean squared errors in percent of the variance of the targets: 0 is the function itself, 100 its "
-        "mean. The task regions is made like a mixture with hard gates, wide like a dense layer, deep like neither.",
-        "Each seed draws a function, the examples, the weights and the batches; at a seed, function, examples and "
+        "Errors are mean squared errors in percent of the variance of the targets: 0 is the "
+        "function itself, 100 its "
+        "mean. The task regions is made like a mixture with hard gates, wide like a dense layer, "
+        "deep like neither.",
+        "Each seed draws a function, the examples, the weights and the batches; at a seed, "
+        "function, examples and "
         "batches are the same for all three layers, and the tests are over these pairs.",
-        "Each trial trains at five learning rates and keeps the one with the lowest validation error. Experts have no "
-        "biases, as in the post, gates have; four experts with 4 outputs are what makes the counts exactly equal.",
-        "The tests of input-dependent against dense are a family of their own for Holm's correction.",
+        "Each trial trains at five learning rates and keeps the one with the lowest validation "
+        "error. Experts have no "
+        "biases, as in the post, gates have; four experts with 4 outputs are what makes the counts "
+        "exactly equal.",
+        "The tests of input-dependent against dense are a family of their own for Holm's "
+        "correction.",
     ),
 )

@@ -1,11 +1,18 @@
-"""Do mixtures of experts break the degeneracy of a relu layer? (Orhan 2018, the blog post's two figures)"""
+"""Do mixtures of experts break the degeneracy of a relu layer? (Orhan 2018, the blog post's two
+figures)"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from search_spaces.study import GroupTable, JacobianSpectra, Study
-from trainables.config import CorpusConfig, DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerJacobianConfig
+from trainables.config import (
+    CorpusConfig,
+    DenseLayerConfig,
+    ExpertsLayerConfig,
+    HiddenLayerConfig,
+    LayerJacobianConfig,
+)
 
 EXPERTS = (2, 4, 8, 16)
 SEEDS = tuple(range(1, 11))
@@ -17,7 +24,8 @@ LAYERS: tuple[HiddenLayerConfig, ...] = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerJacobianConfig]:
-    """A dense layer and mixtures of 2 to 16 experts with both kinds of gates, ten seeds each: 90 trials, no text."""
+    """A dense layer and mixtures of 2 to 16 experts with both kinds of gates, ten seeds each: 90
+    trials, no text."""
     del corpus
     for layer in LAYERS:
         for seed in SEEDS:
@@ -26,7 +34,11 @@ def trials(corpus: CorpusConfig) -> Iterator[LayerJacobianConfig]:
 
 def layer_name(layer: HiddenLayerConfig) -> str:
     """ "softmax gates K=4", or "dense"."""
-    return f"{layer.gates} gates K={layer.experts}" if isinstance(layer, ExpertsLayerConfig) else layer.name
+    return (
+        f"{layer.gates} gates K={layer.experts}"
+        if isinstance(layer, ExpertsLayerConfig)
+        else layer.name
+    )
 
 
 def label(config: LayerJacobianConfig) -> str:
@@ -81,18 +93,27 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "The post shows figures and prints no numbers, so none stands beside ours: its claims are put as "
+        "The post shows figures and prints no numbers, so none stands beside ours: its claims are "
+        "put as "
         "rules here, and each is said to hold or not.",
-        "The post does not say how many experts its lines have; these have 2, 4, 8 and 16 (the released program, "
-        "jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, is set to 20). The post averages over "
+        "The post does not say how many experts its lines have; these have 2, 4, 8 and 16 (the "
+        "released program, "
+        "jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, is set to 20). The post "
+        "averages over "
         '"a bunch of inputs" of one layer; here ten layers are drawn.',
-        "The post says that inputs are standard normal, and so they are here; the released program draws them "
+        "The post says that inputs are standard normal, and so they are here; the released program "
+        "draws them "
         "uniformly from [0, 1). For that: --set input_distribution=uniform.",
-        "The condition number without the zeros is larger the more rows are left, of any matrix. Better conditioned is "
-        "judged by what it has above that of a Gaussian matrix with the same rows set to zero, which the post has not.",
-        "Gates: the post's formula leaves open whether a gate is for an expert or for each of its units. Here it is "
-        "one for an expert, as in the author's released DenseMoE.py; weights of each gate are Glorot-uniform for 128 "
+        "The condition number without the zeros is larger the more rows are left, of any matrix. "
+        "Better conditioned is "
+        "judged by what it has above that of a Gaussian matrix with the same rows set to zero, "
+        "which the post has not.",
+        "Gates: the post's formula leaves open whether a gate is for an expert or for each of its "
+        "units. Here it is "
+        "one for an expert, as in the author's released DenseMoE.py; weights of each gate are "
+        "Glorot-uniform for 128 "
         "inputs and 1 output, as there.",
-        "Not here: the post's convolutional mixture of experts, its non-local layer, and networks of several layers.",
+        "Not here: the post's convolutional mixture of experts, its non-local layer, and networks "
+        "of several layers.",
     ),
 )

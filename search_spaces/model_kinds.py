@@ -1,4 +1,5 @@
-"""A study with another kind of model in place of its own: its corpora, output layers and seeds stay."""
+"""A study with another kind of model in place of its own: its corpora, output layers and seeds
+stay."""
 
 from __future__ import annotations
 
@@ -18,33 +19,40 @@ OPTION = "--model"
 
 
 def with_model(study: Study, model: str) -> Study:
-    """The study whose language models are of this kind; with "lstm" the study itself, as it has no other.
+    """The study whose language models are of this kind; with "lstm" the study itself, as it has no
+    other.
 
-    In place of an AWD-LSTM stands the Transformer of the recipe, with the same corpus, output layer and seed. Nothing
-    that a paper has printed stands beside it. Raises UserError for a model that there is not and a study that has no
-    use for one; the trials raise it where AWD-LSTMs of the study differ in what a Transformer does not have.
-    """
+    In place of an AWD-LSTM stands the Transformer of the recipe, with the same corpus, output layer
+    and seed. Nothing that a paper has printed stands beside it. Raises UserError for a model that
+    there is not and a study that has no use for one; the trials raise it where AWD-LSTMs of the
+    study differ in what a Transformer does not have."""
     require_model(model)
     if study.tuning is not None:
         raise UserError(
-            f"{OPTION} is for studies that tune nothing, and {study.name} tunes settings of an AWD-LSTM: leave it out"
+            f"{OPTION} is for studies that tune nothing, and {study.name} tunes settings of an "
+            f"AWD-LSTM: leave it out"
         )
     if not (study.reads_text and study.trains):
         raise UserError(
-            f"{OPTION} is for studies that train language models on the text of --corpus, and {study.name} does not: "
+            f"{OPTION} is for studies that train language models on the text of --corpus, and "
+            f"{study.name} does not: "
             "leave it out"
         )
     if model == LSTM:
-        return replace(study, trials=lambda corpus: _require_lstms(study, list(study.trials(corpus))))
+        return replace(
+            study, trials=lambda corpus: _require_lstms(study, list(study.trials(corpus)))
+        )
     return replace(
         study,
         trials=lambda corpus: list(_transformers(study, corpus)),
         analyses=tuple(
-            request.without_published() if isinstance(request, Analysis) else request for request in study.analyses
+            request.without_published() if isinstance(request, Analysis) else request
+            for request in study.analyses
         ),
         deviations=(
             *study.deviations,
-            "Transformers stand in place of the source's AWD-LSTMs, with a recipe of this project's: nothing that the "
+            "Transformers stand in place of the source's AWD-LSTMs, with a recipe of this "
+            "project's: nothing that the "
             "source has printed is of such models.",
         ),
     )
@@ -53,11 +61,15 @@ def with_model(study: Study, model: str) -> Study:
 def require_model(model: str) -> None:
     """Raise UserError for a model that there is not."""
     if model not in MODELS:
-        raise UserError(f"unknown {OPTION} {model!r}: {did_you_mean(model, MODELS)}Choose from {', '.join(MODELS)}")
+        raise UserError(
+            f"unknown {OPTION} {model!r}: {did_you_mean(model, MODELS)}Choose from "
+            f"{', '.join(MODELS)}"
+        )
 
 
 def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """The study's trials; what is no language model, such as the truth of a generated language, stays."""
+    """The study's trials; what is no language model, such as the truth of a generated language,
+    stays."""
     written = list(study.trials(corpus))
     lstms = _require_lstms(study, written)
     names: dict[str, str] = {}
@@ -68,8 +80,10 @@ def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
         changed = transformer(config.corpus, config.output_layer, seed=config.seed)
         if changed.trial_id in names:
             raise UserError(
-                f"{OPTION} {TRANSFORMER} keeps corpus, output layer and seed of every trial, and {study.name} has "
-                f"{names[changed.trial_id]!r} and {study.label(config)!r}, which differ in their AWD-LSTM alone: leave "
+                f"{OPTION} {TRANSFORMER} keeps corpus, output layer and seed of every trial, and "
+                f"{study.name} has "
+                f"{names[changed.trial_id]!r} and {study.label(config)!r}, which differ in their "
+                f"AWD-LSTM alone: leave "
                 "it out"
             )
         names[changed.trial_id] = study.label(config)
@@ -81,5 +95,7 @@ def _require_lstms(study: Study, configs: Sequence[AnyConfig]) -> Sequence[AnyCo
     models = [config for config in configs if isinstance(config, LanguageTrialConfig)]
     if not models or not all(isinstance(config, TrialConfig) for config in models):
         has = "has its own Transformers" if models else "trains none"
-        raise UserError(f"{OPTION} is for studies of AWD-LSTMs, and {study.name} {has}: leave it out")
+        raise UserError(
+            f"{OPTION} is for studies of AWD-LSTMs, and {study.name} {has}: leave it out"
+        )
     return configs

@@ -1,4 +1,5 @@
-"""The models of AAAI 2021 by name, with the settings that each corpus got, and the seeds they are trained with."""
+"""The models of AAAI 2021 by name, with the settings that each corpus got, and the seeds they are
+trained with."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ AVERAGING: dict[str, AveragingConfig] = {"NT-ASGD": NtAsgdConfig(), "ET-ASGD": E
 
 
 def output_layer(model: str, corpus: str) -> OutputLayerConfig:
-    """The output layer of a model as the paper set it for a corpus; GSS is k = 3 on WikiText-2 and 2.5 elsewhere."""
+    """The output layer of a model as the paper set it for a corpus; GSS is k = 3 on WikiText-2 and
+    2.5 elsewhere."""
     layers: dict[str, OutputLayerConfig] = {
         "softmax": SoftmaxConfig(),
         "sigsoftmax": SigSoftmaxConfig(),
@@ -43,13 +45,18 @@ def output_layer(model: str, corpus: str) -> OutputLayerConfig:
     return layers[model]
 
 
-def trial(corpus: CorpusConfig, model: str, *, seed: int | None = None, averaging: str = "ET-ASGD") -> TrialConfig:
+def trial(
+    corpus: CorpusConfig, model: str, *, seed: int | None = None, averaging: str = "ET-ASGD"
+) -> TrialConfig:
     """A model's trial; the seed is the authors' unless given."""
-    return awd_lstm(corpus, output_layer(model, corpus.name), seed=seed, averaging=AVERAGING[averaging])
+    return awd_lstm(
+        corpus, output_layer(model, corpus.name), seed=seed, averaging=AVERAGING[averaging]
+    )
 
 
 def model_and_seed(config: LanguageTrialConfig) -> str:
-    """ "mos seed=28": the name of a trial whose seed is all that differs from others of its model."""
+    """ "mos seed=28": the name of a trial whose seed is all that differs from others of its
+    model."""
     return f"{config.output_layer.name} seed={config.seed}"
 
 

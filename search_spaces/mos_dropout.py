@@ -1,4 +1,5 @@
-"""Mixture of Softmaxes with less dropout: more rank, worse perplexity (AAAI 2021, SM Table 12, Fig. 5 right)."""
+"""Mixture of Softmaxes with less dropout: more rank, worse perplexity (AAAI 2021, SM Table 12, Fig.
+5 right)."""
 
 from __future__ import annotations
 
@@ -7,14 +8,23 @@ from collections.abc import Iterator
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.published import by_group
 from search_spaces.study import Correlation, Curves, GroupTable, Study
-from trainables.config import CorpusConfig, LanguageTrialConfig, MosConfig, NtAsgdConfig, TrialConfig
+from trainables.config import (
+    CorpusConfig,
+    LanguageTrialConfig,
+    MosConfig,
+    NtAsgdConfig,
+    TrialConfig,
+)
 
 LATENT_DROPOUTS = (0.29, 0.145, 0.0)
-PUBLISHED = by_group("sm_table12_mos_dropout", lambda row: f"mos dropout={float(row['latent_dropout']):g}")
+PUBLISHED = by_group(
+    "sm_table12_mos_dropout", lambda row: f"mos dropout={float(row['latent_dropout']):g}"
+)
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Three rates of dropout on the context vectors. SM Table 10 shows that these were trained with NT-ASGD."""
+    """Three rates of dropout on the context vectors. SM Table 10 shows that these were trained with
+    NT-ASGD."""
     for rate in LATENT_DROPOUTS:
         yield awd_lstm(corpus, MosConfig(latent_dropout=rate), averaging=NtAsgdConfig())
 
@@ -35,7 +45,13 @@ STUDY = Study(
     corpora=("ptb", "wikitext-2"),
     analyses=(
         GroupTable(
-            metrics=("train_perplexity", "valid_perplexity", "test_perplexity", "generalisation_gap", "press_rank"),
+            metrics=(
+                "train_perplexity",
+                "valid_perplexity",
+                "test_perplexity",
+                "generalisation_gap",
+                "press_rank",
+            ),
             title="Results by dropout of the context vectors",
             source="SM Table 12",
             published=PUBLISHED,
@@ -49,7 +65,8 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "For WikiText-2 at full dropout SM Table 12 prints a train perplexity of 39.11, SM Tables 5 and 11 print 35.92 "
+        "For WikiText-2 at full dropout SM Table 12 prints a train perplexity of 39.11, SM Tables "
+        "5 and 11 print 35.92 "
         "for the same model.",
     ),
 )

@@ -1,4 +1,5 @@
-"""Mixture of Softmaxes with few and many mixtures (AAAI 2021, SM Tables 4 and 5, Fig. 5 left, Fig. 6)."""
+"""Mixture of Softmaxes with few and many mixtures (AAAI 2021, SM Tables 4 and 5, Fig. 5 left, Fig.
+6)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from collections.abc import Iterator
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.published import by_group
 from search_spaces.study import Correlation, Curves, GroupTable, RankOverTraining, Study
-from trainables.config import CorpusConfig, LanguageTrialConfig, MosConfig, NtAsgdConfig, TrialConfig
+from trainables.config import (
+    CorpusConfig,
+    LanguageTrialConfig,
+    MosConfig,
+    NtAsgdConfig,
+    TrialConfig,
+)
 
 MIXTURES = (1, 3, 5, 10, 15, 20)
 WIKITEXT_2_MIXTURES = (10, 15, 20)
@@ -15,7 +22,8 @@ PUBLISHED = by_group("sm_table4_5_mos_k", lambda row: f"mos K={row['mixtures']}"
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Six numbers of mixtures, on WikiText-2 three. SM Tables 10 and 12 show that these were trained with NT-ASGD."""
+    """Six numbers of mixtures, on WikiText-2 three. SM Tables 10 and 12 show that these were
+    trained with NT-ASGD."""
     for mixtures in WIKITEXT_2_MIXTURES if corpus.name == "wikitext-2" else MIXTURES:
         yield awd_lstm(corpus, MosConfig(mixtures=mixtures), averaging=NtAsgdConfig())
 

@@ -26,10 +26,15 @@ def published() -> PublishedTable:
     """Table 3 for the frozen model, Table 4's test perplexities for the trained one."""
     frozen = by_group("table3_plif_frozen", lambda _: "lms_plif_frozen")
     trained = {
-        row["corpus"]: PublishedNumber(value=float(row["lms_plif_test_mean"]), deviation=float(row["lms_plif_test_sd"]))
+        row["corpus"]: PublishedNumber(
+            value=float(row["lms_plif_test_mean"]), deviation=float(row["lms_plif_test_sd"])
+        )
         for row in rows("table4_plif_vs_frozen")
     }
-    return {corpus: {"lms_plif": {"test_perplexity": trained[corpus]}, **groups} for corpus, groups in frozen.items()}
+    return {
+        corpus: {"lms_plif": {"test_perplexity": trained[corpus]}, **groups}
+        for corpus, groups in frozen.items()
+    }
 
 
 STUDY = Study(
@@ -47,7 +52,8 @@ STUDY = Study(
             seeds=RANDOM_SEEDS,
             source="Table 4",
             published={
-                row["corpus"]: {"lms_plif_frozen": float(row["p_value"])} for row in rows("table4_plif_vs_frozen")
+                row["corpus"]: {"lms_plif_frozen": float(row["p_value"])}
+                for row in rows("table4_plif_vs_frozen")
             },
         ),
         GroupTable(

@@ -9,12 +9,18 @@ from search_spaces.published import by_group
 from search_spaces.study import GroupTable, Study
 from trainables.config import CorpusConfig, TrialConfig
 
-MODELS = {"softmax": "softmax", "lms_plif_1e5": "lms_plif", "mos_15": "mos", "mos_15_plif_1e6": "mos_plif"}
+MODELS = {
+    "softmax": "softmax",
+    "lms_plif_1e5": "lms_plif",
+    "mos_15": "mos",
+    "mos_15_plif_1e6": "mos_plif",
+}
 """As the talk calls them, and as they are called here."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Four models with the settings of AAAI 2021, the authors' seed; the talk has three of them on WikiText-2."""
+    """Four models with the settings of AAAI 2021, the authors' seed; the talk has three of them on
+    WikiText-2."""
     for model in MODELS.values():
         if model != "mos_plif" or corpus.name != "wikitext-2":
             yield trial(corpus, model)
@@ -43,9 +49,11 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "On Penn Treebank the talk's mixtures have 26.6 and 28.6 million parameters; these have the 21.5 and 22.5 "
+        "On Penn Treebank the talk's mixtures have 26.6 and 28.6 million parameters; these have "
+        "the 21.5 and 22.5 "
         "million of the AAAI-2021 settings.",
-        "The talk takes its rows of softmax and of mixtures from the literature, trained with NT-ASGD; here every "
+        "The talk takes its rows of softmax and of mixtures from the literature, trained with "
+        "NT-ASGD; here every "
         "model has ET-ASGD.",
     ),
 )

@@ -1,4 +1,5 @@
-"""What Press' rank counts: Gaussian noise and SVD round trips on a log-P matrix of ten directions (AAAI 2021, SM 5)."""
+"""What Press' rank counts: Gaussian noise and SVD round trips on a log-P matrix of ten directions
+(AAAI 2021, SM 5)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ ROUND_TRIPS = len(rows("sm_table14_round_trips"))
 
 
 def trials(corpus: CorpusConfig) -> Iterator[PressNoiseConfig]:
-    """Ten round trips, 13 printed variances in float64 and seven in float32: 21 trials of one matrix, slowest first."""
+    """Ten round trips, 13 printed variances in float64 and seven in float32: 21 trials of one
+    matrix, slowest first."""
     del corpus
     yield PressNoiseConfig(seed=SEED, round_trips=ROUND_TRIPS)
     for variance in VARIANCES:
@@ -35,7 +37,11 @@ def label(config: PressNoiseConfig) -> str:
 def corner(configs: Sequence[PressNoiseConfig]) -> Sequence[PressNoiseConfig]:
     """Round trips, and noise near the tolerance of a small matrix in both precisions."""
     chosen = {("float64", 1e-20), ("float64", 1e-26), ("float64", 1e-28), ("float32", 1e-8)}
-    return [config for config in configs if config.round_trips or (config.precision, config.noise_variance) in chosen]
+    return [
+        config
+        for config in configs
+        if config.round_trips or (config.precision, config.noise_variance) in chosen
+    ]
 
 
 STUDY = Study(
@@ -51,16 +57,22 @@ STUDY = Study(
     analyses=(PressNoise(),),
     corner=corner,
     deviations=(
-        "The supplement takes the log-P matrix of a trained MoS over the first 10,000 test contexts of the Penn "
-        "Treebank, of Press rank 8,933. This study makes one: a softmax layer of width 16 with random weights, of rank "
+        "The supplement takes the log-P matrix of a trained MoS over the first 10,000 test "
+        "contexts of the Penn "
+        "Treebank, of Press rank 8,933. This study makes one: a softmax layer of width 16 with "
+        "random weights, of rank "
         "18. Both are cut to their ten largest singular values.",
-        "The cut spectrum is divided by its largest value, as in the paper's Fig. 7. The supplement's algorithms do "
+        "The cut spectrum is divided by its largest value, as in the paper's Fig. 7. The "
+        "supplement's algorithms do "
         "not print this step, but only with it do the printed ranks follow from the printed noise.",
-        "The supplement prints neither its precision nor its noise. Here the precision is float64, which the printed "
+        "The supplement prints neither its precision nor its noise. Here the precision is float64, "
+        "which the printed "
         "ranks imply, and float32 in a second table; the noise is one draw, scaled.",
-        "In Algorithm 2 the singular values come from a Gram matrix after the ten strong directions have been "
+        "In Algorithm 2 the singular values come from a Gram matrix after the ten strong "
+        "directions have been "
         "subtracted. At 120 to 1,000 rows every count is that of a plain SVD within one.",
-        "Table 14's error is taken as the sum of squared differences from the cut matrix: its size fits that and not "
+        "Table 14's error is taken as the sum of squared differences from the cut matrix: its size "
+        "fits that and not "
         "their mean. Algorithm 1 adds rounding of the LAPACK library, here numpy's OpenBLAS.",
     ),
 )

@@ -1,4 +1,5 @@
-"""Which models have the true next word among their five likeliest? (AAAI 2021, Fig. 3, SM Table 2)"""
+"""Which models have the true next word among their five likeliest? (AAAI 2021, Fig. 3, SM Table
+2)"""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ MODELS = {
     "MoS**": "mos (Yang)",
     "MoC**": "moc (Yang)",
 }
-"""Model of SM Table 2 -> group of this study. The last two are those of Yang et al. (2018); no trial trains them."""
+"""Model of SM Table 2 -> group of this study. The last two are those of Yang et al. (2018); no
+trial trains them."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -42,13 +44,19 @@ STUDY = Study(
     corpora=("ptb",),
     measurements=("perplexity@1", "spectrum@1", "top_k@1"),
     analyses=(
-        Predictions(source="SM Table 2", published={"ptb": {MODELS[model]: at for model, at in predictions().items()}}),
+        Predictions(
+            source="SM Table 2",
+            published={"ptb": {MODELS[model]: at for model, at in predictions().items()}},
+        ),
         GroupTable(metrics=("valid_perplexity", "test_perplexity", "press_rank")),
     ),
     deviations=(
-        "Fig. 3 is rebuilt from SM Table 2. That table also has the MoS and MoC of Yang et al. (2018), at their six "
+        "Fig. 3 is rebuilt from SM Table 2. That table also has the MoS and MoC of Yang et al. "
+        "(2018), at their six "
         "contexts; no trial trains these.",
-        "On another corpus than Penn Treebank the contexts are eighteen evenly spaced ones of its test text.",
-        "At contexts random 4 to 6, SM Table 2 prints the same probabilities for all models: compare only words there.",
+        "On another corpus than Penn Treebank the contexts are eighteen evenly spaced ones of its "
+        "test text.",
+        "At contexts random 4 to 6, SM Table 2 prints the same probabilities for all models: "
+        "compare only words there.",
     ),
 )

@@ -1,7 +1,8 @@
-"""Which rank? Press', epsilon-effective, entropy and stable rank of five models (AAAI 2021, Table 6, Fig. 7).
+"""Which rank? Press', epsilon-effective, entropy and stable rank of five models (AAAI 2021, Table
+6, Fig. 7).
 
-On a generated language the true log-P matrix stands beside what the models learned, as the paper's reviewers asked.
-"""
+On a generated language the true log-P matrix stands beside what the models learned, as the paper's
+reviewers asked."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from search_spaces.models import FIVE, SIX, model_and_seed, output_layer, trial
 from search_spaces.published import by_group
 from search_spaces.scales import smoke_corner
 from search_spaces.study import GroupSpectra, GroupTable, RankOverTraining, Study, TrueRank
-from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, TrueRankConfig, markov_rank
+from trainables.config import (
+    AnyConfig,
+    CorpusConfig,
+    LanguageTrialConfig,
+    TrueRankConfig,
+    markov_rank,
+)
 
 METRICS = (
     "press_rank",
@@ -26,15 +33,17 @@ SEED = 1
 
 
 def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """The models of `averaging` that were trained with ET-ASGD: 5 trials a corpus; others where log P is known."""
+    """The models of `averaging` that were trained with ET-ASGD: 5 trials a corpus; others where log
+    P is known."""
     if markov_rank(corpus.name) is not None:
         return _truth_and_models(corpus)
     return (trial(corpus, each) for each in FIVE)
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """The truth: exact, rounded to float32, and with noise. Then six output layers on one and the same model, that of
-    softmax, so that only the layer tells them apart; moc among them, which is bound to the same rank as softmax."""
+    """The truth: exact, rounded to float32, and with noise. Then six output layers on one and the
+    same model, that of softmax, so that only the layer tells them apart; moc among them, which is
+    bound to the same rank as softmax."""
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float64")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float32")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="noise")
@@ -54,7 +63,9 @@ def label(config: AnyConfig) -> str:
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
     """All of the truth, and four models."""
     truth = [config for config in configs if isinstance(config, TrueRankConfig)]
-    return truth + smoke_corner([config for config in configs if not isinstance(config, TrueRankConfig)])
+    return truth + smoke_corner(
+        [config for config in configs if not isinstance(config, TrueRankConfig)]
+    )
 
 
 STUDY = Study(
@@ -78,9 +89,12 @@ STUDY = Study(
         GroupSpectra(),
     ),
     deviations=(
-        "On a generated language (markov, markov-R), which the paper has not, the true log-P matrix is measured too; "
-        "its singular values come from a QR decomposition in float64, those of the models from the Gram matrix. All "
-        "output layers sit on the model that the paper gives softmax there, and at scale quick train for 30 epochs, as "
+        "On a generated language (markov, markov-R), which the paper has not, the true log-P "
+        "matrix is measured too; "
+        "its singular values come from a QR decomposition in float64, those of the models from the "
+        "Gram matrix. All "
+        "output layers sit on the model that the paper gives softmax there, and at scale quick "
+        "train for 30 epochs, as "
         "in the first ones a model learns no more than how often words come.",
     ),
 )

@@ -60,9 +60,17 @@ STUDY = Study(
     corner=corner,
     seeds={"quick": SEEDS, "small": SEEDS, "paper": SEEDS},
     corpora=("ptb", "wikitext-2"),
-    measurements=("perplexity@1", "spectrum@1", "kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1"),
+    measurements=(
+        "perplexity@1",
+        "spectrum@1",
+        "kl_rank@1",
+        "gradient_bottleneck@1",
+        "spectrum_by_epoch@1",
+    ),
     analyses=(
-        Extrapolation(x="model.width", claim=CLAIM, title="Where the loss leaves the law of wider models"),
+        Extrapolation(
+            x="model.width", claim=CLAIM, title="Where the loss leaves the law of wider models"
+        ),
         Extrapolation(x="parameters", title="The same over the number of parameters"),
         Lines(
             x="model.width",

@@ -41,15 +41,15 @@ from trainables.config import (
 class Scale:
     """How a scale shrinks a config. None leaves a value as it is at paper scale.
 
-    What is of an AWD-LSTM alone, such as `width` and `optimizer`, a Transformer has in `TRANSFORMER_SCALES`.
-    """
+    What is of an AWD-LSTM alone, such as `width` and `optimizer`, a Transformer has in
+    `TRANSFORMER_SCALES`."""
 
     name: str
     summary: str
     """What it is for, for `--help` and the report."""
     width: float = 1.0
-    """Factor on every width, and on both activation regularisers: these are means over the width, so that in a
-    narrow layer the same coefficient would weigh more on each unit."""
+    """Factor on every width, and on both activation regularisers: these are means over the width,
+    so that in a narrow layer the same coefficient would weigh more on each unit."""
     dropout: float = 1.0
     """Factor on every dropout rate and on noise: a model that cannot overfit needs less."""
     optimizer: Literal["adam"] | None = None
@@ -61,21 +61,26 @@ class Scale:
     knots: int | None = None
     """Of a piecewise linear function, at most: each step goes through all of them."""
     batch_size: int | None = None
-    """Of every output layer, so that all take as many steps: the papers' are smaller where memory was short."""
+    """Of every output layer, so that all take as many steps: the papers' are smaller where memory
+    was short."""
     bptt: int | None = None
     epochs: int | None = None
     generated_epochs: int | None = None
-    """`epochs` on a generated language, of which a model learns nothing in the first passes but how often words are."""
+    """`epochs` on a generated language, of which a model learns nothing in the first passes but how
+    often words are."""
     averaged_share: float | None = None
-    """Share of the epochs for which ET-ASGD averages: 0.8 in the papers, too much of a short run."""
+    """Share of the epochs for which ET-ASGD averages: 0.8 in the papers, too much of a short
+    run."""
     epoch_tokens: int | None = None
     vocabulary_limit: int | None = None
     valid_tokens: int | None = None
     test_tokens: int | None = None
     test_batch_size: int | None = None
-    """Parallel streams of the test text: with one, a core spends its time between products of single rows."""
+    """Parallel streams of the test text: with one, a core spends its time between products of
+    single rows."""
     rank_contexts: int | None = None
-    """First test contexts whose log P has its rank taken; benchmarks/RESULTS.md has the error of such a sample."""
+    """First test contexts whose log P has its rank taken; benchmarks/RESULTS.md has the error of
+    such a sample."""
     epoch_rank_contexts: int | None = None
 
 
@@ -162,7 +167,9 @@ def _awd_lstm(scale: Scale, config: TrialConfig) -> TrialConfig:
     )
     regularisers = ("activation_regularisation", "temporal_activation_regularisation")
     sizes = {name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
-    rank = model.head_rank and scaled_rank(model.head_rank, model.embedding_width, sizes["embedding_width"])
+    rank = model.head_rank and scaled_rank(
+        model.head_rank, model.embedding_width, sizes["embedding_width"]
+    )
     epochs = _epochs(scale, config) or training.epochs
     return config.model_copy(
         update={
@@ -197,7 +204,8 @@ def _transformer(scale: Scale, config: TransformerTrialConfig) -> TransformerTri
         return config
     model, training = config.model, config.training
     shrunk = shrunk_training(sizes, config)
-    # A Transformer is evaluated on windows as long as those that it was trained on, and a study may have left that.
+    # A Transformer is evaluated on windows as long as those that it was trained on, and a study may
+    # have left that.
     window = max(1, round(config.evaluation.window * shrunk["window"] / training.window))
     return config.model_copy(
         update={
@@ -209,7 +217,9 @@ def _transformer(scale: Scale, config: TransformerTrialConfig) -> TransformerTri
             "training": training.model_copy(
                 update={
                     **shrunk,
-                    "epochs": in_proportion(training.epochs, recipe_epochs(config.corpus), _epochs(scale, config)),
+                    "epochs": in_proportion(
+                        training.epochs, recipe_epochs(config.corpus), _epochs(scale, config)
+                    ),
                     "epoch_tokens": scale.epoch_tokens or training.epoch_tokens,
                 }
             ),
@@ -224,10 +234,13 @@ def _epochs(scale: Scale, config: LanguageTrialConfig) -> int | None:
 
 
 def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
-    """With fewer words, unless it is a generated language: what is known of it is known of the whole vocabulary."""
+    """With fewer words, unless it is a generated language: what is known of it is known of the
+    whole vocabulary."""
     if is_generated(corpus.name):
         return corpus
-    return corpus.model_copy(update={"vocabulary_limit": scale.vocabulary_limit or corpus.vocabulary_limit})
+    return corpus.model_copy(
+        update={"vocabulary_limit": scale.vocabulary_limit or corpus.vocabulary_limit}
+    )
 
 
 def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> EvaluationConfig:
@@ -237,7 +250,8 @@ def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> Evaluation
 
 
 def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> EvaluationConfig:
-    """With fewer contexts for the rank, unless the true rank is known: a sample may hold fewer different contexts."""
+    """With fewer contexts for the rank, unless the true rank is known: a sample may hold fewer
+    different contexts."""
     evaluation = config.evaluation
     rank_contexts = scale.rank_contexts if markov_rank(config.corpus.name) is None else None
     return evaluation.model_copy(
@@ -251,7 +265,8 @@ def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> E
 
 
 def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """The four trials in which every part of a study shows: first and last of a grid's first and last row, about."""
+    """The four trials in which every part of a study shows: first and last of a grid's first and
+    last row, about."""
     if len(trials) <= 4:
         return list(trials)
     last = len(trials) - 1

@@ -1,4 +1,5 @@
-"""Five models, eleven seeds each: is any better than softmax by more than chance? (AAAI 2021, Table 2, SM Table 1)"""
+"""Five models, eleven seeds each: is any better than softmax by more than chance? (AAAI 2021, Table
+2, SM Table 1)"""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "The paper does not print its ten random seeds; these are ten others. As there, the tests leave the authors' "
+        "The paper does not print its ten random seeds; these are ten others. As there, the tests "
+        "leave the authors' "
         "seed out and the table of means has all.",
     ),
 )

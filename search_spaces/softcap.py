@@ -1,9 +1,8 @@
 """Bounded logits: what a softcap does to the rank of log P and to the perplexity, cap by cap.
 
-Many language models of today bound their logits: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15 tanh(x / 15) in
-nanochat (Karpathy 2025), 23 sigmoid((x + 5) / 7.5) in modded-nanogpt. That is a bend like those of AAAI 2021, under
-another name, and chosen for other reasons.
-"""
+Many language models of today bound their logits: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15
+tanh(x / 15) in nanochat (Karpathy 2025), 23 sigmoid((x + 5) / 7.5) in modded-nanogpt. That is a
+bend like those of AAAI 2021, under another name, and chosen for other reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from search_spaces.awd_lstm import awd_lstm
-from search_spaces.study import Comparison, Correlation, GroupTable, Lines, LossByRank, RankOverTraining, Study
+from search_spaces.study import (
+    Comparison,
+    Correlation,
+    GroupTable,
+    Lines,
+    LossByRank,
+    RankOverTraining,
+    Study,
+)
 from trainables.config import (
     SOFTCAPS,
     AnyConfig,
@@ -31,7 +38,8 @@ PLAIN = "softmax"
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Softmax and eleven softcaps, each with the settings that the papers give softmax: 12 trials, times the seeds."""
+    """Softmax and eleven softcaps, each with the settings that the papers give softmax: 12 trials,
+    times the seeds."""
     layers: tuple[OutputLayerConfig, ...] = (SoftmaxConfig(), *SOFTCAPS)
     for layer in layers:
         yield awd_lstm(corpus, layer)
@@ -83,8 +91,9 @@ def _after(layer: SoftcapConfig) -> str:
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """The logits of the trained softmax, bent without further training, next to models trained with the same bend;
-    means over seeds. KL: of the bent softmax from the unbent one, in nats per context."""
+    """The logits of the trained softmax, bent without further training, next to models trained with
+    the same bend; means over seeds. KL: of the bent softmax from the unbent one, in nats per
+    context."""
     means = results.groupby("group").mean(numeric_only=True)
     softmax = means.to_dict("index").get(PLAIN, {})
     table = means.reindex(index=list(BASELINES), columns=list(TRAINED)).rename(columns=TRAINED)
@@ -93,7 +102,8 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
     table = table.dropna(subset=list(AFTER.values())).rename_axis("bend").reset_index()
     parts = [
         f"{row[AFTER['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
-        f"({row[TRAINED['press_rank']]:.0f} if trained with it; KL {row[AFTER['kl_from_softmax']]:.2g} nats)"
+        f"({row[TRAINED['press_rank']]:.0f} if trained with it; KL "
+        f"{row[AFTER['kl_from_softmax']]:.2g} nats)"
         for row in table.to_dict("records")
         if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED["press_rank"]])
     ]
@@ -101,7 +111,10 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
         return ["No trained softmax was bent yet."]
     if not parts:
         return [table]
-    return [f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}.", table]
+    return [
+        f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}.",
+        table,
+    ]
 
 
 STUDY = Study(
@@ -122,11 +135,16 @@ STUDY = Study(
             title="Over the cap",
             logarithmic_y=("test_perplexity", "press_rank"),
             note="tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: modded-nanogpt's "
-            "23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three numbers in proportion. So the sigmoid form "
-            "has half the range of the tanh form of the same cap, and a slope of 0.77 at most. No source printed a "
-            "rank. After training: the logits of a trained softmax go through the same function, and "
+            "23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three numbers in proportion. "
+            "So the sigmoid form "
+            "has half the range of the tanh form of the same cap, and a slope of 0.77 at most. No "
+            "source printed a "
+            "rank. After training: the logits of a trained softmax go through the same function, "
+            "and "
             "nothing is trained again.",
-            after={_after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS},
+            after={
+                _after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS
+            },
         ),
         softmax_bent_after_training,
         *(Comparison(baselines=BASELINES, metric=metric) for metric in DRAWN),
@@ -137,7 +155,8 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "The sources cap the logits of Transformers without an output bias; here they have one, and at scale quick it "
+        "The sources cap the logits of Transformers without an output bias; here they have one, "
+        "and at scale quick it "
         "starts at the frequencies of the words, as far as the cap lets it.",
         "The sources tune a cap together with the rest of a model; here it alone changes.",
     ),

@@ -1,9 +1,10 @@
-"""Which output layer lets a small model learn a trivial pattern over how many symbols (Godey and Artzi 2026).
+"""Which output layer lets a small model learn a trivial pattern over how many symbols (Godey and
+Artzi 2026).
 
-Every text of the language `spam-V` repeats one of V symbols, and what a model loses there beyond ln V for the first
-symbol of a text has a closed form. arXiv 2603.10145 blames what is not learned of it on the head, which passes on a
-gradient of V numbers through d. Here the recurrent layers before the last one keep their width, and d alone changes.
-"""
+Every text of the language `spam-V` repeats one of V symbols, and what a model loses there beyond ln
+V for the first symbol of a text has a closed form. arXiv 2603.10145 blames what is not learned of
+it on the head, which passes on a gradient of V numbers through d. Here the recurrent layers before
+the last one keep their width, and d alone changes."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000
 WARM_UP_SHARE = 0.1
-"""Of all train tokens: without one, or with one of many tokens in a short training, layers are compared by their
-start."""
+"""Of all train tokens: without one, or with one of many tokens in a short training, layers are
+compared by their start."""
 LEARNED = 0.1
 """Nats a token above the entropy: 1/60 of what a model lacks that knows nothing of V = 1,000."""
 EXCESS = "excess_cross_entropy"
@@ -65,31 +66,41 @@ QUICK = (
     (4_000, (48, 64), ("softcap",), 1),
     (32_000, (32,), ("softmax", "softcap"), 1),
 )
-"""At scale quick V, widths, layers and how many seeds: widths around the one at which a layer learns, and
-fewer seeds where a step takes longer: its time is in proportion to V d."""
+"""At scale quick V, widths, layers and how many seeds: widths around the one at which a layer
+learns, and fewer seeds where a step takes longer: its time is in proportion to V d."""
 CLAIM = (
-    "No printed width stands beside: of Godey and Artzi (2026, arXiv 2603.10145) only the abstract could be read. It "
+    "No printed width stands beside: of Godey and Artzi (2026, arXiv 2603.10145) only the abstract "
+    "could be read. It "
     "says that the bottleneck makes \N{LEFT DOUBLE QUOTATION MARK}trivial patterns "
-    "unlearnable\N{RIGHT DOUBLE QUOTATION MARK} and that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is "
-    "suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK}, and not at which width or number of symbols."
+    "unlearnable\N{RIGHT DOUBLE QUOTATION MARK} and that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
+    "the gradient norm is "
+    "suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK}, and not at which width or "
+    "number of symbols."
 )
 SMOKE = (1_000, 8, 1)
 """V, d and seed at scale smoke."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Six V, ten widths, five layers, three seeds: 900 small trials, every one on a language of its own V."""
+    """Six V, ten widths, five layers, three seeds: 900 small trials, every one on a language of its
+    own V."""
     del corpus
     for symbols in SYMBOLS:
         text = identity(f"{SPAM}-{symbols}", data_dir=None)
         for width in WIDTHS:
             for layer in LAYERS:
                 for seed in SEEDS:
-                    yield trial(CorpusConfig(name=text.name, sha256=text.sha256), layer, width=width, seed=seed)
+                    yield trial(
+                        CorpusConfig(name=text.name, sha256=text.sha256),
+                        layer,
+                        width=width,
+                        seed=seed,
+                    )
 
 
 def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: int) -> TrialConfig:
-    """Without dropout and regularisers: the language repeats itself, and nothing can be learned by heart instead."""
+    """Without dropout and regularisers: the language repeats itself, and nothing can be learned by
+    heart instead."""
     return TrialConfig(
         seed=seed,
         corpus=corpus,
@@ -118,7 +129,9 @@ def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: i
             epochs=EPOCHS,
             epoch_tokens=EPOCH_TOKENS,
         ),
-        evaluation=EvaluationConfig(valid_tokens=4_000, test_tokens=40_000, test_batch_size=10, rank_contexts=1_024),
+        evaluation=EvaluationConfig(
+            valid_tokens=4_000, test_tokens=40_000, test_batch_size=10, rank_contexts=1_024
+        ),
     )
 
 
@@ -152,7 +165,12 @@ def _is_quick(config: TrialConfig) -> bool:
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
     """Two layers at one V and d with a sixteenth of the training, for scale smoke."""
-    shorter = {"epochs": 2, "epoch_tokens": 10_000, "warm_up_tokens": 2_000, "averaging": EtAsgdConfig(switch_epoch=1)}
+    shorter = {
+        "epochs": 2,
+        "epoch_tokens": 10_000,
+        "warm_up_tokens": 2_000,
+        "averaging": EtAsgdConfig(switch_epoch=1),
+    }
     return [
         config.model_copy(update={"training": config.training.model_copy(update=shorter)})
         for config in configs
@@ -195,18 +213,26 @@ STUDY = Study(
             logarithmic_x=True,
             logarithmic_y=(EXCESS,),
             note="The gap is the test loss less ln V / 8, the entropy of the language in nats a token: texts of eight "
-            f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}; more training moves "
+            f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}; "
+            f"more training moves "
             "the width at which it is.",
         ),
-        GroupTable(metrics=(EXCESS, "test_perplexity", "parameters", "seconds"), title="By layer, V and d"),
+        GroupTable(
+            metrics=(EXCESS, "test_perplexity", "parameters", "seconds"), title="By layer, V and d"
+        ),
     ),
     deviations=(
-        "The source trains Transformers; this study an AWD-LSTM, whose first two layers keep their width of "
+        "The source trains Transformers; this study an AWD-LSTM, whose first two layers keep their "
+        "width of "
         f"{HIDDEN_WIDTH} whatever d is, so that d narrows the head and what is tied to it.",
-        "The source's texts, sizes and training were not read in full: seven repeats and an end of text, and all else "
+        "The source's texts, sizes and training were not read in full: seven repeats and an end of "
+        "text, and all else "
         "of the training, are this project's.",
-        f"Every V is trained with as many tokens, {EPOCHS * EPOCH_TOKENS:,} at every scale but smoke: a symbol is then "
-        "seen in 80 texts at V = 500 and in 10 at V = 4,000, and the width grows with V as it does at this training.",
-        "MoS has 3 mixtures without dropout, and its parameters come on top: at equal d it is the larger model.",
+        f"Every V is trained with as many tokens, {EPOCHS * EPOCH_TOKENS:,} at every scale but "
+        f"smoke: a symbol is then "
+        "seen in 80 texts at V = 500 and in 10 at V = 4,000, and the width grows with V as it does "
+        "at this training.",
+        "MoS has 3 mixtures without dropout, and its parameters come on top: at equal d it is the "
+        "larger model.",
     ),
 )

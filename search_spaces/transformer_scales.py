@@ -12,10 +12,12 @@ from trainables.config import TransformerConfig, TransformerTrialConfig
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerScale:
-    """How a scale shrinks a Transformer and its training. None leaves a value as it is at paper scale."""
+    """How a scale shrinks a Transformer and its training. None leaves a value as it is at paper
+    scale."""
 
     width: float
-    """Factor on it, and on the rank of the head; layers, heads and learning rate follow by the ladder."""
+    """Factor on it, and on the rank of the head; layers, heads and learning rate follow by the
+    ladder."""
     learning_rate: float = 1.0
     """Factor on it, beside the ladder's: a few hundred steps need larger ones than thousands."""
     window: int | None = None
@@ -25,7 +27,9 @@ class TransformerScale:
 
 TRANSFORMER_SCALES: Mapping[str, TransformerScale] = {
     "smoke": TransformerScale(width=1 / 32, window=16, batch_size=12, warm_up_tokens=1_000),
-    "quick": TransformerScale(width=1 / 8, learning_rate=1.5, window=32, batch_size=16, warm_up_tokens=10_000),
+    "quick": TransformerScale(
+        width=1 / 8, learning_rate=1.5, window=32, batch_size=16, warm_up_tokens=10_000
+    ),
     "small": TransformerScale(width=1 / 2),
 }
 """By name of the scale; at scale paper all stays."""
@@ -34,8 +38,8 @@ TRANSFORMER_SCALES: Mapping[str, TransformerScale] = {
 def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str, Any]:
     """The sizes of the model at this scale.
 
-    Whoever has left the ladder at paper scale stays beside it: twice its layers are twice the lower rung's.
-    """
+    Whoever has left the ladder at paper scale stays beside it: twice its layers are twice the lower
+    rung's."""
     narrow, wide = ladder(scaled_width(scale, model.width)), ladder(model.width)
     heads = max(1, round(model.heads * narrow.heads / wide.heads))
     rank = model.head_rank
@@ -60,8 +64,9 @@ def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> 
 
 
 def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
-    """What a scale makes of a setting that may not be the recipe's: the same share of it at every scale, at least 1.
-    `scaled` is what the scale makes of the recipe's; None leaves the value as it is."""
+    """What a scale makes of a setting that may not be the recipe's: the same share of it at every
+    scale, at least 1. `scaled` is what the scale makes of the recipe's; None leaves the value as it
+    is."""
     return value if scaled is None else max(1, round(scaled * value / recipe))
 
 

@@ -1,4 +1,5 @@
-"""Word-similarity benchmarks on the embeddings of six models (AAAI 2021, Fig. 4, SM Tables 3 and 13)."""
+"""Word-similarity benchmarks on the embeddings of six models (AAAI 2021, Fig. 4, SM Tables 3 and
+13)."""
 
 from __future__ import annotations
 

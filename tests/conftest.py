@@ -10,13 +10,15 @@ from contextlib import suppress
 
 import pytest
 
-# As trials run: two test processes whose torch takes every core spend their time waiting for each other, and sums over
-# several threads differ in their last bits. Libraries look at it once, when they are loaded.
+# As trials run: two test processes whose torch takes every core spend their time waiting for each
+# other, and sums over several threads differ in their last bits. Libraries look at it once, when
+# they are loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
-# Without a GPU, kernels run in Triton's interpreter. Triton looks at it once, when whatever test imports it first.
+# Without a GPU, kernels run in Triton's interpreter. Triton looks at it once, when whatever test
+# imports it first.
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
@@ -40,12 +42,15 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--chaos", action="store_true", help="all rounds of the tests that have many, not a few")
+    parser.addoption(
+        "--chaos", action="store_true", help="all rounds of the tests that have many, not a few"
+    )
 
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """How often a test of chance does its thing: `@pytest.mark.chaos(few, all)`, all of them under `make chaos`.
+    """How often a test of chance does its thing: `@pytest.mark.chaos(few, all)`, all of them under
+    `make chaos`.
 
     With `few` 0 it is left out of `make test`. CHAOS_ROUNDS=N does at most N of all.
     """
@@ -72,8 +77,8 @@ def no_ray() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files of long tests first, so that no process is left alone with one: real commands and kills, then Ray's, then
-    those that train.
+    """Files of long tests first, so that no process is left alone with one: real commands and
+    kills, then Ray's, then those that train.
 
     What takes minutes is for `make chaos` alone.
     """
@@ -91,7 +96,11 @@ def _only_in_chaos(item: pytest.Item) -> bool:
 
 def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
     folders, fixtures = set(item.path.parts), set(getattr(item, "fixturenames", ()))
-    return not {"end_to_end", "kills"} & folders, not {"one_ray", "no_ray"} & fixtures, "trainables" not in folders
+    return (
+        not {"end_to_end", "kills"} & folders,
+        not {"one_ray", "no_ray"} & fixtures,
+        "trainables" not in folders,
+    )
 
 
 def pytest_sessionfinish() -> None:

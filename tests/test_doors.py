@@ -1,4 +1,5 @@
-"""A room is entered by its door: an import across rooms names the room, never a module inside it."""
+"""A room is entered by its door: an import across rooms names the room, never a module inside
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = sorted(str(door.parent.relative_to(ROOT)).replace("/", ".") for door in ROOT.glob("[ot]r*/*/__init__.py"))
+ROOMS = sorted(
+    str(door.parent.relative_to(ROOT)).replace("/", ".")
+    for door in ROOT.glob("[ot]r*/*/__init__.py")
+)
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -19,7 +23,9 @@ def imports(path: Path) -> Iterator[str]:
             yield node.module
 
 
-@pytest.mark.parametrize("folder", ["orchestrator", "trainables", "search_spaces", "gpu_proof", "benchmarks"])
+@pytest.mark.parametrize(
+    "folder", ["orchestrator", "trainables", "search_spaces", "gpu_proof", "benchmarks"]
+)
 def test_rooms_are_entered_by_their_doors(folder: str) -> None:
     past_the_door = [
         f"{path.relative_to(ROOT)}: {module}"
@@ -47,7 +53,10 @@ def test_a_door_says_what_its_room_is_for_and_leads_to_what_it_names(room: str) 
 
 
 def test_nothing_lies_loose_beside_the_rooms() -> None:
-    loose = {folder: {path.name for path in (ROOT / folder).glob("*.py")} for folder in ("orchestrator", "trainables")}
+    loose = {
+        folder: {path.name for path in (ROOT / folder).glob("*.py")}
+        for folder in ("orchestrator", "trainables")
+    }
     assert loose["orchestrator"] == {"__init__.py", "words.py"}
     assert loose["trainables"] == {
         "__init__.py",

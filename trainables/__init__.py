@@ -1,4 +1,5 @@
-"""What one trial does: train a model, measure it. Needs torch, numpy, scipy and pydantic; neither Ray nor SQL."""
+"""What one trial does: train a model, measure it. Needs torch, numpy, scipy and pydantic; neither
+Ray nor SQL."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,7 +7,8 @@ from typing import Any
 
 
 def on_first_use(room: str, *modules: str) -> Callable[[str], Any]:
-    """A `__getattr__` for the door of a room: its names from these modules, which load torch or numpy, when needed.
+    """A `__getattr__` for the door of a room: its names from these modules, which load torch or
+    numpy, when needed.
 
     A plan needs neither, and is made before they would be imported.
     """

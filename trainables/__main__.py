@@ -16,19 +16,26 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, tri
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one trial; the outcome goes to standard output as JSON. 0 done, 1 diverged, 2 bad input, 130 interrupted."""
+    """Run one trial; the outcome goes to standard output as JSON. 0 done, 1 diverged, 2 bad input,
+    130 interrupted."""
     parser = argparse.ArgumentParser(prog="python -m trainables", description=__doc__)
     parser.add_argument(
         "config",
         type=Path,
         help=f"a trial's config as JSON, or one object of `{PROGRAM} STUDY --dry-run --format json`",
     )
-    parser.add_argument("--directory", type=Path, help="the trial's folder; default: below results/trials")
+    parser.add_argument(
+        "--directory", type=Path, help="the trial's folder; default: below results/trials"
+    )
     parser.add_argument("--data-dir", type=Path, help="where corpora lie; default: data/")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="threads on a CPU; default: 1")
-    parser.add_argument("--deterministic", action="store_true", help="on a GPU: the same bits for the same seed")
-    parser.add_argument("--layers", type=Path, action="append", help="a file with output layers of your own")
+    parser.add_argument(
+        "--deterministic", action="store_true", help="on a GPU: the same bits for the same seed"
+    )
+    parser.add_argument(
+        "--layers", type=Path, action="append", help="a file with output layers of your own"
+    )
     options = parser.parse_args(arguments)
     try:
         outcome = _run(options)
@@ -54,34 +61,46 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     from trainables.trial import run_trial
 
     if options.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")
+        raise UserError(
+            "--device cuda needs a GPU and a torch built for it, and there is none here: use "
+            "--device cpu"
+        )
     runtime = Runtime(
         data_dir=options.data_dir,
         device=options.device,
         threads=options.threads,
         deterministic=options.deterministic,
-        layer_files=tuple(TextFile.read(path, "--layers takes a Python file") for path in options.layers or ()),
+        layer_files=tuple(
+            TextFile.read(path, "--layers takes a Python file") for path in options.layers or ()
+        ),
     )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
     folder = TrialFolder(directory, config.trial_id)
     try:
         if folder.outcome() is not None:
-            print(f"{directory} has this trial's result already; it is shown again.", file=sys.stderr)
-        return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch, note=_print_note)
+            print(
+                f"{directory} has this trial's result already; it is shown again.", file=sys.stderr
+            )
+        return run_trial(
+            config, directory=directory, runtime=runtime, on_epoch=_print_epoch, note=_print_note
+        )
     except UserError:
         raise
     except OSError as error:
         raise UserError(
-            f"the trial's folder {directory} must take its files, and could not ({error.strerror}): "
+            f"the trial's folder {directory} must take its files, and could not "
+            f"({error.strerror}): "
             "free space there or name another one with --directory"
         ) from error
     except Exception as error:
         if not runtime.layer_files:
             raise
-        # A mistake in the user's own layer is theirs to fix; any other is ours, and shows its traceback.
+        # A mistake in the user's own layer is theirs to fix; any other is ours, and shows its
+        # traceback.
         cause = folder.failure_cause(error, runtime.layer_files)
         raise UserError(
-            f"the trial failed: {cause}; the whole traceback is in {folder.error_log}; fix the layer"
+            f"the trial failed: {cause}; the whole traceback is in {folder.error_log}; fix the "
+            f"layer"
         ) from error
 
 
@@ -89,20 +108,30 @@ def _read_config(path: Path) -> AnyConfig:
     try:
         content = json.loads(path.read_bytes())
         if isinstance(content, list) and len(content) != 1:
-            raise UserError(f"{path} is a list of {len(content)} trials, and here one is trained: keep just one in it")
+            raise UserError(
+                f"{path} is a list of {len(content)} trials, and here one is trained: keep just "
+                f"one in it"
+            )
         content = content[0] if isinstance(content, list) else content
         return read_config(content.get("config", content) if isinstance(content, dict) else content)
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error
+        raise UserError(
+            f"cannot read {path}: {error.strerror}; name a trial's config file"
+        ) from error
     except ValidationError as error:
-        raise UserError(f"{path} is not a trial's config ({first_problem(error)}): fix it") from error
+        raise UserError(
+            f"{path} is not a trial's config ({first_problem(error)}): fix it"
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): fix it") from error
+        raise UserError(
+            f"{path} is not a trial's config, as it is no JSON ({error}): fix it"
+        ) from error
 
 
 def _print_epoch(metrics: EpochMetrics) -> None:
     print(
-        f"epoch {metrics.epoch}: train {metrics.train_loss:.4f}, valid {metrics.valid_loss:.4f} nats per token, "
+        f"epoch {metrics.epoch}: train {metrics.train_loss:.4f}, valid {metrics.valid_loss:.4f} "
+        f"nats per token, "
         f"{metrics.seconds:.1f} s",
         file=sys.stderr,
     )

@@ -1,9 +1,9 @@
-"""What torch is asked differently on a CPU and on a GPU; only the size of a chunk, which a plan needs without torch, is
-elsewhere (`trainables.config.chunk_rows`).
+"""What torch is asked differently on a CPU and on a GPU; only the size of a chunk, which a plan
+needs without torch, is elsewhere (`trainables.config.chunk_rows`).
 
-Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken for a GPU, so that torch's device
-"meta", which has shapes and dtypes but no numbers, goes a GPU's way on a machine without one.
-"""
+Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken for a GPU, so that
+torch's device "meta", which has shapes and dtypes but no numbers, goes a GPU's way on a machine
+without one."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ def on_gpu(device: str | torch.device | Tensor) -> bool:
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Whether kernels written in Triton run there: on a GPU, if one launch succeeded in this process."""
+    """Whether kernels written in Triton run there: on a GPU, if one launch succeeded in this
+    process."""
     return device.type == "cuda" and triton_problem("cuda") is None
 
 
 @functools.cache
 def triton_problem(device: str) -> str | None:
-    """Why Triton's kernels do not run on this GPU, from a launch that is tried once a process; None if they do.
+    """Why Triton's kernels do not run on this GPU, from a launch that is tried once a process; None
+    if they do.
 
     Raises RuntimeError if the GPU is occupied, which says nothing of Triton.
     """
@@ -58,22 +60,24 @@ def occupied(error: Exception) -> bool:
 
 
 def triton_note(device: str) -> str | None:
-    """A clause for a reader if trials on this device train without Triton's kernels; None if not, and for a CPU."""
+    """A clause for a reader if trials on this device train without Triton's kernels; None if not,
+    and for a CPU."""
     problem = triton_problem(device) if on_gpu(device) else None
     return problem and (
-        f"trains without Triton's kernels, slower and with more memory, because a first launch failed ({problem}): "
+        f"trains without Triton's kernels, slower and with more memory, because a first launch "
+        f"failed ({problem}): "
         "install gcc and Python's headers (python3-dev)"
     )
 
 
 @contextmanager
 def products_in(precision: Precision, device: str) -> Iterator[None]:
-    """Inside, a GPU's products of float32 tensors round their factors to TF32 (10 bits of mantissa) with "tf32", and
-    not otherwise, and those of bf16 tensors are summed in float32; afterwards torch's flags are as before. On a CPU,
-    float32 is always float32.
+    """Inside, a GPU's products of float32 tensors round their factors to TF32 (10 bits of mantissa)
+    with "tf32", and not otherwise, and those of bf16 tensors are summed in float32; afterwards
+    torch's flags are as before. On a CPU, float32 is always float32.
 
-    By default torch rounds those of an LSTM and not those of other layers, and may add up parts of a sum in bf16.
-    """
+    By default torch rounds those of an LSTM and not those of other layers, and may add up parts of
+    a sum in bf16."""
     if not on_gpu(device):
         yield
         return
@@ -95,7 +99,8 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
 
 
 def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
-    """What the products between embedding and output layer are cast to; on a CPU the weights' own, as few have bf16."""
+    """What the products between embedding and output layer are cast to; on a CPU the weights' own,
+    as few have bf16."""
     return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
 
 
@@ -104,13 +109,15 @@ ALIGNMENT = 8
 
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Return an empty tensor whose rows begin at multiples of 16 bytes: a GPU is slower at products of others."""
+    """Return an empty tensor whose rows begin at multiples of 16 bytes: a GPU is slower at products
+    of others."""
     *before, width = shape
     return like.new_empty(*before, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
 
 
 def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
-    """Return a product's factor with such rows, times the mask, rounded once to this dtype; a copy only if needed."""
+    """Return a product's factor with such rows, times the mask, rounded once to this dtype; a copy
+    only if needed."""
     if mask is None and factor.dtype == dtype and factor.shape[-1] % ALIGNMENT == 0:
         return factor
     copy = aligned_empty(factor, factor.shape, dtype)
@@ -136,10 +143,14 @@ def add_batched_product_(total: Tensor, left: Tensor, right: Tensor, *, first: b
 
 
 def repeat_bits(wanted: bool) -> None:
-    """Have every GPU kernel of this process repeat its bits, or not; where one cannot, torch warns. A CPU's do."""
+    """Have every GPU kernel of this process repeat its bits, or not; where one cannot, torch warns.
+    A CPU's do."""
     if wanted:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
-    # (`use_deterministic_algorithms` does the same, and imports the compiler: see `trainables.training.optimizers`.)
+        os.environ.setdefault(
+            "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+        )  # read when cuBLAS is first used
+    # (`use_deterministic_algorithms` does the same, and imports the compiler: see
+    # `trainables.training.optimizers`.)
     torch.set_deterministic_debug_mode("warn" if wanted else "default")
     # The module gets this attribute by a property, which the type checker does not see.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
@@ -170,8 +181,8 @@ def seed_gpu(seed: int, device: str) -> None:
 
 
 def numbers(vector: Tensor) -> Sequence[Any]:
-    """The elements, for arithmetic with tensors: floats on a CPU, where they are faster, and on a GPU, which a float
-    would have to be waited for, tensors."""
+    """The elements, for arithmetic with tensors: floats on a CPU, where they are faster, and on a
+    GPU, which a float would have to be waited for, tensors."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
 
 
@@ -184,18 +195,20 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
 
 
 def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
-    """Overwrite the vector. A GPU does so in its own time, from pages that torch gives to nobody else until then."""
-    vector.copy_(torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True)
+    """Overwrite the vector. A GPU does so in its own time, from pages that torch gives to nobody
+    else until then."""
+    vector.copy_(
+        torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True
+    )
 
 
 class Graphs:
-    """CUDA graphs of work on tensors that stay where they are, whose own memory is one pool: none of them needs what
-    another one left there.
+    """CUDA graphs of work on tensors that stay where they are, whose own memory is one pool: none
+    of them needs what another one left there.
 
-    Such work copies nothing from the host, reads nothing back and draws nothing. The graphs go all at once, and no
-    others have their stream: the first one to go takes the workspace that cuBLAS has for its stream along, which the
-    others would still write to (pytorch 193402).
-    """
+    Such work copies nothing from the host, reads nothing back and draws nothing. The graphs go all
+    at once, and no others have their stream: the first one to go takes the workspace that cuBLAS
+    has for its stream along, which the others would still write to (pytorch 193402)."""
 
     _alive: ClassVar = WeakSet[Any]()
 
@@ -217,11 +230,13 @@ class Graphs:
         """What will do the work, which is not done now."""
         graph = torch.cuda.CUDAGraph()
         self._graphs.append(graph)  # also where its capture fails
-        # Other threads of the process may go on asking the GPU for things. A capture that cannot be ended does not go
-        # back to the stream before, hence the first context.
+        # Other threads of the process may go on asking the GPU for things. A capture that cannot be
+        # ended does not go back to the stream before, hence the first context.
         with (
             torch.cuda.stream(self._stream),
-            torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"),
+            torch.cuda.graph(
+                graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
+            ),
         ):
             work()
         return graph.replay
@@ -267,20 +282,27 @@ def gpu_name() -> str:
 
 
 def svd_driver(matrices: Tensor) -> str | None:
-    """LAPACK's only, or on a GPU the QR algorithm, as Jacobi's, its default, stops at a tolerance."""
+    """LAPACK's only, or on a GPU the QR algorithm, as Jacobi's, its default, stops at a
+    tolerance."""
     return "gesvd" if on_gpu(matrices) else None
 
 
 def running_sum(values_K: Tensor) -> Tensor:
-    """Cumulative sum along the last axis in float64, the same bits every time, but where autograd follows it.
+    """Cumulative sum along the last axis in float64, the same bits every time, but where autograd
+    follows it.
 
     A GPU's scan of floats depends on which block comes first; of integers it does not.
     """
     differentiated = torch.is_grad_enabled() and values_K.requires_grad
-    return integer_running_sum(values_K) if on_gpu(values_K) and not differentiated else values_K.cumsum(-1)
+    return (
+        integer_running_sum(values_K)
+        if on_gpu(values_K) and not differentiated
+        else values_K.cumsum(-1)
+    )
 
 
 def integer_running_sum(values_K: Tensor) -> Tensor:
-    """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than float64."""
+    """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than
+    float64."""
     unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
     return (values_K / unit).round().long().cumsum(-1).double() * unit

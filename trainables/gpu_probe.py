@@ -1,4 +1,5 @@
-"""Whether the GPUs of this machine can run trials: `python -m trainables.gpu_probe` tries them and prints JSON."""
+"""Whether the GPUs of this machine can run trials: `python -m trainables.gpu_probe` tries them and
+prints JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def gpu_fault(index: int) -> str | None:
     built_for = torch.cuda.get_arch_list()
     if not has_code_for(capability, built_for):
         return (
-            f"torch {torch.__version__} has no code for the GPU {name} (sm_{capability[0]}{capability[1]}), only for "
+            f"torch {torch.__version__} has no code for the GPU {name} "
+            f"(sm_{capability[0]}{capability[1]}), only for "
             f"{', '.join(built_for)}: install a build that has (docs/cluster.md says which)"
         )
     try:
@@ -65,14 +67,16 @@ def gpu_fault(index: int) -> str | None:
 
 
 def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
-    """Whether a build for these architectures ("sm_80", "compute_120") runs on a GPU of this compute capability:
-    machine code of its major version up to its minor one, or PTX of any older version."""
+    """Whether a build for these architectures ("sm_80", "compute_120") runs on a GPU of this
+    compute capability: machine code of its major version up to its minor one, or PTX of any older
+    version."""
     versions = [
         (kind, (int(major), int(minor)))
         for kind, major, minor in re.findall(r"(sm|compute)_(\d+)(\d)", " ".join(built_for))
     ]
     return any(
-        version <= capability and (kind == "compute" or version[0] == capability[0]) for kind, version in versions
+        version <= capability and (kind == "compute" or version[0] == capability[0])
+        for kind, version in versions
     )
 
 

@@ -1,5 +1,5 @@
-"""Where and how a trial runs. Nothing here is part of its identity: nothing changes what is trained, and what
-measurements read is known by their names."""
+"""Where and how a trial runs. Nothing here is part of its identity: nothing changes what is
+trained, and what measurements read is known by their names."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ class Runtime:
     threads: int = 1
     """Threads of one trial on a CPU."""
     checkpoint_every_s: float = 30.0
-    """Seconds of work that are lost at most when a process dies, or more if checkpoints would take over 5% of the time;
-    0 saves after every step."""
+    """Seconds of work that are lost at most when a process dies, or more if checkpoints would take
+    over 5% of the time; 0 saves after every step."""
     deterministic: bool = False
     """On a GPU: the same bits every time, at some cost of speed. On a CPU it is always so."""
     layer_files: tuple[TextFile, ...] = ()
     """The files of output layers of the user's own."""
     benchmarks_dir: Path | None = None
-    """Where the folder `word-similarity` with the published benchmarks lies; None: in `data_dir`."""
+    """Where the folder `word-similarity` with the published benchmarks lies; None: in
+    `data_dir`."""
     contexts: ContextsFile | None = None
     """The user's own contexts for the likeliest words."""
     benchmarks: BenchmarkFolder | None = None

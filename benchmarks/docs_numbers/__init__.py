@@ -1,4 +1,5 @@
-"""The numbers of README.md, docs/results.md and docs/today.md, from the results store: see `check`."""
+"""The numbers of README.md, docs/results.md and docs/today.md, from the results store: see
+`check`."""
 
 from benchmarks.docs_numbers.check import main as main
 from benchmarks.docs_numbers.check import with_numbers as with_numbers

@@ -1,12 +1,14 @@
-"""Print every sentence and table of README.md, docs/results.md and docs/today.md that quotes a measured number.
+"""Print every sentence and table of README.md, docs/results.md and docs/today.md that quotes a
+measured number.
 
-    python -m benchmarks.docs_numbers --storage runs            # exit status 1 if a page differs from the store
-    python -m benchmarks.docs_numbers --storage runs --write    # put the store's numbers into the pages
-    python -m benchmarks.docs_numbers --storage runs --rest     # also print what else the pages say with decimals
+    python -m benchmarks.docs_numbers --storage runs            # exit status 1 if a page differs
+    from the store python -m benchmarks.docs_numbers --storage runs --write    # put the store's
+    numbers into the pages python -m benchmarks.docs_numbers --storage runs --rest     # also print
+    what else the pages say with decimals
 
-Each function in `PAGES` writes the lines of one section. The numbers come from the results store (scale quick) and from
-the tables of the studies' reports. `--write` changes numbers only: new words or rows are for a person to paste.
-"""
+Each function in `PAGES` writes the lines of one section. The numbers come from the results store
+(scale quick) and from the tables of the studies' reports. `--write` changes numbers only: new words
+or rows are for a person to paste."""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def squeezed(text: str) -> str:
 
 def pattern(line: str) -> str:
     """A regular expression of the line with any other numbers and stars."""
-    words = [re.escape(squeezed(f"x{part}x")[1:-1]) for part in re.split(NUMBER, line.replace(" * |", " |"))]
+    words = [
+        re.escape(squeezed(f"x{part}x")[1:-1])
+        for part in re.split(NUMBER, line.replace(" * |", " |"))
+    ]
     spaced = NUMBER.join(words).replace(r"\ ", r"\s+")
     return spaced.replace(r"\s+\|", r"(?:\s+\*)?\s+\|")
 
@@ -55,8 +60,16 @@ def with_numbers(text: str, line: str) -> str:
     return text.replace(found[0], line)
 
 
-def check(page: Path, functions: Sequence[Callable[[Studies], Lines]], of: Studies, *, write: bool, rest: bool) -> int:
-    """Print the page's lines, and return how many of them the page does not contain or the store cannot fill."""
+def check(
+    page: Path,
+    functions: Sequence[Callable[[Studies], Lines]],
+    of: Studies,
+    *,
+    write: bool,
+    rest: bool,
+) -> int:
+    """Print the page's lines, and return how many of them the page does not contain or the store
+    cannot fill."""
     lines, missing = list[str](), 0
     for function in functions:
         try:
@@ -82,16 +95,27 @@ def check(page: Path, functions: Sequence[Callable[[Studies], Lines]], of: Studi
     return missing
 
 
-def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT, pages: Mapping[str, Any] = PAGES) -> int:
-    """The exit status: 1 if a line is missing from its page or cannot be filled, 2 without a store."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(
+    arguments: Sequence[str] | None = None, *, root: Path = ROOT, pages: Mapping[str, Any] = PAGES
+) -> int:
+    """The exit status: 1 if a line is missing from its page or cannot be filled, 2 without a
+    store."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--storage", default="results", help="the folder with results.db")
-    parser.add_argument("--write", action="store_true", help="put the store's numbers into the pages")
-    parser.add_argument("--rest", action="store_true", help="print what else the pages say with decimals")
+    parser.add_argument(
+        "--write", action="store_true", help="put the store's numbers into the pages"
+    )
+    parser.add_argument(
+        "--rest", action="store_true", help="print what else the pages say with decimals"
+    )
     options = parser.parse_args(arguments)
     with ExitStack() as stack:
         try:
-            store = stack.enter_context(open_store(f"sqlite:///{options.storage}/results.db", create=False))
+            store = stack.enter_context(
+                open_store(f"sqlite:///{options.storage}/results.db", create=False)
+            )
         except UserError as error:
             print(f"error: {error}")
             return 2

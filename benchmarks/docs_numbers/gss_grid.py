@@ -19,7 +19,8 @@ def independent(row: Any) -> str:
 
 
 def significant(defined: Any) -> str:
-    """How many definitions of rank have a significant correlation, and whether all of these are positive."""
+    """How many definitions of rank have a significant correlation, and whether all of these are
+    positive."""
     clear = defined[defined.p_adjusted < 0.05]
     positive = ", all positive" if (clear.pearson > 0).all() else ""
     return f"Holm's correction over all {len(defined)} leaves {len(clear)} significant{positive}"
@@ -41,8 +42,12 @@ def front_page(of: Studies) -> Lines:
         ("the better half", "better half", better, "+0.24"),
     ):
         spans = [span(cells[RANK]), span(cells[PERPLEXITY], ".1f")]
-        rows.append([name, *spans, show(over.n[place]), ranged(over.loc[place], "pearson"), printed])
-    yield table("settings | Press ranks | test perplexities | n | Pearson r, ours [95%] | published r", rows)
+        rows.append(
+            [name, *spans, show(over.n[place]), ranged(over.loc[place], "pearson"), printed]
+        )
+    yield table(
+        "settings | Press ranks | test perplexities | n | Pearson r, ours [95%] | published r", rows
+    )
     yield f"(r = {ranged(over.loc['seeds of one cell'], 'pearson')})"
     yield significant(tables["definitions.csv"])
 
@@ -56,7 +61,12 @@ def grid(of: Studies) -> Lines:
     means = tables["cells.csv"]
     yield f"`gss_grid` has {len(means)} cells"
     rows = [
-        [name, ranged(over.loc[place], "pearson"), f"{over.pearson_p[place]:.2g}", independent(over.loc[place])]
+        [
+            name,
+            ranged(over.loc[place], "pearson"),
+            f"{over.pearson_p[place]:.2g}",
+            independent(over.loc[place]),
+        ]
         for name, place in (("as they are", "cells"), ("the better half", "better half"))
     ]
     without_seeds = ranged(over.loc["cells, without what their seeds add"], "pearson")
@@ -64,18 +74,27 @@ def grid(of: Studies) -> Lines:
     c, k = "output_layer.c", "output_layer.k"
     for name, place in (("k", k), ("c", c), ("both", f"{c} {k}")):
         row = partial.loc[place]
-        rows.append([f"without the levels of {name}", ranged(row, "levels"), f"{row.levels_p:.2g}", ""])
+        rows.append(
+            [f"without the levels of {name}", ranged(row, "levels"), f"{row.levels_p:.2g}", ""]
+        )
     yield table("over the cells | Pearson r [95%] | p | 95% as if independent", rows)
     defined = tables["definitions.csv"].set_index("x")
     rows = []
     for name in RANKS:
-        centred = ranged(defined.loc[f"centred_{name}"], "pearson") if f"centred_{name}" in defined.index else ""
+        centred = (
+            ranged(defined.loc[f"centred_{name}"], "pearson")
+            if f"centred_{name}" in defined.index
+            else ""
+        )
         row = defined.loc[name]
         rows.append([title(name), ranged(row, "pearson"), centred, ranged(row, "within")])
     yield table("rank | r over the cells [95%] | rows centred | between seeds of one cell", rows)
     yield f"r runs from {show(defined.pearson.min(), '+.2f')} to {show(defined.pearson.max(), '+.2f')}"
     yield significant(defined)
-    by_seed = [show(of_seed[RANK].corr(of_seed[PERPLEXITY]), "+.2f") for _, of_seed in trials.groupby("seed")]
+    by_seed = [
+        show(of_seed[RANK].corr(of_seed[PERPLEXITY]), "+.2f")
+        for _, of_seed in trials.groupby("seed")
+    ]
     yield f"With one seed each, our {len(means)} give {', '.join(by_seed[:-1])} and {by_seed[-1]}"
     small = trials[trials[c] < 1].groupby("group").mean(numeric_only=True)
     yield f"the {len(small)} cells with c below 1 give {show(small[RANK].corr(small[PERPLEXITY]), '+.2f')}"
@@ -83,7 +102,8 @@ def grid(of: Studies) -> Lines:
     seeds = tables["variance_components.csv"].set_index("metric")
     rank, perplexity = seeds.loc[RANK], seeds.loc[PERPLEXITY]
     yield (
-        f"Between cells of one seed, the seed makes up {ranged(rank, 'seed_share', '.1%')} of the variance of the rank "
+        f"Between cells of one seed, the seed makes up {ranged(rank, 'seed_share', '.1%')} of the "
+        f"variance of the rank "
         f"and {ranged(perplexity, 'seed_share', '.0%')} of that of the perplexity."
     )
     parts = show(rank.reliability, ".1%"), show(perplexity.reliability, ".0%")

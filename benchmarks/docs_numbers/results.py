@@ -10,7 +10,16 @@ from benchmarks.docs_numbers.study_numbers import Lines, Studies, ranged, show, 
 
 LAYERS = ("softmax", "sigsoftmax", "gss", "lms_plif", "mos")
 LANGUAGE_STUDIES = (
-    *("gss_grid", "seeds", "averaging", "plif_frozen", "mos_k", "mos_dropout", "fair_capacity", "rank_metrics"),
+    *(
+        "gss_grid",
+        "seeds",
+        "averaging",
+        "plif_frozen",
+        "mos_k",
+        "mos_dropout",
+        "fair_capacity",
+        "rank_metrics",
+    ),
     *("qualitative", "word_similarity", "plif_lm"),
 )
 
@@ -27,12 +36,24 @@ def seeds(of: Studies) -> Lines:
     """Output layers over seeds, of LSTMs."""
     numbers = of("seeds")
     published = {"sigsoftmax": "0.392", "gss": "0.262", "mos": "2.0e-15", "lms_plif": "1.9e-05"}
-    rows = [["softmax", numbers.spread("softmax"), "", "", "", numbers.spread("softmax", "press_rank", ".0f")]]
+    rows = [
+        [
+            "softmax",
+            numbers.spread("softmax"),
+            "",
+            "",
+            "",
+            numbers.spread("softmax", "press_rank", ".0f"),
+        ]
+    ]
     for name, printed in published.items():
         row = numbers.tests.loc[name]
         ends = [numbers.spread(name), ranged(row, "difference"), f"{row.holm_p:.2g}"]
         rows.append([name, *ends, printed, numbers.spread(name, "press_rank", ".0f")])
-    yield table("layer | test perplexity | more than softmax by [95%] | Holm p | published p | Press rank", rows)
+    yield table(
+        "layer | test perplexity | more than softmax by [95%] | Holm p | published p | Press rank",
+        rows,
+    )
     ranks = numbers.means.press_rank
     times = [show(ranks[name] / ranks["softmax"]) for name in ("sigsoftmax", "gss")]
     yield f"sigsoftmax and gss multiply the rank by {times[0]} and {times[1]}"
@@ -42,7 +63,8 @@ def seeds(of: Studies) -> Lines:
     row, ranks = numbers.tests.loc["lms_plif_frozen"], numbers.means.press_rank
     frozen, learned = numbers.spread("lms_plif_frozen"), numbers.spread("lms_plif")
     yield (
-        f"slopes left as drawn end at {frozen}, learned ones at {learned}: {ranged(row, 'difference', '+.1f')} points, "
+        f"slopes left as drawn end at {frozen}, learned ones at {learned}: "
+        f"{ranged(row, 'difference', '+.1f')} points, "
         f"Holm p = {row.holm_p:.2g} (the paper: p = 0.826)."
     )
     yield f"The frozen ones have the higher rank ({show(ranks['lms_plif_frozen'])} and {show(ranks['lms_plif'])})."
@@ -54,18 +76,28 @@ def averaging(of: Studies) -> Lines:
     rules = ("ET-ASGD", "NT-ASGD")
     rows = [
         [layer]
-        + [show(means[metric][f"{layer} {rule}"], spec) for metric, spec in PERPLEXITY_AND_RANK for rule in rules]
+        + [
+            show(means[metric][f"{layer} {rule}"], spec)
+            for metric, spec in PERPLEXITY_AND_RANK
+            for rule in rules
+        ]
         for layer in (*LAYERS, "moc")
     ]
     yield table("layer | test perplexity: ET-ASGD | NT-ASGD | Press rank: ET-ASGD | NT-ASGD", rows)
-    by_rule = [np.array([means.test_perplexity[f"{layer} {rule}"] for layer in (*LAYERS, "moc")]) for rule in rules]
+    by_rule = [
+        np.array([means.test_perplexity[f"{layer} {rule}"] for layer in (*LAYERS, "moc")])
+        for rule in rules
+    ]
     yield f"NT-ASGD less ET-ASGD is {span(by_rule[1] - by_rule[0], '+.1f')} points (before rounding)."
 
 
 def mixtures(of: Studies) -> Lines:
     """mos_k and mos_dropout."""
     numbers = of("mos_k")
-    yield table("K | " + " | ".join(name.rpartition("=")[2] for name in numbers.means.index), _by_group(numbers.means))
+    yield table(
+        "K | " + " | ".join(name.rpartition("=")[2] for name in numbers.means.index),
+        _by_group(numbers.means),
+    )
     over = numbers.tables["correlations.csv"].set_index("over")
     yield f"Over six models r = {ranged(over.loc['cells'], 'pearson')}"
     means = of("mos_dropout").means
@@ -95,11 +127,14 @@ def capacity(of: Studies) -> Lines:
         ends = [numbers.spread(final), numbers.spread(final, "press_rank", ".0f")]
         rows.append([str(side), parameters, show(row["validation perplexity"], ".1f"), *ends])
     yield table(
-        "side | parameters | best validation perplexity in tuning | test perplexity, ten seeds | Press rank", rows
+        "side | parameters | best validation perplexity in tuning | test perplexity, ten seeds | "
+        "Press rank",
+        rows,
     )
     mos = tests.loc["mos_dagger final"]
     yield (
-        f"MoS is worse than the softmax of about as many parameters by {ranged(mos, 'difference', '.1f')}, Holm p = "
+        f"MoS is worse than the softmax of about as many parameters by "
+        f"{ranged(mos, 'difference', '.1f')}, Holm p = "
         f"{mos.holm_p:.2g}."
     )
     yield f"The smaller softmax differs from MoS by {ranged(tests.loc['softmax_dagger final'], 'difference', '+.1f')}"
@@ -114,7 +149,10 @@ def definitions(of: Studies) -> Lines:
         "entropy_rank": ".1f",
         "stable_rank": ".3f",
     }
-    rows = [[layer, *(show(means[metric][layer], spec) for metric, spec in metrics.items())] for layer in LAYERS]
+    rows = [
+        [layer, *(show(means[metric][layer], spec) for metric, spec in metrics.items())]
+        for layer in LAYERS
+    ]
     yield table("model | Press | 1e-3 | 1e-4 | 1e-5 | entropy | stable", rows)
     weighed = means[[*metrics][1:]].to_numpy().ravel()
     yield f"The ranks that weigh directions are {span(weighed)}; Press' are {span(means.press_rank)}."
@@ -139,7 +177,9 @@ def words(of: Studies) -> Lines:
         [str(name), show(n), span(by_name.get_group(name), "+.2f"), show(2 / np.sqrt(n), ".2f")]
         for name, n in pairs[pairs >= 100].items()
     ]
-    yield table("benchmark | pairs | Spearman's r, least to greatest of the six models | 2/√n", rows)
+    yield table(
+        "benchmark | pairs | Spearman's r, least to greatest of the six models | 2/√n", rows
+    )
 
 
 def cost(of: Studies) -> Lines:

@@ -26,16 +26,22 @@ class StudyNumbers:
         found = [
             summary
             for summary in store.studies()
-            if (summary.key.study, summary.key.scale, summary.key.overrides) == (name, "quick", overrides)
+            if (summary.key.study, summary.key.scale, summary.key.overrides)
+            == (name, "quick", overrides)
             and summary.key.corpus in ("ptb", "none")
         ]
-        if not found or found[0].counts["done"] + found[0].counts["pruned"] < sum(found[0].counts.values()):
+        if not found or found[0].counts["done"] + found[0].counts["pruned"] < sum(
+            found[0].counts.values()
+        ):
             options = (
                 " --all-trials"
                 if (name, overrides) == ("gss_grid", "{}")
                 else " ".join(["", *typed_variant(overrides)])
             )
-            raise UserError(f"the store does not have all trials: run python sweep.py {name} --corpus ptb{options}")
+            raise UserError(
+                f"the store does not have all trials: run python sweep.py {name} --corpus "
+                f"ptb{options}"
+            )
         key = found[0].key
         frame = flatten(store.results(key)).frame()
         results = StudyResults(
@@ -60,9 +66,9 @@ class StudyNumbers:
     @property
     def tests(self) -> Any:
         """The comparisons of test perplexity, by group."""
-        return next(table for table in self.tables.values() if "holm_p" in table and "baseline" in table).set_index(
-            "group"
-        )
+        return next(
+            table for table in self.tables.values() if "holm_p" in table and "baseline" in table
+        ).set_index("group")
 
     def spread(self, group: str, metric: str = "test_perplexity", spec: str = ",.1f") -> str:
         """Mean and standard deviation over the trials of a group."""
@@ -101,4 +107,6 @@ def span(values: Iterable[float], spec: str = ",.0f") -> str:
 def table(head: str, rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table; `head` has its headings between bars."""
     lines = [head.split(" | "), ["---"] * (head.count(" | ") + 1), *rows]
-    return "\n".join("".join(f"| {cell} " if cell else "| " for cell in line) + "|" for line in lines)
+    return "\n".join(
+        "".join(f"| {cell} " if cell else "| " for cell in line) + "|" for line in lines
+    )

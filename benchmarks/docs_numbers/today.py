@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.docs_numbers.study_numbers import MINUS, Lines, Studies, ranged, show, span, star, table
+from benchmarks.docs_numbers.study_numbers import (
+    MINUS,
+    Lines,
+    Studies,
+    ranged,
+    show,
+    span,
+    star,
+    table,
+)
 from orchestrator.report import title
 
 TRANSFORMER = '{"--model":"transformer"}'
@@ -22,7 +31,13 @@ def confounders(of: Studies) -> Lines:
     metrics = list(dict.fromkeys(lines.metric))
     by_place = lines.set_index(["metric", "taken_away"])
     rows = [
-        [title(m), *(ranged(by_place.loc[m, shape], "rho") + star(by_place.loc[m, shape]) for shape in shapes)]
+        [
+            title(m),
+            *(
+                ranged(by_place.loc[m, shape], "rho") + star(by_place.loc[m, shape])
+                for shape in shapes
+            ),
+        ]
         for m in metrics
     ]
     yield table("metric | as it is | lines | levels | pairs of levels | triples of levels", rows)
@@ -30,18 +45,29 @@ def confounders(of: Studies) -> Lines:
     share = shares.adjusted_r2.astype(float)
     ranks = [share[metric, "training.epochs"] for metric in metrics if "rank" in metric]
     yield (
-        f"The length of training alone accounts for {show(share['test_perplexity', 'training.epochs'], '.0%')} of the "
+        f"The length of training alone accounts for "
+        f"{show(share['test_perplexity', 'training.epochs'], '.0%')} of the "
         f"variance of log perplexity and for {span(np.array(ranks) * 100)}% of that of the ranks"
     )
-    stars = {shape: sum(by_place.loc[metric, shape].holm_p < 0.05 for metric in metrics) for shape in shapes}
+    stars = {
+        shape: sum(by_place.loc[metric, shape].holm_p < 0.05 for metric in metrics)
+        for shape in shapes
+    }
     yield f"{stars['levels']} of {len(metrics)} metrics keep a star without levels"
     yield f"{stars['pairs']} without pairs of levels, and {stars['triples']} without triples"
-    together, of_rate = share["test_perplexity", "all"], share["gradient_lost_share", "training.learning_rate"]
+    together, of_rate = (
+        share["test_perplexity", "all"],
+        share["gradient_lost_share", "training.learning_rate"],
+    )
     yield f"account for {show(together, '.1%')} of the variance of log perplexity"
     yield f"with the learning rate ({show(of_rate, '.0%')} of its variance)"
 
 
-CAPS = {"softcap tanh 30": ", Gemma 2's", "softcap tanh 15": ", nanochat's", "softcap sigmoid 23": ", modded-nanogpt's"}
+CAPS = {
+    "softcap tanh 30": ", Gemma 2's",
+    "softcap tanh 15": ", nanochat's",
+    "softcap sigmoid 23": ", modded-nanogpt's",
+}
 
 
 def softcaps(of: Studies) -> Lines:
@@ -54,11 +80,22 @@ def softcaps(of: Studies) -> Lines:
     }
     rows = []
     for name in ("softmax", *forms["tanh"], *forms["sigmoid"]):
-        more = ranged(tests.loc[name], "difference") + star(tests.loc[name]) if name in tests.index else ""
-        ranks = [show(means.press_rank[name]), *(show(means[f"kl_rank_1e-{i}"][name], ".1f") for i in (2, 3))]
-        rows.append([name + CAPS.get(name, ""), show(means.test_perplexity[name], ".1f"), more, *ranks])
+        more = (
+            ranged(tests.loc[name], "difference") + star(tests.loc[name])
+            if name in tests.index
+            else ""
+        )
+        ranks = [
+            show(means.press_rank[name]),
+            *(show(means[f"kl_rank_1e-{i}"][name], ".1f") for i in (2, 3)),
+        ]
+        rows.append(
+            [name + CAPS.get(name, ""), show(means.test_perplexity[name], ".1f"), more, *ranks]
+        )
     yield table(
-        "layer | test perplexity | more than softmax by | Press rank | KL rank (0.01 nats) | KL rank (0.001 nats)", rows
+        "layer | test perplexity | more than softmax by | Press rank | KL rank (0.01 nats) | KL "
+        "rank (0.001 nats)",
+        rows,
     )
     bound = means.press_rank["softmax"]
     yield f"off softmax' bound d + 2 = {show(bound)}, by tanh the more the smaller it is"
@@ -69,7 +106,10 @@ def softcaps(of: Studies) -> Lines:
     directions = means["kl_rank_1e-2"][[f"softcap tanh {cap}" for cap in (10, 15, 20, 30)]]
     yield f"{span(directions)} directions within 0.01 nats for every tanh from 10 up"
     kl = means["kl_at_rank_16"]
-    off = [show(kl[name], ".4f") for name in ("softmax", "softcap tanh 30", "softcap tanh 15", "softcap tanh 5")]
+    off = [
+        show(kl[name], ".4f")
+        for name in ("softmax", "softcap tanh 30", "softcap tanh 15", "softcap tanh 5")
+    ]
     yield f"With 16 directions softmax is off by {off[0]} nats, tanh 30 by {off[1]}, 15 by {off[2]}, 5 by {off[3]}"
 
 
@@ -87,7 +127,9 @@ def bent_afterwards(of: Studies) -> Lines:
         for cap in (30, 15)
     ]
     yield table(
-        "cap (tanh) | Press rank if capped after training | if trained with the cap | KL from softmax (nats)", rows
+        "cap (tanh) | Press rank if capped after training | if trained with the cap | KL from "
+        "softmax (nats)",
+        rows,
     )
 
 
@@ -102,11 +144,15 @@ def trivial_language(of: Studies) -> Lines:
     rows = []
     for layer, law in laws.iterrows():
         found = [points.loc[(str(layer), size), :] for size in sizes]
-        widths = [ranged(row, x, ".1f") + star(row) if np.isfinite(row[x]) else "none trained" for row in found]
+        widths = [
+            ranged(row, x, ".1f") + star(row) if np.isfinite(row[x]) else "none trained"
+            for row in found
+        ]
         rows.append([str(layer), *widths, ranged(law, "b", ".2f")])
     yield table(" | ".join(["layer", *(f"V = {show(size)}" for size in sizes), "b"]), rows)
     first, last = (
-        f"{ranged(points.loc['mos', size], 'ratio', '.2f')} times at V = {show(size)}" for size in (500, 4000)
+        f"{ranged(points.loc['mos', size], 'ratio', '.2f')} times at V = {show(size)}"
+        for size in (500, 4000)
     )
     yield f"The mixture needs {first} and {last}"
     ratios = points.loc["softcap"].ratio.astype(float).dropna()
@@ -133,7 +179,9 @@ def saturation(of: Studies) -> Lines:
         for _, row in held.iterrows()
     ]
     yield table(
-        "width | test loss | the law of the wider ones [95%] | difference [95%] | could be found | Bonferroni p", rows
+        "width | test loss | the law of the wider ones [95%] | difference [95%] | could be found | "
+        "Bonferroni p",
+        rows,
     )
     law = numbers.tables["extrapolation_law.csv"].iloc[0]
     yield f"Over all ten, E is {ranged(law, 'E', '.2f')} and b {ranged(law, 'b', '.2f')}."
@@ -145,8 +193,14 @@ def saturation(of: Studies) -> Lines:
     lost, identity = means.gradient_norm_lost, np.sqrt(1 - means.index / 2000)
     rows = [
         ["gradient norm lost", *(show(lost[width], ".3f") for width in widths)],
-        [f"√(1 {MINUS} d/V), V = 2,000", *(show(np.sqrt(1 - width / 2000), ".3f") for width in widths)],
-        ["share of the square out of reach", *(show(means.gradient_lost_share[width], ".3f") for width in widths)],
+        [
+            f"√(1 {MINUS} d/V), V = 2,000",
+            *(show(np.sqrt(1 - width / 2000), ".3f") for width in widths),
+        ],
+        [
+            "share of the square out of reach",
+            *(show(means.gradient_lost_share[width], ".3f") for width in widths),
+        ],
         [
             "angle of gradient and step, degrees",
             *(show(means.gradient_angle_degrees[width], ".1f") for width in widths),
@@ -163,15 +217,23 @@ def transformer_seeds(of: Studies) -> Lines:
     rows = []
     for name in numbers.means.test_perplexity.sort_values().index:
         more = (
-            ranged(numbers.tests.loc[name], "difference") + star(numbers.tests.loc[name]) if name != "softmax" else ""
+            ranged(numbers.tests.loc[name], "difference") + star(numbers.tests.loc[name])
+            if name != "softmax"
+            else ""
         )
         ranks = [
             show(numbers.means[m][name], s)
-            for m, s in (("press_rank", ".0f"), ("entropy_rank", ".1f"), ("effective_rank_1e-3", ".1f"))
+            for m, s in (
+                ("press_rank", ".0f"),
+                ("entropy_rank", ".1f"),
+                ("effective_rank_1e-3", ".1f"),
+            )
         ]
         rows.append([str(name), numbers.spread(name), more, *ranks])
     yield table(
-        "layer | test perplexity | more than softmax by | Press rank | entropy rank | effective rank (1e-3)", rows
+        "layer | test perplexity | more than softmax by | Press rank | entropy rank | effective "
+        "rank (1e-3)",
+        rows,
     )
 
 
@@ -180,8 +242,12 @@ def head_rank(of: Studies) -> Lines:
     numbers = of("head_rank")
     factors = numbers.tables["factors.csv"].set_index(["output_layer", "kind"])
     kinds = ("language_model", "transformer")
-    by_size = numbers.trials.groupby(["kind", "output_layer", "model.head_rank"]).mean(numeric_only=True)
-    largest = {kind: numbers.trials["model.head_rank"][numbers.trials.kind == kind].max() for kind in kinds}
+    by_size = numbers.trials.groupby(["kind", "output_layer", "model.head_rank"]).mean(
+        numeric_only=True
+    )
+    largest = {
+        kind: numbers.trials["model.head_rank"][numbers.trials.kind == kind].max() for kind in kinds
+    }
     rows = []
     for layer in ("softmax", "softcap tanh", "gss", "sigsoftmax", "lms_plif", "mos", "moc"):
         factor = [
@@ -191,9 +257,18 @@ def head_rank(of: Studies) -> Lines:
             for kind in kinds
         ]
         rows.append(
-            [layer, *factor, *(show(by_size.test_perplexity[kind, layer, largest[kind]], ".1f") for kind in kinds)]
+            [
+                layer,
+                *factor,
+                *(
+                    show(by_size.test_perplexity[kind, layer, largest[kind]], ".1f")
+                    for kind in kinds
+                ),
+            ]
         )
-    yield table("layer | LSTM | Transformer | test perplexity at the largest r: LSTM | Transformer", rows)
+    yield table(
+        "layer | LSTM | Transformer | test perplexity at the largest r: LSTM | Transformer", rows
+    )
     stars, below = (factors.holm_p < 0.05).sum(), (factors.factor < 1).sum()
     yield f"{stars} of {len(factors)} comparisons have a star, and {below} factors are below 1"
     bends = factors.loc[["softcap tanh", "gss", "sigsoftmax"]].xs("language_model", level="kind")
@@ -201,9 +276,15 @@ def head_rank(of: Studies) -> Lines:
     most = [show(factors.factor_high.xs(kind, level="kind").max(), ".2f") for kind in kinds]
     yield f"The intervals reach up to {most[0]} for the LSTM and {most[1]} for the Transformer."
     ranks = by_size.press_rank
-    plain, bent = ranks[kinds[0], "softmax", 8], [ranks[kind, layer, 8] for kind in kinds for layer in bends.index]
+    plain, bent = (
+        ranks[kinds[0], "softmax", 8],
+        [ranks[kind, layer, 8] for kind in kinds for layer in bends.index],
+    )
     yield f"A head of rank 8 has Press rank {show(plain)} without a bend and {span(bent)} with one."
-    plain = [by_size.test_perplexity[kind, "softmax", size] for kind, size in ((kinds[0], 2), *largest.items())]
+    plain = [
+        by_size.test_perplexity[kind, "softmax", size]
+        for kind, size in ((kinds[0], 2), *largest.items())
+    ]
     yield f"the LSTM's perplexity falls from {show(plain[0])} to {show(plain[1])}"
     yield f"fits {(factors.misfit_p < 0.05).sum()} of the {len(factors)} badly"
     sizes = numbers.tables["equal_ranks.csv"]

@@ -1,4 +1,5 @@
-"""Captured steps against steps without capture, bit for bit, while trials leave a stack and join it."""
+"""Captured steps against steps without capture, bit for bit, while trials leave a stack and join
+it."""
 
 from __future__ import annotations
 
@@ -25,10 +26,13 @@ EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Compare stacks of both kinds of model. A CPU captures nothing: there, two stacks take the same steps."""
+    """Compare stacks of both kinds of model. A CPU captures nothing: there, two stacks take the
+    same steps."""
     for model in TRIALS:
         yield Question(
-            f"tensors with other bits after {sum(STEPS[device])} steps, {model}", partial(_differing, device, model), 0
+            f"tensors with other bits after {sum(STEPS[device])} steps, {model}",
+            partial(_differing, device, model),
+            0,
         )
 
 

@@ -24,12 +24,16 @@ from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 MODELS, SAVES, MOST_S = 4, 3, 15.0
 """The run ends when each trial has this many saves, or after this time."""
 LIMIT = 0.05
-"""Largest share of the time; the training loop saves so rarely that it would keep to this without its thread."""
+"""Largest share of the time; the training loop saves so rarely that it would keep to this without
+its thread."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
-    """Time one save of a trial, at the papers' shapes on a GPU, and a run of the training loop with tiny trials."""
-    yield Question("seconds of one save of a trial", partial(_save_seconds, device, folder), unit=" s")
+    """Time one save of a trial, at the papers' shapes on a GPU, and a run of the training loop with
+    tiny trials."""
+    yield Question(
+        "seconds of one save of a trial", partial(_save_seconds, device, folder), unit=" s"
+    )
     yield Question("share of the time, tiny trials", partial(_share, device, folder), LIMIT)
 
 
@@ -37,19 +41,29 @@ def _save_seconds(device: str, folder: Path) -> float:
     """Return the seconds of the second of two saves."""
     scale = scale_on(device)
     trainer = usual_trainer(
-        trial("ptb", layer_config("gss", "ptb", scale), "float32", scale), random_corpus("ptb", scale), device
+        trial("ptb", layer_config("gss", "ptb", scale), "float32", scale),
+        random_corpus("ptb", scale),
+        device,
     )
-    trainer.kept = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
-    return [seconds_of(lambda: save_tensors(folder / "one", *trainer.snapshot()), device) for _ in range(2)][1]
+    trainer.kept = {
+        name: weight.detach().clone() for name, weight in trainer.model.named_parameters()
+    }
+    return [
+        seconds_of(lambda: save_tensors(folder / "one", *trainer.snapshot()), device)
+        for _ in range(2)
+    ][1]
 
 
 def _share(device: str, folder: Path) -> float:
     """Return the share of a stack's time that its trials' saves take from its steps.
 
-    Each trial is watched from its first save to its last one, without the usual time of `settle`, that of no save.
-    """
+    Each trial is watched from its first save to its last one, without the usual time of `settle`,
+    that of no save."""
     trainers = new_trainers(device, ["gss"] * MODELS, epoch_tokens=10**12)
-    watched = [_Watched(trainer, TrialFolder(folder / str(number), "")) for number, trainer in enumerate(trainers)]
+    watched = [
+        _Watched(trainer, TrialFolder(folder / str(number), ""))
+        for number, trainer in enumerate(trainers)
+    ]
     stack, ends_s = Stack(trainers), time.monotonic() + MOST_S
     while time.monotonic() < ends_s and min(len(one.saves) for one in watched) < SAVES:
         started = time.monotonic()
@@ -92,9 +106,12 @@ class _Watched:
             self.saves.append(len(self._calls) - 1)
 
     def share(self) -> float:
-        """Return its share, from the first save until before the last one. Raises NotTriedError with fewer than two."""
+        """Return its share, from the first save until before the last one. Raises NotTriedError
+        with fewer than two."""
         if len(self.saves) < 2:
-            raise NotTriedError(f"fewer than two saves of each trial in {MOST_S:g} s: this disk is slow to save")
+            raise NotTriedError(
+                f"fewer than two saves of each trial in {MOST_S:g} s: this disk is slow to save"
+            )
         calls = self._calls[self.saves[0] : self.saves[-1]]
         usual = median(seconds for _, seconds in self._calls)
         self._checkpoints.wait()

@@ -1,7 +1,8 @@
-"""Numbers and gradients: stacks against the same trials alone, output layers and LSTM layers against float64.
+"""Numbers and gradients: stacks against the same trials alone, output layers and LSTM layers
+against float64.
 
-A GPU also computes the loss of stacks at the papers' shapes, in several chunks, against float64 on the same GPU.
-"""
+A GPU also computes the loss of stacks at the papers' shapes, in several chunks, against float64 on
+the same GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +20,16 @@ from torch.nn.functional import nll_loss
 
 from gpu_proof.parts import stacked_contexts, stacked_losses
 from gpu_proof.report import Question
-from gpu_proof.trials import CORPORA, LAYERS, STACKED, TINY_CORPUS, layer_config, new_trainers, numbers_of, scale_on
+from gpu_proof.trials import (
+    CORPORA,
+    LAYERS,
+    STACKED,
+    TINY_CORPUS,
+    layer_config,
+    new_trainers,
+    numbers_of,
+    scale_on,
+)
 from trainables.config import LanguageModelConfig, MixtureConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.device import Precision, generator, on_gpu, products_in
 from trainables.language_model import AwdLstm
@@ -40,8 +50,8 @@ AT_PAPER_SHAPES: dict[str, dict[Precision, float]] = {
     "mos": {"float32": 1e-5, "bf16": 1e-2},
     "lms_plif": {"float32": 5e-3},
 }
-"""Limits of errors. PLIF has 100,000 intervals with a slope each: a logit near an end may fall into the next one by
-rounding, and in bf16 into any of the ten next ones."""
+"""Limits of errors. PLIF has 100,000 intervals with a slope each: a logit near an end may fall into
+the next one by rounding, and in bf16 into any of the ten next ones."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
@@ -53,27 +63,51 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
         for models, (precision, limit) in product((3, 16), limits.items()):
             shape = StackShape.on(device, corpus, name, models)
             error = partial(stacked_loss_error, device, name, shape, precision)
-            yield Question(f"loss and gradients of {models} models, {precision}, {corpus}, {name}", error, limit)
+            yield Question(
+                f"loss and gradients of {models} models, {precision}, {corpus}, {name}",
+                error,
+                limit,
+            )
 
 
 def _errors() -> Iterator[tuple[str, float, Callable[[str], float]]]:
     for optimizer in OPTIMIZERS:
-        yield f"a stack's weights in float64, {optimizer}", 1e-9, partial(stack_error, optimizer=optimizer)
+        yield (
+            f"a stack's weights in float64, {optimizer}",
+            1e-9,
+            partial(stack_error, optimizer=optimizer),
+        )
     for name in STACKED:
         yield f"a stack's perplexity in float32, {name}", 1e-3, partial(perplexity_error, name=name)
     for name in STACKED[:4]:
-        yield f"a stack's perplexity in bf16, {name}", 1e-2, partial(perplexity_error, name=name, precision="bf16")
+        yield (
+            f"a stack's perplexity in bf16, {name}",
+            1e-2,
+            partial(perplexity_error, name=name, precision="bf16"),
+        )
         transformers = partial(perplexity_error, name=name, optimizer="adamw")
         yield f"a stack's perplexity in float32, {name}, adamw", 1e-3, transformers
-        yield f"a stack's perplexity in bf16, {name}, adamw", 1e-2, partial(transformers, precision="bf16")
+        yield (
+            f"a stack's perplexity in bf16, {name}, adamw",
+            1e-2,
+            partial(transformers, precision="bf16"),
+        )
     yield "LSTM layers of a stack, float32", 1e-5, lstm_error
     for name in LAYERS:
         yield f"loss and gradients, float32, {name}", 1e-4, partial(layer_error, name=name)
-        yield f"loss and gradients, bf16, {name}", 0.03, partial(layer_error, name=name, product_dtype=torch.bfloat16)
+        yield (
+            f"loss and gradients, bf16, {name}",
+            0.03,
+            partial(layer_error, name=name, product_dtype=torch.bfloat16),
+        )
 
 
 def _trainers(
-    device: str, names: Sequence[str], *, optimizer: Optimizer = "sgd", precision: Precision = "float32"
+    device: str,
+    names: Sequence[str],
+    *,
+    optimizer: Optimizer = "sgd",
+    precision: Precision = "float32",
 ) -> list[Trainer]:
     """Tiny trials with seeds of their own."""
     if optimizer == "adamw":
@@ -95,7 +129,8 @@ def _alone(trainers: list[Trainer]) -> None:
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
-    """Greatest error of a stack's weights, moments and states, against trials alone; relative if above 1."""
+    """Greatest error of a stack's weights, moments and states, against trials alone; relative if
+    above 1."""
     with _in_float64():
         alone, together = (_trainers(device, STACKED, optimizer=optimizer) for _ in range(2))
         _alone(alone)
@@ -103,17 +138,26 @@ def stack_error(device: str, optimizer: Optimizer) -> float:
     return _worst(
         float(((tensor - expected).abs() / expected.abs().clamp(min=1)).max())
         for trainer, reference in zip(together, alone, strict=True)
-        for tensor, expected in zip(numbers_of(trainer).values(), numbers_of(reference).values(), strict=True)
+        for tensor, expected in zip(
+            numbers_of(trainer).values(), numbers_of(reference).values(), strict=True
+        )
     )
 
 
-def perplexity_error(device: str, name: str, precision: Precision = "float32", optimizer: Optimizer = "sgd") -> float:
-    """Greatest relative error of the perplexities of three trials in a stack, against the same trials alone."""
-    alone, together = (_trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2))
+def perplexity_error(
+    device: str, name: str, precision: Precision = "float32", optimizer: Optimizer = "sgd"
+) -> float:
+    """Greatest relative error of the perplexities of three trials in a stack, against the same
+    trials alone."""
+    alone, together = (
+        _trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2)
+    )
     _alone(alone)
     _steps(together, Stack(together).step)
     results, expected = (
-        torch.stack([trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in trainers]).exp()
+        torch.stack(
+            [trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in trainers]
+        ).exp()
         for trainers in (together, alone)
     )
     return float((results / expected - 1).abs().max())
@@ -125,8 +169,11 @@ def _worst(errors: Iterable[float]) -> float:
 
 
 def lstm_error(device: str) -> float:
-    """Greatest error, relative in norm, of the context vectors and gradients of two models with different windows."""
-    width, hidden, lengths, batch = (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
+    """Greatest error, relative in norm, of the context vectors and gradients of two models with
+    different windows."""
+    width, hidden, lengths, batch = (
+        (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
+    )
     config = LanguageModelConfig(embedding_width=width, hidden_width=hidden, context_width=width)
     models = [AwdLstm(config, SoftmaxConfig(), VOCABULARY) for _ in lengths]
     random = torch.Generator().manual_seed(0)
@@ -145,8 +192,11 @@ def lstm_error(device: str) -> float:
     return _worst(errors)
 
 
-def _lstm_truth(model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Context vectors and gradients in float64 on the device of the tokens, by the framework's LSTM."""
+def _lstm_truth(
+    model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Context vectors and gradients in float64 on the device of the tokens, by the framework's
+    LSTM."""
     exact = AwdLstm(model.config, SoftmaxConfig(), VOCABULARY).double()
     exact.load_state_dict(model.state_dict())
     exact.to(tokens_TB.device)
@@ -158,7 +208,8 @@ def _lstm_truth(model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor) -> tuple
 
 
 def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None) -> float:
-    """Greatest error, relative in norm, of an output layer's loss and gradients, with products of this dtype."""
+    """Greatest error, relative in norm, of an output layer's loss and gradients, with products of
+    this dtype."""
     config = _without_dropout(layer_config(name, "ptb", "tiny"))
     shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
     random = torch.Generator().manual_seed(0)
@@ -175,7 +226,9 @@ def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None
     layer.product_dtype = product_dtype
 
     def results(device: str, dtype: torch.dtype) -> list[Tensor]:
-        hidden, weight = (t.to(device, dtype, copy=True).requires_grad_() for t in (hidden_TBC, weight_VD))
+        hidden, weight = (
+            t.to(device, dtype, copy=True).requires_grad_() for t in (hidden_TBC, weight_VD)
+        )
         if dtype == torch.float64:
             parameters = list(exact.parameters())
             loss = nll_loss(exact.log_probabilities(hidden.flatten(0, 1), weight), targets_N)
@@ -202,7 +255,8 @@ class StackShape(NamedTuple):
 
     @classmethod
     def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
-        """Return the papers' shapes on a GPU; mixtures have fewer rows, because float64 holds all their logits."""
+        """Return the papers' shapes on a GPU; mixtures have fewer rows, because float64 holds all
+        their logits."""
         if not on_gpu(device):
             return cls(TINY_CORPUS[2], 8, models, ROWS)
         mixture = isinstance(layer_config(name, corpus), MixtureConfig)
@@ -210,13 +264,15 @@ class StackShape(NamedTuple):
 
 
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
-    """Greatest error, relative in norm, of a stack's losses and gradients, for windows of different lengths.
+    """Greatest error, relative in norm, of a stack's losses and gradients, for windows of different
+    lengths.
 
-    Three models have chunks as small as possible; a larger stack has those of training. The first and the last model
-    are compared with float64 on the same device.
-    """
+    Three models have chunks as small as possible; a larger stack has those of training. The first
+    and the last model are compared with float64 on the same device."""
     layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
-    config = LanguageModelConfig(embedding_width=shape.width, hidden_width=8, context_width=shape.width)
+    config = LanguageModelConfig(
+        embedding_width=shape.width, hidden_width=8, context_width=shape.width
+    )
     random = generator(0, device)
     with torch.device(device):
         models = [AwdLstm(config, layer, shape.vocabulary) for _ in range(shape.models)]
@@ -228,25 +284,36 @@ def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Pre
         targets_GN = torch.randint(shape.vocabulary, (shape.models, shape.rows), generator=random)
     lengths = [shape.rows - 5 * (g % 3) for g in range(shape.models)]
     ends = 0, shape.models - 1
-    truths = {g: _loss_truth(models[g], layer, hidden_GNC[g], targets_GN[g, : lengths[g]]) for g in ends}
-    with _small_chunks(shape) if shape.models == 3 else nullcontext(), products_in("float32", device):
+    truths = {
+        g: _loss_truth(models[g], layer, hidden_GNC[g], targets_GN[g, : lengths[g]]) for g in ends
+    }
+    with (
+        _small_chunks(shape) if shape.models == 3 else nullcontext(),
+        products_in("float32", device),
+    ):
         results = stacked_losses(models, hidden_GNC, targets_GN, lengths)
     return _worst(_off(results[name][g], truth) for g in ends for name, truth in truths[g].items())
 
 
 @contextmanager
 def _small_chunks(shape: StackShape) -> Iterator[None]:
-    """Inside, kernels need three chunks or more for a window, and the loss without kernels has its smallest ones."""
+    """Inside, kernels need three chunks or more for a window, and the loss without kernels has its
+    smallest ones."""
     without = patch.multiple("trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1)
     bf16_bytes = 2 * shape.models * shape.rows * shape.vocabulary
     with without, patch.object(fused, "CHUNK_BYTES", bf16_bytes // 3):
         yield
 
 
-def _loss_truth(model: AwdLstm, layer: OutputLayerConfig, hidden_NC: Tensor, targets_N: Tensor) -> dict[str, Tensor]:
-    """Loss of the rows that have targets, the first ones, and its gradients, in float64 by the plain formula."""
+def _loss_truth(
+    model: AwdLstm, layer: OutputLayerConfig, hidden_NC: Tensor, targets_N: Tensor
+) -> dict[str, Tensor]:
+    """Loss of the rows that have targets, the first ones, and its gradients, in float64 by the
+    plain formula."""
     vocabulary, width = model.embedding_VD.shape
-    shape = LayerShape(vocabulary_size=vocabulary, embedding_width=width, context_width=hidden_NC.shape[1])
+    shape = LayerShape(
+        vocabulary_size=vocabulary, embedding_width=width, context_width=hidden_NC.shape[1]
+    )
     exact = build_output_layer(layer, shape).double().to(hidden_NC.device)
     exact.load_state_dict(model.output.state_dict())
     hidden, weight = (t.detach().double().requires_grad_() for t in (hidden_NC, model.embedding_VD))
@@ -254,11 +321,17 @@ def _loss_truth(model: AwdLstm, layer: OutputLayerConfig, hidden_NC: Tensor, tar
     named = {"hidden": hidden, "embedding_VD": weight} | {
         f"output.{name}": p for name, p in exact.named_parameters() if p.requires_grad
     }
-    return {"loss": loss.detach()} | dict(zip(named, torch.autograd.grad(loss, list(named.values())), strict=True))
+    return {"loss": loss.detach()} | dict(
+        zip(named, torch.autograd.grad(loss, list(named.values())), strict=True)
+    )
 
 
 def _without_dropout(config: OutputLayerConfig) -> OutputLayerConfig:
-    return config.model_copy(update={"latent_dropout": 0.0}) if hasattr(config, "latent_dropout") else config
+    return (
+        config.model_copy(update={"latent_dropout": 0.0})
+        if hasattr(config, "latent_dropout")
+        else config
+    )
 
 
 def _off(value: Tensor, truth: Tensor) -> float:

@@ -1,4 +1,5 @@
-"""Launches of Triton kernels in a step: without them, the same numbers come out more slowly, and nobody notices."""
+"""Launches of Triton kernels in a step: without them, the same numbers come out more slowly, and
+nobody notices."""
 
 from __future__ import annotations
 
@@ -23,18 +24,26 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
     """Make one step of each kind of stack, and of trials alone."""
     launched = Counter[str]()
     for name in STACKED:
-        yield Question(f"stack, {name}", partial(_step, launched, device, "awd_lstm", [name] * 2, {LOSS, CELL}))
         yield Question(
-            f"stack of Transformers, {name}", partial(_step, launched, device, "transformer", [name] * 2, {LOSS})
+            f"stack, {name}", partial(_step, launched, device, "awd_lstm", [name] * 2, {LOSS, CELL})
+        )
+        yield Question(
+            f"stack of Transformers, {name}",
+            partial(_step, launched, device, "transformer", [name] * 2, {LOSS}),
         )
     for name in LAYERS:
         needed = {LOSS} if name in STACKED else set[str]()
-        yield Question(f"alone, {name}", partial(_step, launched, device, "awd_lstm", [name], needed))
+        yield Question(
+            f"alone, {name}", partial(_step, launched, device, "awd_lstm", [name], needed)
+        )
     yield Question("every file of kernels", partial(_all_launched, launched))
 
 
-def _step(launched: Counter[str], device: str, model: Model, layers: Sequence[str], needed: set[str]) -> str:
-    """Make one step; add its launches. Raises RuntimeError if a file has none that must have some."""
+def _step(
+    launched: Counter[str], device: str, model: Model, layers: Sequence[str], needed: set[str]
+) -> str:
+    """Make one step; add its launches. Raises RuntimeError if a file has none that must have
+    some."""
     trainers = new_trainers(device, layers, model)
     step = Stack(trainers).step if len(trainers) > 1 else trainers[0].step
     with launches() as counts:
@@ -45,9 +54,14 @@ def _step(launched: Counter[str], device: str, model: Model, layers: Sequence[st
 
 
 def _all_launched(launched: Counter[str]) -> str:
-    """Raise RuntimeError if any file of kernels had no launch, including files that a later version adds."""
+    """Raise RuntimeError if any file of kernels had no launch, including files that a later version
+    adds."""
     folder = Path(trainables.__path__[0])
-    files = [path.relative_to(folder.parent) for path in folder.rglob("*.py") if "@triton.jit" in path.read_text()]
+    files = [
+        path.relative_to(folder.parent)
+        for path in folder.rglob("*.py")
+        if "@triton.jit" in path.read_text()
+    ]
     names = {".".join(path.with_suffix("").parts) for path in files} - {PROBE}
     _raise_if_any(names - launched.keys())
     return f"{launched.total()} launches in {len(names)} files"
@@ -55,12 +69,15 @@ def _all_launched(launched: Counter[str]) -> str:
 
 def _raise_if_any(missing: set[str]) -> None:
     if missing:
-        raise RuntimeError(f"no launch of a kernel of {', '.join(sorted(missing))}: the fallback ran")
+        raise RuntimeError(
+            f"no launch of a kernel of {', '.join(sorted(missing))}: the fallback ran"
+        )
 
 
 @contextmanager
 def launches() -> Iterator[Counter[str]]:
-    """Inside, count the launches of Triton kernels by their module; none if Triton is not installed."""
+    """Inside, count the launches of Triton kernels by their module; none if Triton is not
+    installed."""
     counts = Counter[str]()
     try:
         from triton.runtime.jit import KernelInterface

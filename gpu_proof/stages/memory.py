@@ -27,17 +27,26 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
     for stack in STACKS:
         plan = stack.planned_bytes(device)
         peak = cache(partial(_peak_bytes, device, stack))
-        yield Question(f"peak, {stack}", partial(lambda peak: peak() / 2**30, peak), plan / 2**30, " GiB")
-        yield Question(f"plan over peak, {stack}", partial(lambda plan, peak: plan / peak(), plan, peak), MOST_PLANNED)
+        yield Question(
+            f"peak, {stack}", partial(lambda peak: peak() / 2**30, peak), plan / 2**30, " GiB"
+        )
+        yield Question(
+            f"plan over peak, {stack}",
+            partial(lambda plan, peak: plan / peak(), plan, peak),
+            MOST_PLANNED,
+        )
 
 
 def _peak_bytes(device: str, headline: Headline) -> float:
-    """Return the most bytes that torch reserved in steps with and without capture: each window comes twice."""
+    """Return the most bytes that torch reserved in steps with and without capture: each window
+    comes twice."""
     stack = headline.stack(device)
     forget_cache(device)
     torch.cuda.reset_peak_memory_stats()
     for trainer in stack.trainers:
-        trainer.kept = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
+        trainer.kept = {
+            name: weight.detach().clone() for name, weight in trainer.model.named_parameters()
+        }
     draws = [trainer.draws.get_state() for trainer in stack.trainers]
     for _ in range(2):
         for trainer, state in zip(stack.trainers, draws, strict=True):

@@ -31,7 +31,9 @@ STEPS = 6
 def questions(device: str, folder: Path) -> Iterator[Question]:
     """Go on in each of these ways; on a GPU, the stack of AWD-LSTMs has the papers' shapes."""
     for case in CASES:
-        yield Question(f"tensors with other bits, {case}", partial(_differing, device, folder, case), 0)
+        yield Question(
+            f"tensors with other bits, {case}", partial(_differing, device, folder, case), 0
+        )
 
 
 def _differing(device: str, folder: Path, case: str) -> float:

@@ -11,7 +11,13 @@ from gpu_proof.roofline import COSTS, MODELS, WINDOW, Card, step_seconds
 from gpu_proof.timing import Headline, ceilings, stack_pace
 from trainables.device import on_gpu
 
-STACKS = (("ptb", "softmax"), ("ptb", "gss"), ("ptb", "lms_plif"), ("ptb", "mos"), ("wikitext-2", "gss"))
+STACKS = (
+    ("ptb", "softmax"),
+    ("ptb", "gss"),
+    ("ptb", "lms_plif"),
+    ("ptb", "mos"),
+    ("wikitext-2", "gss"),
+)
 MATRIX = 8192
 """Rows and columns of the product that shows what this GPU reaches."""
 MOST = 2.0
@@ -19,7 +25,8 @@ MOST = 2.0
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Time a step of each stack, in ms, against what it would take by the rates that this GPU has just reached."""
+    """Time a step of each stack, in ms, against what it would take by the rates that this GPU has
+    just reached."""
     if not on_gpu(device):
         for corpus, layer in STACKS:
             headline = Headline(corpus, layer, "bf16", 2)
@@ -34,13 +41,19 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
         card._asdict(),
     )
     for corpus, layer in STACKS:
-        headline, predicted_ms = Headline(corpus, layer, "bf16", MODELS), 1e3 * step_seconds(COSTS[corpus, layer], card)
+        headline, predicted_ms = (
+            Headline(corpus, layer, "bf16", MODELS),
+            1e3 * step_seconds(COSTS[corpus, layer], card),
+        )
         ask = partial(_step_ms, device, headline)
-        yield Question(f"step of {headline}", ask, MOST * predicted_ms, " ms", {"prediction": predicted_ms})
+        yield Question(
+            f"step of {headline}", ask, MOST * predicted_ms, " ms", {"prediction": predicted_ms}
+        )
 
 
 def _step_ms(device: str, headline: Headline) -> float:
-    """Return the ms of a step, scaled to the window of a prediction: the windows that are timed differ in length."""
+    """Return the ms of a step, scaled to the window of a prediction: the windows that are timed
+    differ in length."""
     stack = headline.stack(device)
     pace = stack_pace(stack, steps=8 if on_gpu(device) else 1)
     tokens = WINDOW * stack.trainers[0].config.training.batch_size * headline.models

@@ -26,7 +26,8 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
     yield Question("first steps of a stack", partial(_steps_together, device, "awd_lstm", 5, 3))
     for model in TRIALS:
         yield Question(
-            f"replayed steps of a stack, {model}", partial(_steps_together, device, model, STEPS[model], WATCHED)
+            f"replayed steps of a stack, {model}",
+            partial(_steps_together, device, model, STEPS[model], WATCHED),
         )
 
 

@@ -23,14 +23,21 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
     """Report what is installed; on a GPU, also try it."""
     versions = {"python": platform.python_version(), **package_versions()}
     if device != "cpu":
-        cuda = {"CUDA": torch.version.cuda, "cuDNN": torch.backends.cudnn.version(), "triton": _triton_version()}
+        cuda = {
+            "CUDA": torch.version.cuda,
+            "cuDNN": torch.backends.cudnn.version(),
+            "triton": _triton_version(),
+        }
         versions |= {name: str(version) for name, version in cuda.items()}
     yield _facts("versions", versions)
     compiler = _first_line("gcc", "--version") or _first_line("cc", "--version") or "none"
     yield _facts("compiler", {"C": compiler})
     if device == "cpu":
         return
-    driver = _first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") or "unknown"
+    driver = (
+        _first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+        or "unknown"
+    )
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         facts = {
@@ -61,7 +68,9 @@ def _first_line(program: str, *options: str) -> str | None:
     if shutil.which(program) is None:
         return None
     with suppress(OSError, subprocess.SubprocessError):
-        printed = subprocess.run([program, *options], capture_output=True, text=True, timeout=10, check=True).stdout
+        printed = subprocess.run(
+            [program, *options], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
         return printed.partition("\n")[0]
     return None
 

@@ -1,4 +1,5 @@
-"""Rank correlations of metrics with one of them, as they are and with the settings of the trials taken away."""
+"""Rank correlations of metrics with one of them, as they are and with the settings of the trials
+taken away."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class MetricCorrelation:
     p_adjusted: Mapping[Shape, float | None]
     """After Holm's correction over the metrics."""
     explained: Mapping[str, float | None]
-    """Adjusted share of its variance that levels of a setting account for, by setting; by "" that of all settings
-    in the finest way that leaves enough to judge by."""
+    """Adjusted share of its variance that levels of a setting account for, by setting; by "" that
+    of all settings in the finest way that leaves enough to judge by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +61,21 @@ class ConfoundingNumbers:
 
     @property
     def finest(self) -> Shape:
-        """The finest way to take the settings away that leaves enough of the trials for any correlation."""
-        judged = [shape for shape in SHAPES if any(line.rho[shape].value is not None for line in self.lines)]
+        """The finest way to take the settings away that leaves enough of the trials for any
+        correlation."""
+        judged = [
+            shape
+            for shape in SHAPES
+            if any(line.rho[shape].value is not None for line in self.lines)
+        ]
         return judged[-1] if judged else "none"
 
 
-def confounding_numbers(frame: pd.DataFrame, request: PartialCorrelations) -> ConfoundingNumbers | None:
-    """The correlations that a study asks for, over the done trials; None where none has y and a metric."""
+def confounding_numbers(
+    frame: pd.DataFrame, request: PartialCorrelations
+) -> ConfoundingNumbers | None:
+    """The correlations that a study asks for, over the done trials; None where none has y and a
+    metric."""
     metrics = [metric for metric in request.metrics if metric in frame.columns]
     if request.y not in frame.columns or not metrics:
         return None
@@ -74,8 +83,15 @@ def confounding_numbers(frame: pd.DataFrame, request: PartialCorrelations) -> Co
     metrics = [metric for metric in metrics if points[metric].notna().any()]
     if points.empty or not metrics:
         return None
-    settings = [name for name in request.settings if name in points and points[name].nunique(dropna=False) > 1]
-    lines = [_line(points[np.isfinite(points[metric].astype(float))], metric, request, settings) for metric in metrics]
+    settings = [
+        name
+        for name in request.settings
+        if name in points and points[name].nunique(dropna=False) > 1
+    ]
+    lines = [
+        _line(points[np.isfinite(points[metric].astype(float))], metric, request, settings)
+        for metric in metrics
+    ]
     return ConfoundingNumbers(
         request=request,
         trials=len(points),
@@ -88,7 +104,8 @@ def confounding_numbers(frame: pd.DataFrame, request: PartialCorrelations) -> Co
 
 
 def with_holm_by_shape(lines: Sequence[MetricCorrelation]) -> tuple[MetricCorrelation, ...]:
-    """Return the lines with `p_adjusted` set: one Holm family for each way to take the settings away."""
+    """Return the lines with `p_adjusted` set: one Holm family for each way to take the settings
+    away."""
     adjusted = {shape: holm([line.rho[shape].p_value for line in lines]) for shape in SHAPES}
     return tuple(
         replace(line, p_adjusted={shape: adjusted[shape][place] for shape in SHAPES})
@@ -97,9 +114,12 @@ def with_holm_by_shape(lines: Sequence[MetricCorrelation]) -> tuple[MetricCorrel
 
 
 def on_scale(values: pd.Series[float]) -> NDArray[np.float64]:
-    """Natural logarithms where all are positive, as effects on ranks and perplexities are shares rather than sums."""
+    """Natural logarithms where all are positive, as effects on ranks and perplexities are shares
+    rather than sums."""
     numbers: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    logarithms: NDArray[np.float64] = np.log(numbers) if len(numbers) and numbers.min() > 0 else numbers
+    logarithms: NDArray[np.float64] = (
+        np.log(numbers) if len(numbers) and numbers.min() > 0 else numbers
+    )
     return logarithms
 
 
@@ -115,18 +135,24 @@ def _line(
     )
 
 
-def _correlation(points: pd.DataFrame, metric: str, y: str, settings: Sequence[str], shape: Shape) -> Statistic:
+def _correlation(
+    points: pd.DataFrame, metric: str, y: str, settings: Sequence[str], shape: Shape
+) -> Statistic:
     if missing := alike(points[metric], metric) or alike(points[y], y):
         return Statistic(missing=missing)
     controls = _controls(points, settings, shape)
-    return correlation_without(on_scale(points[metric]), on_scale(points[y]), controls, names=(metric, y))
+    return correlation_without(
+        on_scale(points[metric]), on_scale(points[y]), controls, names=(metric, y)
+    )
 
 
 def _controls(points: pd.DataFrame, settings: Sequence[str], shape: Shape) -> NDArray[np.float64]:
     return design([list(points[name]) for name in settings], shape, count=len(points))
 
 
-def _explained(points: pd.DataFrame, metric: str, settings: Sequence[str]) -> Mapping[str, float | None]:
+def _explained(
+    points: pd.DataFrame, metric: str, settings: Sequence[str]
+) -> Mapping[str, float | None]:
     if alike(points[metric], metric):
         return dict.fromkeys(("", *settings))
     y = on_scale(points[metric])

@@ -25,7 +25,8 @@ class ContrastNumbers:
     metric: str
     comparisons: tuple[GroupComparison, ...]
     single: Mapping[Names, tuple[TrialValue, ...]]
-    """Differences by comparison: from the trial with the same seed, or from the baseline's mean if unpaired."""
+    """Differences by comparison: from the trial with the same seed, or from the baseline's mean if
+    unpaired."""
     corpus: str = ""
     """The corpus of the printed p-values."""
     source: str = ""
@@ -46,7 +47,9 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
         if not set(frame["group"]).issuperset(names):
             continue
         a, b = (by_seed[group] for group in names)
-        partners = [(a[seed][0], b[seed][0]) for seed in a if len(a[seed]) == len(b.get(seed, ())) == 1]
+        partners = [
+            (a[seed][0], b[seed][0]) for seed in a if len(a[seed]) == len(b.get(seed, ())) == 1
+        ]
         a_trials, b_trials = ([one for trials in of.values() for one in trials] for of in (a, b))
         line = compare(
             [one.value for one in a_trials],

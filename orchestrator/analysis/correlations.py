@@ -1,9 +1,9 @@
-"""A correlation that a study asks for, over its cells and inside a window, beside what the paper printed.
+"""A correlation that a study asks for, over its cells and inside a window, beside what the paper
+printed.
 
-A cell is one setting: the trials that differ in nothing but their seed. Correlations are over cell means, as trials of
-one cell are not independent points. Nor are the cells of a grid: their intervals come from whole rows, and their
-p-values from permutations of rows and columns.
-"""
+A cell is one setting: the trials that differ in nothing but their seed. Correlations are over cell
+means, as trials of one cell are not independent points. Nor are the cells of a grid: their
+intervals come from whole rows, and their p-values from permutations of rows and columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Window(Interval):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedCorrelation:
-    """One line of the correlation table: ours over some cells, and the published values for the same cells."""
+    """One line of the correlation table: ours over some cells, and the published values for the
+    same cells."""
 
     x: str
     y: str
@@ -58,7 +59,8 @@ class ComparedCorrelation:
     published: Mapping[str, float | None]
     """Corpus -> a paper's coefficient."""
     independent: Statistic | None = None
-    """Pearson's r with Fisher's interval, which takes the cells of a grid for independent points; None if they are."""
+    """Pearson's r with Fisher's interval, which takes the cells of a grid for independent points;
+    None if they are."""
     missing: str = ""
     """In words, which planned trials have no value here."""
 
@@ -73,7 +75,8 @@ class SeedNumbers:
     """Over single trials; without an interval, as they are not independent."""
     spearman: Statistic
     within: Statistic
-    """Between seeds of one cell: what is left of both metrics once the means of cells and of seeds are taken away."""
+    """Between seeds of one cell: what is left of both metrics once the means of cells and of seeds
+    are taken away."""
     between: Statistic
     """Between the cells' own parts: that of the means without what the seeds add to it."""
     components: Mapping[str, VarianceComponents]
@@ -93,7 +96,8 @@ class PartialCorrelation:
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation:
-    """The correlations of y with one definition of rank, over cell means and between the seeds of one cell."""
+    """The correlations of y with one definition of rank, over cell means and between the seeds of
+    one cell."""
 
     x: str
     pearson: Statistic
@@ -104,16 +108,17 @@ class RankCorrelation:
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """The lines of the table, the done trials as points, and what else tells how sure the correlation is."""
+    """The lines of the table, the done trials as points, and what else tells how sure the
+    correlation is."""
 
     corpus: str
     lines: tuple[ComparedCorrelation, ...]
     points: pd.DataFrame
     """The done trials with both metrics."""
     cells: pd.DataFrame
-    """A row a cell: `group`, `seeds` (how many trials), the means of both metrics, their standard deviations over
-    seeds, less what a seed does to all cells, as `press_rank_sd` and so on (NaN for one seed), and the settings that
-    all its trials share."""
+    """A row a cell: `group`, `seeds` (how many trials), the means of both metrics, their standard
+    deviations over seeds, less what a seed does to all cells, as `press_rank_sd` and so on (NaN for
+    one seed), and the settings that all its trials share."""
     colour_by: str = ""
     """The column that the points have their colours by; empty for one colour."""
     rows: str = ""
@@ -134,9 +139,9 @@ def correlation_numbers(
 ) -> CorrelationNumbers:
     """The correlation over all cells, then over those inside the window (where there are any).
 
-    `grid` names the settings along the rows and the columns, if the study has a grid. Partial correlations leave out
-    each of the two that varies, and both. Points are coloured by the setting along the columns.
-    """
+    `grid` names the settings along the rows and the columns, if the study has a grid. Partial
+    correlations leave out each of the two that varies, and both. Points are coloured by the setting
+    along the columns."""
     unmeasured = {name: math.nan for name in (request.x, request.y) if name not in frame.columns}
     done = frame.assign(**unmeasured)[frame["state"] == "done"]
     points = done.dropna(subset=[request.x, request.y])
@@ -145,7 +150,9 @@ def correlation_numbers(
     missing = describe_missing(list(frame["state"]), usable=len(points))
     lines = [_compare(cells, request, grid, whole=cells, window=None, missing=missing)]
     if len(cells):
-        window = choose_window(list(cells[request.y]), request.windows.get(corpus) if scale == "paper" else None)
+        window = choose_window(
+            list(cells[request.y]), request.windows.get(corpus) if scale == "paper" else None
+        )
         inside = cells[cells[request.y].between(window.low, window.high)]
         lines.append(_compare(inside, request, grid, whole=cells, window=window, missing=missing))
     numeric = set(cells.select_dtypes(include=["number", "bool"]).columns)
@@ -162,21 +169,30 @@ def correlation_numbers(
     )
 
 
-def cell_means(points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]) -> pd.DataFrame:
+def cell_means(
+    points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
+) -> pd.DataFrame:
     """A row a cell, in the order of the plan; see `CorrelationNumbers.cells`."""
     cells = points.groupby("group", sort=False)
     shared = [name for name in dict.fromkeys(settings) if name in points.columns]
-    shared = [name for name in shared if name not in metrics and (cells[name].nunique(dropna=False) <= 1).all()]
+    shared = [
+        name
+        for name in shared
+        if name not in metrics and (cells[name].nunique(dropna=False) <= 1).all()
+    ]
     table = cells[shared].first() if shared else cells[[]].first()
     table.insert(0, "seeds", cells.size())
     for name in metrics:
         table[name] = cells[name].mean()
-        table[f"{name}_sd"] = (points[name] - _common_to_cells(points, name)).groupby(points["group"]).std(ddof=1)
+        table[f"{name}_sd"] = (
+            (points[name] - _common_to_cells(points, name)).groupby(points["group"]).std(ddof=1)
+        )
     return table.reset_index()
 
 
 def _common_to_cells(points: pd.DataFrame, metric: str) -> pd.Series[float] | float:
-    """What the seed of each point does to all cells, from the cells that have every seed; 0 where there are none."""
+    """What the seed of each point does to all cells, from the cells that have every seed; 0 where
+    there are none."""
     if "seed" not in points.columns or points.empty:
         return 0.0
     seed_means = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
@@ -184,18 +200,22 @@ def _common_to_cells(points: pd.DataFrame, metric: str) -> pd.Series[float] | fl
 
 
 def choose_window(values: Sequence[float], published: tuple[float, float] | None) -> Window:
-    """The published window, or else the better half: from the least of `values` up to their median."""
+    """The published window, or else the better half: from the least of `values` up to their
+    median."""
     if published is not None:
         return Window(low=published[0], high=published[1], origin="published")
     return Window(low=min(values), high=median(values), origin="better half")
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """For example "2 of 72 trials failed, 1 of 72 trials diverged"; empty where every trial can be used."""
+    """For example "2 of 72 trials failed, 1 of 72 trials diverged"; empty where every trial can be
+    used."""
     counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
     counts["not finished"] = states.count("planned") + states.count("running")
     counts["without a value of both metrics"] = states.count("done") - usable
-    return ", ".join(f"{count} of {len(states)} trials {words}" for words, count in counts.items() if count)
+    return ", ".join(
+        f"{count} of {len(states)} trials {words}" for words, count in counts.items() if count
+    )
 
 
 def _compare(
@@ -234,8 +254,8 @@ def _correlation(
     ranks: bool = False,
     whole: pd.DataFrame | None = None,
 ) -> Statistic:
-    """Correlate x and y over cells, which are independent or those of a grid. `whole` has all cells of the grid if
-    `cells` are a part of them."""
+    """Correlate x and y over cells, which are independent or those of a grid. `whole` has all cells
+    of the grid if `cells` are a part of them."""
     x_n, y_n = (cells[name].to_numpy(dtype=float) for name in (x, y))
 
     def estimate(kept: NDArray[np.bool_]) -> Statistic:
@@ -262,7 +282,9 @@ def _short(setting: str) -> str:
     return setting.rpartition(".")[2]
 
 
-def _definitions(done: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> tuple[RankCorrelation, ...]:
+def _definitions(
+    done: pd.DataFrame, request: Correlation, grid: Sequence[str]
+) -> tuple[RankCorrelation, ...]:
     """Correlate y with each measured definition of rank, with and without centred rows."""
     measured = [
         name
@@ -286,7 +308,9 @@ def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statis
     def estimate(kept: NDArray[np.bool_]) -> Statistic:
         return within_correlation(*(column[kept] for column in columns))
 
-    return _over_rows(estimate, points, grid) if grid else estimate(np.ones(len(points), dtype=bool))
+    return (
+        _over_rows(estimate, points, grid) if grid else estimate(np.ones(len(points), dtype=bool))
+    )
 
 
 def _seed_numbers(points: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> SeedNumbers:
@@ -294,7 +318,10 @@ def _seed_numbers(points: pd.DataFrame, request: Correlation, grid: Sequence[str
     labels = points["group"].to_numpy(), points["seed"].to_numpy()
     blocks, name = (points[grid[0]], _short(grid[0])) if grid else (None, "")
     pearson, spearman = (
-        Statistic(value=_correlation(points, request.x, request.y, ranks=ranks).value, missing=NOT_INDEPENDENT)
+        Statistic(
+            value=_correlation(points, request.x, request.y, ranks=ranks).value,
+            missing=NOT_INDEPENDENT,
+        )
         for ranks in (False, True)
     )
     return SeedNumbers(
@@ -303,11 +330,16 @@ def _seed_numbers(points: pd.DataFrame, request: Correlation, grid: Sequence[str
         spearman=spearman,
         within=_within(points, request.x, request.y, grid),
         between=between_correlation(x, y, *labels, blocks=blocks, name=name),
-        components={request.x: variance_components(x, *labels), request.y: variance_components(y, *labels)},
+        components={
+            request.x: variance_components(x, *labels),
+            request.y: variance_components(y, *labels),
+        },
     )
 
 
-def _partials(cells: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> list[PartialCorrelation]:
+def _partials(
+    cells: pd.DataFrame, request: Correlation, grid: Sequence[str]
+) -> list[PartialCorrelation]:
     """Without each setting of the grid that varies, and without both."""
     import pandas as pd
 
@@ -317,7 +349,11 @@ def _partials(cells: pd.DataFrame, request: Correlation, grid: Sequence[str]) ->
     x, y = (cells[name].to_numpy(dtype=float) for name in names)
 
     def without(controls: NDArray[np.float64]) -> Statistic:
-        return _over_rows(lambda kept: partial_correlation(x[kept], y[kept], controls[kept], names=names), cells, grid)
+        return _over_rows(
+            lambda kept: partial_correlation(x[kept], y[kept], controls[kept], names=names),
+            cells,
+            grid,
+        )
 
     partials = []
     for left_out in chosen:

@@ -1,4 +1,5 @@
-"""Holm's correction over every comparison of a question, at all values of the settings that were swept."""
+"""Holm's correction over every comparison of a question, at all values of the settings that were
+swept."""
 
 from __future__ import annotations
 
@@ -18,16 +19,23 @@ FAMILIES: Mapping[type, Mapping[str, Callable[[Sequence[Any]], tuple[Any, ...]]]
     ContrastNumbers: {"comparisons": partial(with_holm, test="test")},
     ConfoundingNumbers: {"lines": with_holm_by_shape},
     CorrelationNumbers: {"definitions": partial(with_holm, test="pearson")},
-    PowerLawNumbers: {"factors": partial(with_holm, test="factor"), "equals": partial(with_holm, test="ratio")},
+    PowerLawNumbers: {
+        "factors": partial(with_holm, test="factor"),
+        "equals": partial(with_holm, test="ratio"),
+    },
     ThresholdNumbers: {"points": partial(with_holm, test="ratio")},
 }
 """Numbers -> their fields that are families of tested lines -> the correction over these lines."""
 
 
 def adjust_together(numbers: Sequence[Any]) -> list[Any]:
-    """Return the answers to one request at several values, each family corrected over all of them."""
+    """Return the answers to one request at several values, each family corrected over all of
+    them."""
     adjusted = list(numbers)
     for name, correct in FAMILIES.get(type(adjusted[0]), {}).items() if adjusted else ():
         lines = iter(correct([line for one in adjusted for line in getattr(one, name)]))
-        adjusted = [replace(one, **{name: tuple(next(lines) for _ in getattr(one, name))}) for one in adjusted]
+        adjusted = [
+            replace(one, **{name: tuple(next(lines) for _ in getattr(one, name))})
+            for one in adjusted
+        ]
     return adjusted

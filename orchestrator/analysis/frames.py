@@ -1,4 +1,5 @@
-"""Results of the store as flat records and as a data frame: one row a trial, one column a config value or metric."""
+"""Results of the store as flat records and as a data frame: one row a trial, one column a config
+value or metric."""
 
 from __future__ import annotations
 
@@ -51,24 +52,28 @@ METRICS = (
     "seconds_per_epoch",
     "peak_memory_mib",
 )
-"""The well-known metrics in reading order. A measurement that is not among them gets a column behind."""
+"""The well-known metrics in reading order. A measurement that is not among them gets a column
+behind."""
 
 Row = Mapping[str, Any]
-"""A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested), metrics (flat), and its
-place in a tuning."""
+"""A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested),
+metrics (flat), and its place in a tuning."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResults:
-    """All trials as flat dicts with the same keys in the same order; None where a trial has no value."""
+    """All trials as flat dicts with the same keys in the same order; None where a trial has no
+    value."""
 
     records: tuple[dict[str, Any], ...]
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c") in the configs' own order."""
     metric_columns: tuple[str, ...]
-    """In the order of `METRICS`, other ones behind by name: the same whatever order the trials finished in."""
+    """In the order of `METRICS`, other ones behind by name: the same whatever order the trials
+    finished in."""
     groups: tuple[str, ...]
-    """What each trial repeats but for the seed: its name's group, completed where that stands for several settings."""
+    """What each trial repeats but for the seed: its name's group, completed where that stands for
+    several settings."""
     places: tuple[Place | None, ...]
     """Where in a tuning each trial stands."""
     kinds: tuple[str, ...] = ()
@@ -84,15 +89,24 @@ class FlatResults:
     @property
     def varying(self) -> tuple[str, ...]:
         """The config columns that differ between trials, which is what the study is about."""
-        return tuple(name for name in self.config_columns if has_different([record[name] for record in self.records]))
+        return tuple(
+            name
+            for name in self.config_columns
+            if has_different([record[name] for record in self.records])
+        )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
         """The same with columns before all others that say which variant of a study this is."""
         variant = {name: getattr(key, name) for name in VARIANT}
-        return replace(self, records=tuple({**variant, **record} for record in self.records), variant_columns=VARIANT)
+        return replace(
+            self,
+            records=tuple({**variant, **record} for record in self.records),
+            variant_columns=VARIANT,
+        )
 
     def of_setting(self, digits: str) -> FlatResults:
-        """Only the trials whose setting's hash begins with these digits, under the names and columns that all have."""
+        """Only the trials whose setting's hash begins with these digits, under the names and
+        columns that all have."""
         matches = [record["setting"].startswith(digits[:ID_DIGITS]) for record in self.records]
         return replace(
             self,
@@ -103,8 +117,8 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame with their groups and kinds, output layers where there are any ("softmax",
-        "softcap tanh"), and sides and stages where the study tunes.
+        """The records as a data frame with their groups and kinds, output layers where there are
+        any ("softmax", "softcap tanh"), and sides and stages where the study tunes.
 
         A missing number is NaN in a column of floats.
         """
@@ -125,7 +139,8 @@ class FlatResults:
 def has_different(values: Sequence[object]) -> bool:
     """Whether the config values of a column differ, as JSON: True is not 1, and 1 is not 1.0."""
     return any(
-        value != values[0] or (type(value) is not type(values[0]) and json.dumps(value) != json.dumps(values[0]))
+        value != values[0]
+        or (type(value) is not type(values[0]) and json.dumps(value) != json.dumps(values[0]))
         for value in values
     )
 
@@ -136,17 +151,21 @@ def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
-    """The trials of `Store.results`, one flat record each, in their order. Raises UserError for what no program of ours
-    has stored."""
+    """The trials of `Store.results`, one flat record each, in their order. Raises UserError for
+    what no program of ours has stored."""
     configs = [flat_values(row["config"]) for row in rows]
-    metrics = [_with_derived(row["metrics"], config) for row, config in zip(rows, configs, strict=True)]
+    metrics = [
+        _with_derived(row["metrics"], config) for row, config in zip(rows, configs, strict=True)
+    ]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
     present = {key for measured in metrics for key in measured}
     metric_columns = in_reading_order(present)
     if clash := set(config_columns) & {*VARIANT, *LEADING, *present}:
         raise UserError(
-            f"a config value is called otherwise than the other columns of the results, and the results store has "
-            f"{min(clash)!r} as both: this program has not written it, so name another one with --store"
+            f"a config value is called otherwise than the other columns of the results, and the "
+            f"results store has "
+            f"{min(clash)!r} as both: this program has not written it, so name another one with "
+            f"--store"
         )
     settings = [setting_hash(row["config"]) for row in rows]
     places = tuple(row.get("place") for row in rows)
@@ -155,7 +174,9 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         {key: leading[key] for key in LEADING}
         | {key: config.get(key) for key in config_columns}
         | {key: measured.get(key) for key in metric_columns}
-        for leading, config, measured in zip(_leading(rows, settings, groups), configs, metrics, strict=True)
+        for leading, config, measured in zip(
+            _leading(rows, settings, groups), configs, metrics, strict=True
+        )
     )
     return FlatResults(
         records=records,
@@ -168,25 +189,42 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
 
 
 def _groups(
-    rows: Sequence[Row], configs: Sequence[Mapping[str, Any]], settings: Sequence[str], *, complete: bool
+    rows: Sequence[Row],
+    configs: Sequence[Mapping[str, Any]],
+    settings: Sequence[str],
+    *,
+    complete: bool,
 ) -> tuple[str, ...]:
-    """Stores can have trials of different settings under one name, of an older version of this program or of the
-    study, which are no repetitions of each other. `complete` says what varies among them."""
-    trials = [(group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)]
+    """Stores can have trials of different settings under one name, of an older version of this
+    program or of the study, which are no repetitions of each other. `complete` says what varies
+    among them."""
+    trials = [
+        (group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)
+    ]
     varying = varying_settings(trials) if complete else {}
-    return tuple(told_apart([completed_group(group, config, varying) for group, config in trials], settings))
+    return tuple(
+        told_apart([completed_group(group, config, varying) for group, config in trials], settings)
+    )
 
 
-def _leading(rows: Sequence[Row], settings: Sequence[str], groups: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """What is said of each trial besides its config and metrics; its name is as told apart as its group."""
+def _leading(
+    rows: Sequence[Row], settings: Sequence[str], groups: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """What is said of each trial besides its config and metrics; its name is as told apart as its
+    group."""
     for row, setting, group in zip(rows, settings, groups, strict=True):
         name = one_line(row["name"])
-        yield {**row, "setting": setting[:ID_DIGITS], "name": group + name.removeprefix(group_of(name))}
+        yield {
+            **row,
+            "setting": setting[:ID_DIGITS],
+            "name": group + name.removeprefix(group_of(name)),
+        }
 
 
 def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics, and what follows from them, where it is finite: `generalisation_gap`, test minus train perplexity;
-    of a language whose entropy is known in closed form `excess_cross_entropy`, the test loss less that entropy."""
+    """The metrics, and what follows from them, where it is finite: `generalisation_gap`, test minus
+    train perplexity; of a language whose entropy is known in closed form `excess_cross_entropy`,
+    the test loss less that entropy."""
     tested = float(metrics.get("test_perplexity", math.nan))
     derived = {"generalisation_gap": tested - float(metrics.get("train_perplexity", math.nan))}
     if (floor := _entropy(config.get("corpus.name"))) is not None and tested > 0:
@@ -195,7 +233,8 @@ def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict
 
 
 def _entropy(corpus: Any) -> float | None:
-    """Nats a token of `spam-V`; None for any other corpus, and for a name that this program does not know."""
+    """Nats a token of `spam-V`; None for any other corpus, and for a name that this program does
+    not know."""
     with suppress(UserError):
         symbols = spam_symbols(str(corpus))
         return None if symbols is None else spam_floor(symbols)

@@ -23,12 +23,14 @@ class GridCell:
     value: float | None
     """Mean of the metric over the cell's done trials; None where there is none."""
     state: str
-    """ "done" where every trial of the cell is, "none" where the study has no such trial, else the worst state."""
+    """ "done" where every trial of the cell is, "none" where the study has no such trial, else the
+    worst state."""
     trials: int
     done: int = 0
     """How many of them the mean is over."""
     settings: int = 0
-    """How many settings these have: more than one where more than the two config values and the seed differ."""
+    """How many settings these have: more than one where more than the two config values and the
+    seed differ."""
     trial_id: str = ""
     """Of the cell's only trial."""
 
@@ -68,10 +70,15 @@ class Grid:
 
 
 def lay_out(frame: pd.DataFrame, *, row: str, column: str, metric: str) -> Grid:
-    """Arrange `metric` over the config columns `row` and `column`; trials that lack one of the two are left out."""
+    """Arrange `metric` over the config columns `row` and `column`; trials that lack one of the two
+    are left out."""
     cells = {place: _cell(trials, metric) for place, trials in frame.groupby([row, column])}
     rows, columns = (
-        tuple(sorted({place[axis] for place in cells}, key=lambda value: (isinstance(value, str), value)))
+        tuple(
+            sorted(
+                {place[axis] for place in cells}, key=lambda value: (isinstance(value, str), value)
+            )
+        )
         for axis in (0, 1)
     )
     none = GridCell(value=None, state="none", trials=0)

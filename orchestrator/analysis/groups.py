@@ -1,4 +1,5 @@
-"""Metrics by group of trials, with what the papers printed for the same groups; what a tuning came to, by its sides."""
+"""Metrics by group of trials, with what the papers printed for the same groups; what a tuning came
+to, by its sides."""
 
 from __future__ import annotations
 
@@ -7,7 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
+from orchestrator.analysis.statistics.samples import (
+    SampleSummary,
+    difference_of_means,
+    summarise_sample,
+)
 from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_by_group
 from orchestrator.store import ENDED
 from search_spaces.analyses import Counts, Curves, Differences, GroupTable
@@ -35,7 +40,8 @@ class LinesBesidePrinted(Generic[Request, Line]):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLine:
-    """One group: its trials, the metrics over those that are done, and the printed values by metric."""
+    """One group: its trials, the metrics over those that are done, and the printed values by
+    metric."""
 
     group: str
     trials: int
@@ -48,7 +54,8 @@ class GroupLine:
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceLine:
-    """By how much a metric's mean is lower in a group than in its baseline; None where one of them has no value."""
+    """By how much a metric's mean is lower in a group than in its baseline; None where one of them
+    has no value."""
 
     group: str
     baseline: str
@@ -65,7 +72,8 @@ DifferenceNumbers = LinesBesidePrinted[Differences, DifferenceLine]
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Points of ours and those printed for a corpus: columns x and the metrics, NaN for no value, by group."""
+    """Points of ours and those printed for a corpus: columns x and the metrics, NaN for no value,
+    by group."""
 
     request: Curves
     corpus: str
@@ -89,7 +97,8 @@ class CountNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class TunedSide:
-    """One side of a tuning; `best` and its perplexity are None before a trial of stage 1 or 2 is done."""
+    """One side of a tuning; `best` and its perplexity are None before a trial of stage 1 or 2 is
+    done."""
 
     side: str
     stage1: int
@@ -101,8 +110,11 @@ class TunedSide:
     valid_perplexity: float | None
 
 
-def printed_beside(published: Mapping[str, Mapping[str, Printed]], corpus: str) -> tuple[str, Mapping[str, Printed]]:
-    """Whose printed values to show, the corpus' own or those of the first one that the paper used, and what they are.
+def printed_beside(
+    published: Mapping[str, Mapping[str, Printed]], corpus: str
+) -> tuple[str, Mapping[str, Printed]]:
+    """Whose printed values to show, the corpus' own or those of the first one that the paper used,
+    and what they are.
 
     An empty name where nothing is printed.
     """
@@ -110,10 +122,16 @@ def printed_beside(published: Mapping[str, Mapping[str, Printed]], corpus: str) 
     return name, published.get(name, {})
 
 
-def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str) -> GroupNumbers:
+def group_numbers(
+    frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str
+) -> GroupNumbers:
     """The table that a study asks for."""
     by_metric = {metric: trials_by_group(frame, metric) for metric in request.metrics}
-    groups = [name for name in dict.fromkeys(frame["group"]) if not request.groups or name in request.groups]
+    groups = [
+        name
+        for name in dict.fromkeys(frame["group"])
+        if not request.groups or name in request.groups
+    ]
     trials = {group: frame[frame["group"] == group] for group in groups}
     comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_beside(request.published, corpus)
@@ -126,7 +144,10 @@ def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str, scal
                 group=group,
                 trials=len(trials[group]),
                 done=int((trials[group]["state"] == "done").sum()),
-                values={metric: summarise_sample(_values(by_metric[metric][group])) for metric in request.metrics},
+                values={
+                    metric: summarise_sample(_values(by_metric[metric][group]))
+                    for metric in request.metrics
+                },
                 single={metric: by_metric[metric][group] for metric in request.metrics},
                 published=printed.get(group, {}),
             )
@@ -135,8 +156,11 @@ def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str, scal
     )
 
 
-def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str) -> DifferenceNumbers:
-    """The differences from the baselines that a study asks for; groups that the plan does not have are left out."""
+def difference_numbers(
+    frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
+) -> DifferenceNumbers:
+    """The differences from the baselines that a study asks for; groups that the plan does not have
+    are left out."""
     trials = trials_by_group(frame, request.metric)
     samples = {group: summarise_sample(_values(single)) for group, single in trials.items()}
     comparable = _comparable(request, corpus, scale)
@@ -150,7 +174,10 @@ def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str
                 group=group,
                 baseline=baseline,
                 difference=difference_of_means(samples[baseline], samples[group]),
-                single=tuple(replace(one, value=-one.value) for one in less_mean(trials[group], samples[baseline])),
+                single=tuple(
+                    replace(one, value=-one.value)
+                    for one in less_mean(trials[group], samples[baseline])
+                ),
                 published=printed.get(group, {}),
             )
             for group, baseline in request.baselines.items()
@@ -173,7 +200,9 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
     import pandas as pd
 
     done = frame[frame["state"] == "done"].set_index("group")
-    points = done.reindex(columns=[request.x, *request.metrics]).set_axis(["x", *request.metrics], axis="columns")
+    points = done.reindex(columns=[request.x, *request.metrics]).set_axis(
+        ["x", *request.metrics], axis="columns"
+    )
     numbers = points.apply(pd.to_numeric, errors="coerce").astype(float)
     points = numbers.replace([math.inf, -math.inf], math.nan).dropna(subset=["x"])
     means = points.groupby(level=0, sort=False).mean()
@@ -188,25 +217,41 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 
 
 def _printed(
-    groups: Mapping[str, Mapping[str, PublishedNumber]], request: Curves, places: Mapping[Any, float]
+    groups: Mapping[str, Mapping[str, PublishedNumber]],
+    request: Curves,
+    places: Mapping[Any, float],
 ) -> pd.DataFrame:
     import pandas as pd
 
     rows = {}
     for group, numbers in groups.items():
         row = {metric: numbers[metric].value for metric in request.metrics if metric in numbers}
-        if "generalisation_gap" in request.metrics and {"train_perplexity", "test_perplexity"} <= set(numbers):
-            row["generalisation_gap"] = numbers["test_perplexity"].value - numbers["train_perplexity"].value
-        rows[group] = {"x": numbers[request.x].value if request.x in numbers else places.get(group), **row}
-    points = pd.DataFrame.from_dict(rows, orient="index", columns=["x", *request.metrics], dtype=float)
+        if "generalisation_gap" in request.metrics and {
+            "train_perplexity",
+            "test_perplexity",
+        } <= set(numbers):
+            row["generalisation_gap"] = (
+                numbers["test_perplexity"].value - numbers["train_perplexity"].value
+            )
+        rows[group] = {
+            "x": numbers[request.x].value if request.x in numbers else places.get(group),
+            **row,
+        }
+    points = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["x", *request.metrics], dtype=float
+    )
     return points.dropna(subset=["x"])
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
     """The table that a study asks for."""
     groups = values_by_group(frame, request.metric)
-    values = tuple(sorted({*request.values, *(value for came_up in groups.values() for value in came_up)}))
-    counts = {group: tuple(came_up.count(value) for value in values) for group, came_up in groups.items()}
+    values = tuple(
+        sorted({*request.values, *(value for came_up in groups.values() for value in came_up)})
+    )
+    counts = {
+        group: tuple(came_up.count(value) for value in values) for group, came_up in groups.items()
+    }
     return CountNumbers(request=request, values=values, counts=counts)
 
 
@@ -220,7 +265,9 @@ def tuned_numbers(frame: pd.DataFrame) -> tuple[TunedSide, ...]:
 def _side(name: str, trials: pd.DataFrame) -> TunedSide:
     ended = trials["stage"][trials["state"].isin(ENDED)]
     tried = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
-    by_name = tried.set_index("name").reindex(columns=["valid_perplexity"])["valid_perplexity"].dropna()
+    by_name = (
+        tried.set_index("name").reindex(columns=["valid_perplexity"])["valid_perplexity"].dropna()
+    )
     return TunedSide(
         side=name,
         stage1=int((ended == "stage1").sum()),

@@ -15,9 +15,13 @@ KL_AT_RANK = "kl_at_rank_"
 
 
 def kl_curves(frame: pd.DataFrame) -> Mapping[str, Line]:
-    """By group, in the order of the plan, the KL in nats at every rank that all its trials with a curve have; groups
-    without one are left out."""
-    metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in frame.columns if name.startswith(KL_AT_RANK)}
+    """By group, in the order of the plan, the KL in nats at every rank that all its trials with a
+    curve have; groups without one are left out."""
+    metrics = {
+        int(name.removeprefix(KL_AT_RANK)): name
+        for name in frame.columns
+        if name.startswith(KL_AT_RANK)
+    }
     if 0 not in metrics:
         return {}
     by_rank = {rank: values_by_group(frame, metrics[rank]) for rank in sorted(metrics)}

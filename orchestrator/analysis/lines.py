@@ -43,12 +43,14 @@ class Reached:
     reach: Reach
     panel: Any
     x: Mapping[Any, float | None]
-    """Of each value of `by` with a trial in the panel the least x at which the mean is there; None: nowhere."""
+    """Of each value of `by` with a trial in the panel the least x at which the mean is there; None:
+    nowhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimChecked:
-    """A claim in one panel: at which x it holds for the means, and at which even for every trial of both lines."""
+    """A claim in one panel: at which x it holds for the means, and at which even for every trial of
+    both lines."""
 
     claim: Claim
     panel: Any
@@ -84,25 +86,41 @@ class LineNumbers:
 
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
-    """The lines that a study asks for, over the done trials; a line without a trial has no points."""
+    """The lines that a study asks for, over the done trials; a line without a trial has no
+    points."""
     columns = [*([request.panel] if request.panel else []), request.by, request.x]
-    every = frame if set(columns) <= set(frame.columns) else frame[:0].reindex(columns=frame.columns.union(columns))
+    every = (
+        frame
+        if set(columns) <= set(frame.columns)
+        else frame[:0].reindex(columns=frame.columns.union(columns))
+    )
     planned = _with_after(every, request).dropna(subset=columns)
     panels = tuple(dict.fromkeys(planned[request.panel])) if request.panel else (None,)
     groups = tuple(dict.fromkeys(planned[request.by]))
-    values: dict[tuple[Any, str, Any], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    values: dict[tuple[Any, str, Any], dict[float, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for metric in request.metrics:
         for *panel, by, x, value in values_of_done(planned, metric, *columns):
             if math.isfinite(value):
                 values[panel[0] if panel else None, metric, by][float(x)].append(value)
     lines = {key: _line(values[key]) for key in product(panels, request.metrics, groups)}
     claims = [
-        _check(claim, panel, lines[panel, claim.metric, claim.better], lines[panel, claim.metric, claim.than])
+        _check(
+            claim,
+            panel,
+            lines[panel, claim.metric, claim.better],
+            lines[panel, claim.metric, claim.than],
+        )
         for claim in request.claims
         for panel in claim.panels or panels
         if {(panel, claim.metric, by) for by in (claim.better, claim.than)} <= set(lines)
     ]
-    limited = planned[(planned["state"] == "done") & (planned[MET_RULE] == 0)] if MET_RULE in planned else planned[:0]
+    limited = (
+        planned[(planned["state"] == "done") & (planned[MET_RULE] == 0)]
+        if MET_RULE in planned
+        else planned[:0]
+    )
     return LineNumbers(
         request=request,
         panels=panels,
@@ -110,7 +128,11 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
         lines=lines,
         references=_references(every, request, panels),
         reached=tuple(
-            _reached(reach, panel, {by: line for by in groups if (line := lines[panel, reach.metric, by])})
+            _reached(
+                reach,
+                panel,
+                {by: line for by in groups if (line := lines[panel, reach.metric, by])},
+            )
             for reach in request.reaches
             if reach.metric in request.metrics
             for panel in panels
@@ -121,7 +143,8 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
 
 
 def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
-    """The frame, and a further row for each trial and setting of `request.after` that was measured."""
+    """The frame, and a further row for each trial and setting of `request.after` that was
+    measured."""
     import pandas as pd
 
     rows = [frame]
@@ -132,8 +155,14 @@ def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
     return pd.concat(rows)
 
 
-def _references(frame: pd.DataFrame, request: Lines, panels: Sequence[Any]) -> dict[tuple[Any, str], LinePoint]:
-    of_group = frame[frame["group"] == request.reference] if request.reference and "group" in frame else frame[:0]
+def _references(
+    frame: pd.DataFrame, request: Lines, panels: Sequence[Any]
+) -> dict[tuple[Any, str], LinePoint]:
+    of_group = (
+        frame[frame["group"] == request.reference]
+        if request.reference and "group" in frame
+        else frame[:0]
+    )
     references: dict[tuple[Any, str], LinePoint] = {}
     for panel, metric in product(panels, request.metrics):
         trials = of_group if panel is None else of_group[of_group[request.panel] == panel]
@@ -150,7 +179,9 @@ def line_point(values: Sequence[float]) -> LinePoint:
     """Of these values, at least one."""
     sample = summarise_sample(values)
     assert sample.mean is not None
-    return LinePoint(n=sample.n, mean=sample.mean, sd=sample.sd, least=min(values), greatest=max(values))
+    return LinePoint(
+        n=sample.n, mean=sample.mean, sd=sample.sd, least=min(values), greatest=max(values)
+    )
 
 
 def _reached(reach: Reach, panel: Any, lines: Mapping[Any, Line]) -> Reached:
@@ -178,7 +209,8 @@ def _check(claim: Claim, panel: Any, better: Line, than: Line) -> ClaimChecked:
 
 
 def _apart(better: LinePoint, worse: LinePoint, sign: int) -> bool:
-    """Whether the worst trial of the one beats the best of the other; of single trials that says nothing."""
+    """Whether the worst trial of the one beats the best of the other; of single trials that says
+    nothing."""
     if min(better.n, worse.n) < 2:
         return False
     worst, best = (better.least, worse.greatest) if sign > 0 else (better.greatest, worse.least)

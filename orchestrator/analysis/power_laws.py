@@ -1,4 +1,5 @@
-"""Power laws of the loss over a size, a law for each group, and by what factor of the size each is like the baseline.
+"""Power laws of the loss over a size, a law for each group, and by what factor of the size each is
+like the baseline.
 
 Legend: B draws of other seeds, the first one the data.
 """
@@ -71,20 +72,25 @@ class LawFit:
     log_factor: Statistic = NO_LAW
     """log a."""
     misfit: float | None = None
-    """The p-value of the F-test of what the law leaves against the spread of seeds; None without seeds."""
+    """The p-value of the F-test of what the law leaves against the spread of seeds; None without
+    seeds."""
     band: tuple[tuple[float, float, float, float], ...] = ()
     """Places on x with the law there and the ends of its interval."""
 
     @property
     def not_pinned(self) -> tuple[str, ...]:
-        """Which of E and b the data do not hold, as the estimate or an end of the interval lies at a bound."""
+        """Which of E and b the data do not hold, as the estimate or an end of the interval lies at
+        a bound."""
         words = {"E": (self.limit, (0.0,)), "b": (self.exponent, (EXPONENTS.low, EXPONENTS.high))}
-        return tuple(name for name, (statistic, bounds) in words.items() if _at_bound(statistic, bounds))
+        return tuple(
+            name for name, (statistic, bounds) in words.items() if _at_bound(statistic, bounds)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankFactor:
-    """The factor m with which L(x) of a group is the baseline's L(m x), E and b being those of both."""
+    """The factor m with which L(x) of a group is the baseline's L(m x), E and b being those of
+    both."""
 
     panel: Any
     group: Any
@@ -98,8 +104,8 @@ class RankFactor:
 
 @dataclass(frozen=True, kw_only=True)
 class EqualRank:
-    """Of a group at one x that the baseline has, too: the x at which the baseline's law has the same loss, less what
-    the baseline's trials of that x lie above their law."""
+    """Of a group at one x that the baseline has, too: the x at which the baseline's law has the
+    same loss, less what the baseline's trials of that x lie above their law."""
 
     panel: Any
     group: Any
@@ -124,7 +130,8 @@ class PowerLawNumbers:
     factors: tuple[RankFactor, ...]
     equals: tuple[EqualRank, ...]
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> the p-value of the F-test for an effect of a seed on one group at every x. The intervals exclude it."""
+    """Panel -> the p-value of the F-test for an effect of a seed on one group at every x. The
+    intervals exclude it."""
 
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:
@@ -146,7 +153,8 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
         if not groups:
             continue
         x, values, seeds = (
-            [one for losses in by_group.values() for one in getattr(losses, name)] for name in ("x", "values", "seeds")
+            [one for losses in by_group.values() for one in getattr(losses, name)]
+            for name in ("x", "values", "seeds")
         )
         if (p_value := seed_by_group_p(x, values, seeds, groups)) is not None:
             seed_by_group[panel] = p_value
@@ -155,11 +163,15 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
             if len(curve.x_R) >= FEWEST_PLACES:
                 curves[key], laws[key] = curve, fit_laws([curve])
             losses = by_group[key[1]]
-            fits[key] = replace(fit_of(*key, curve, laws.get(key)), trials=losses.trials, places=losses.x)
+            fits[key] = replace(
+                fit_of(*key, curve, laws.get(key)), trials=losses.trials, places=losses.x
+            )
     if not fits:
         return None
     pairs = [
-        (panel, group) for panel, group in curves if group != request.baseline and (panel, request.baseline) in curves
+        (panel, group)
+        for panel, group in curves
+        if group != request.baseline and (panel, request.baseline) in curves
     ]
     factors = [_factor(pair, curves, laws, request) for pair in pairs]
     equals = [line for pair in pairs for line in _equals(pair, curves, laws, request)]
@@ -186,7 +198,8 @@ def points_of(curve: Curve) -> tuple[LossPoint, ...]:
 
 
 def _band(laws: Laws, low: float, high: float) -> tuple[tuple[float, float, float, float], ...]:
-    """The law at places from low to high, with the ends of its interval, which are the law where there are no draws."""
+    """The law at places from low to high, with the ends of its interval, which are the law where
+    there are no draws."""
     band = []
     for x in np.geomspace(low, high, DRAWN_PLACES):
         statistic = over_draws(laws.at(float(x)))
@@ -196,8 +209,11 @@ def _band(laws: Laws, low: float, high: float) -> tuple[tuple[float, float, floa
     return tuple(band)
 
 
-def fit_of(panel: Any, group: Any, curve: Curve, laws: Laws | None, *, down_to: float | None = None) -> LawFit:
-    """What a law says of a curve; its band reaches from the least size, or from `down_to`, to the largest."""
+def fit_of(
+    panel: Any, group: Any, curve: Curve, laws: Laws | None, *, down_to: float | None = None
+) -> LawFit:
+    """What a law says of a curve; its band reaches from the least size, or from `down_to`, to the
+    largest."""
     points = points_of(curve)
     if laws is None:
         missing = f"a law of {LAW_PARAMETERS} numbers needs {FEWEST_PLACES} different sizes, there {_are(len(points))}"
@@ -267,9 +283,13 @@ def _equals(
 
 
 def _at_bound(statistic: Statistic, bounds: Sequence[float]) -> bool:
-    ends = [statistic.value, *((statistic.interval.low, statistic.interval.high) if statistic.interval else ())]
+    ends = [
+        statistic.value,
+        *((statistic.interval.low, statistic.interval.high) if statistic.interval else ()),
+    ]
     return any(
-        end is not None and math.isclose(end, bound, rel_tol=AT_BOUND, abs_tol=AT_BOUND * (bound == 0))
+        end is not None
+        and math.isclose(end, bound, rel_tol=AT_BOUND, abs_tol=AT_BOUND * (bound == 0))
         for end, bound in product(ends, bounds)
     )
 

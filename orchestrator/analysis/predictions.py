@@ -31,16 +31,22 @@ class Prediction:
     context: str = ""
     """Its last words; empty where the measurement was taken before it kept them."""
     next_in_text: str | None = None
-    """What follows in the text, where the contexts say so; another word than `next` where the vocabulary was cut."""
+    """What follows in the text, where the contexts say so; another word than `next` where the
+    vocabulary was cut."""
 
     @property
     def next_shown(self) -> str:
         """The word that follows: "banknote (as <unk>)" where the vocabulary lacks it."""
-        return f"{self.next_in_text} (as {self.next})" if self.next_in_text not in (None, "", self.next) else self.next
+        return (
+            f"{self.next_in_text} (as {self.next})"
+            if self.next_in_text not in (None, "", self.next)
+            else self.next
+        )
 
     @property
     def askable(self) -> bool:
-        """Whether the word that follows is in the vocabulary: to expect some unknown word is no prediction of it."""
+        """Whether the word that follows is in the vocabulary: to expect some unknown word is no
+        prediction of it."""
         return self.next != UNKNOWN
 
     @property
@@ -51,7 +57,8 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionNumbers:
-    """`cells[i][j]` is the j-th model's prediction at the i-th context; None where the trial has none."""
+    """`cells[i][j]` is the j-th model's prediction at the i-th context; None where the trial has
+    none."""
 
     contexts: tuple[str, ...]
     models: tuple[str, ...]
@@ -75,11 +82,13 @@ class PredictionNumbers:
 
     @property
     def first(self) -> tuple[Prediction | None, ...]:
-        """At each context that of the first model that has one: all of them have the same word following."""
+        """At each context that of the first model that has one: all of them have the same word
+        following."""
         return tuple(next(filter(None, row), None) for row in self.cells)
 
     def hits(self, j: int) -> tuple[int, int]:
-        """At how many contexts the j-th model has the true word among its likeliest, and at how many it could have."""
+        """At how many contexts the j-th model has the true word among its likeliest, and at how
+        many it could have."""
         askable = [cell for row in self.cells if (cell := row[j]) is not None and cell.askable]
         return sum(cell.hit for cell in askable), len(askable)
 
@@ -89,9 +98,11 @@ class PredictionNumbers:
         return sum(cell is not None and not cell.askable for cell in self.first)
 
 
-def prediction_numbers(frame: pd.DataFrame, request: Predictions, *, corpus: str, tag: str = "") -> PredictionNumbers:
-    """Read the metrics of the measurement top_k of the done trials; `tag` is that of the user's own contexts, at which
-    nothing is printed."""
+def prediction_numbers(
+    frame: pd.DataFrame, request: Predictions, *, corpus: str, tag: str = ""
+) -> PredictionNumbers:
+    """Read the metrics of the measurement top_k of the done trials; `tag` is that of the user's own
+    contexts, at which nothing is printed."""
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = sorted((name for name in frame.columns if name.startswith(prefix)), key=_place)
     done = frame[frame["state"] == "done"]
@@ -100,7 +111,10 @@ def prediction_numbers(frame: pd.DataFrame, request: Predictions, *, corpus: str
         # One model a trial: where several seeds repeat a group, the trials' names tell them apart.
         models=tuple(done["group" if done["group"].is_unique else "name"]),
         cells=tuple(
-            tuple(Prediction(**json.loads(value)) if isinstance(value, str) else None for value in done[name])
+            tuple(
+                Prediction(**json.loads(value)) if isinstance(value, str) else None
+                for value in done[name]
+            )
             for name in columns
         ),
         trial_ids=tuple(done["trial_id"]),
@@ -113,7 +127,9 @@ def prediction_numbers(frame: pd.DataFrame, request: Predictions, *, corpus: str
         models=tuple(published),
         cells=tuple(
             tuple(
-                Prediction(**row[context], context=first.context if first else "") if context in row else None
+                Prediction(**row[context], context=first.context if first else "")
+                if context in row
+                else None
                 for row in published.values()
             )
             for context, first in zip(numbers.contexts, numbers.first, strict=True)

@@ -1,5 +1,5 @@
-"""Ranks of one matrix under noise and after round trips, with the quarter-circle law and the printed values (AAAI 2021,
-SM Tables 14 to 16)."""
+"""Ranks of one matrix under noise and after round trips, with the quarter-circle law and the
+printed values (AAAI 2021, SM Tables 14 to 16)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,33 @@ PRINTED_SIZE, PRINTED_RANK = 10_000, 10
 """Rows and columns of the supplement's matrix, and the singular values that it keeps."""
 RANKS = ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5")
 COUNT_SPREAD = 3.0
-"""Bound on |count of a drawn matrix - the law's expectation|; draws of 40 to 1,000 rows stay below."""
+"""Bound on |count of a drawn matrix - the law's expectation|; draws of 40 to 1,000 rows stay
+below."""
 FLOAT64_EPS = 2.0**-52
 
 
 def share_below(x: float) -> float:
-    """The share of the singular values of n x n Gaussian noise of standard deviation s that are at most x s sqrt(n).
+    """The share of the singular values of n x n Gaussian noise of standard deviation s that are at
+    most x s sqrt(n).
 
-    Divided by s sqrt(n), they are spread for large n with the density sqrt(4 - x^2) / pi on [0, 2], a quarter of a
-    circle (Marchenko and Pastur 1967).
-    """
+    Divided by s sqrt(n), they are spread for large n with the density sqrt(4 - x^2) / pi on [0, 2],
+    a quarter of a circle (Marchenko and Pastur 1967)."""
     x = min(max(x, 0.0), 2.0)
     return (x * math.sqrt(4 - x * x) / 2 + 2 * math.asin(x / 2)) / math.pi
 
 
 def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) -> float:
-    """The expected number of singular values above `tolerance` of a `size` x `size` matrix of rank `rank` with noise
-    of variance `variance` / `size`^2.
+    """The expected number of singular values above `tolerance` of a `size` x `size` matrix of rank
+    `rank` with noise of variance `variance` / `size`^2.
 
-    The matrix' own singular values count as above it, the others are those of the noise in `size` - `rank` dimensions.
-    """
+    The matrix' own singular values count as above it, the others are those of the noise in `size` -
+    `rank` dimensions."""
     noise_size = size - rank
     if variance == 0 or noise_size == 0:
         return float(rank)
-    return rank + noise_size * (1 - share_below(tolerance * size / math.sqrt(variance * noise_size)))
+    return rank + noise_size * (
+        1 - share_below(tolerance * size / math.sqrt(variance * noise_size))
+    )
 
 
 def rank_at_printed_size(variance: float, *, sigma_max: float = 1.0) -> float:
@@ -67,7 +70,8 @@ class NoisyMatrix:
     """`RANKS` -> printed, where the supplement has this c and the precision is float64."""
 
     def predicted(self, variance: float) -> float:
-        """The Press rank with noise of that c, by the quarter-circle law and the matrix' own tolerance."""
+        """The Press rank with noise of that c, by the quarter-circle law and the matrix' own
+        tolerance."""
         return rank_with_noise(self.tolerance, variance=variance, size=self.size, rank=self.rank)
 
 
@@ -99,20 +103,26 @@ class PressNoiseNumbers:
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
     """Read the metrics of the done trials.
 
-    Trials from before schema version 2 are left out, because their noise has another variance. Only they have `kept`.
-    """
+    Trials from before schema version 2 are left out, because their noise has another variance. Only
+    they have `kept`."""
     done: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
     measured = [row for row in done if not isinstance(row.get("kept"), str)]
     noise = [_noisy(row) for row in measured if not row["round_trips"]]
     return PressNoiseNumbers(
         noise=tuple(sorted(noise, key=lambda line: (line.precision != "float64", -line.variance))),
-        trips=tuple(_trip(row, trip) for row in measured for trip in range(1, int(row["round_trips"]) + 1)),
+        trips=tuple(
+            _trip(row, trip) for row in measured for trip in range(1, int(row["round_trips"]) + 1)
+        ),
     )
 
 
 def _noisy(row: Mapping[Any, Any]) -> NoisyMatrix:
     variance = float(row["noise_variance"])
-    printed = _printed("sm_table15_16_press_noise", "noise_c", variance) if row["precision"] == "float64" else {}
+    printed = (
+        _printed("sm_table15_16_press_noise", "noise_c", variance)
+        if row["precision"] == "float64"
+        else {}
+    )
     return NoisyMatrix(
         variance=variance,
         precision=row["precision"],

@@ -1,8 +1,7 @@
 """Rank and validation perplexity from epoch to epoch.
 
-Both are natural logarithms; the log perplexity is the validation loss. A setting is the trials that differ only in
-their seed. Legend: T epochs.
-"""
+Both are natural logarithms; the log perplexity is the validation loss. A setting is the trials that
+differ only in their seed. Legend: T epochs."""
 
 from __future__ import annotations
 
@@ -25,12 +24,14 @@ LEAST_CHANGE = 0.05
 FEWEST_EPOCHS = 3
 """With two, both are half way at the same time."""
 BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
-"""Rows of log P, of which no more than there are tokens, and its columns, a word each: no rank is more than either."""
+"""Rows of log P, of which no more than there are tokens, and its columns, a word each: no rank is
+more than either."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainingPath:
-    """The way of one setting from the end of the first epoch to that of the last, a mean over its seeds."""
+    """The way of one setting from the end of the first epoch to that of the last, a mean over its
+    seeds."""
 
     group: str
     seeds: int
@@ -51,8 +52,9 @@ class TrainingPath:
 
     @property
     def rank_half(self) -> float | None:
-        """Return the epoch, on a straight line between two, at which the log rank first had half of its change from the
-        first epoch to the last one before averaging; None if there are fewer than three, or if it hardly changed."""
+        """Return the epoch, on a straight line between two, at which the log rank first had half of
+        its change from the first epoch to the last one before averaging; None if there are fewer
+        than three, or if it hardly changed."""
         return _half(self.epochs, self.log_rank_T[: self.plain])
 
     @property
@@ -67,7 +69,8 @@ class RankTraining:
 
     rank: str
     bound: int | None
-    """What it can be at most, by the rows and columns of log P; None where trials differ or do not say."""
+    """What it can be at most, by the rows and columns of log P; None where trials differ or do not
+    say."""
     at_bound: int
     """Epochs of trials whose rank was as large as their own bound."""
     measured: int
@@ -92,37 +95,53 @@ def rank_training_numbers(
     *,
     colours: Sequence[str] = (),
 ) -> tuple[RankTraining, ...]:
-    """The request's ranks, each over the done trials of `frame` that have it in every one of two epochs or more.
+    """The request's ranks, each over the done trials of `frame` that have it in every one of two
+    epochs or more.
 
-    `epochs` are those of the trials by id, `colours` config columns, of which the first that is a number in every
-    trial, the same in all of a setting, colours the paths. Ranks that no trial has are left out.
-    """
+    `epochs` are those of the trials by id, `colours` config columns, of which the first that is a
+    number in every trial, the same in all of a setting, colours the paths. Ranks that no trial has
+    are left out."""
     by_rank = (_one_rank(frame, epochs, rank, colours) for rank in request.ranks)
     return tuple(numbers for numbers in by_rank if numbers is not None)
 
 
 def _one_rank(
-    frame: pd.DataFrame, epochs: Mapping[str, Sequence[EpochMetrics]], rank: str, colours: Sequence[str]
+    frame: pd.DataFrame,
+    epochs: Mapping[str, Sequence[EpochMetrics]],
+    rank: str,
+    colours: Sequence[str],
 ) -> RankTraining | None:
-    ranked = [trial_id for trial_id in frame["trial_id"] if _is_ranked(epochs.get(trial_id, ()), rank)]
+    ranked = [
+        trial_id for trial_id in frame["trial_id"] if _is_ranked(epochs.get(trial_id, ()), rank)
+    ]
     done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
     if done.empty:
         return None
-    colour_by = next((name for name in colours if name in done and _is_number_of_settings(done, name)), None)
+    colour_by = next(
+        (name for name in colours if name in done and _is_number_of_settings(done, name)), None
+    )
     paths, groups = [], list(dict.fromkeys(frame["group"]))
     for group, trials in done.groupby("group", sort=False):
         own = [epochs[trial_id] for trial_id in trials["trial_id"]]
         colour = None if colour_by is None else float(trials[colour_by].iloc[0])
-        paths.append(replace(_path(str(group), own, rank), colour=colour, place=groups.index(group)))
+        paths.append(
+            replace(_path(str(group), own, rank), colour=colour, place=groups.index(group))
+        )
     every = [epochs[trial_id] for trial_id in done["trial_id"]]
     halves = [(path.rank_half, path.perplexity_half) for path in paths]
-    earlier = [rank < perplexity for rank, perplexity in halves if rank is not None and perplexity is not None]
+    earlier = [
+        rank < perplexity
+        for rank, perplexity in halves
+        if rank is not None and perplexity is not None
+    ]
     bounds = list(done.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
     return RankTraining(
         rank=rank,
         bound=int(bounds[0]) if len(set(bounds)) == 1 and math.isfinite(bounds[0]) else None,
         at_bound=sum(
-            getattr(epoch, rank) >= bound for trial, bound in zip(every, bounds, strict=True) for epoch in trial
+            getattr(epoch, rank) >= bound
+            for trial, bound in zip(every, bounds, strict=True)
+            for epoch in trial
         ),
         measured=sum(map(len, every)),
         paths=tuple(paths),
@@ -150,8 +169,12 @@ def _path(group: str, trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Tr
         group=group,
         seeds=len(trials),
         epochs=tuple(seeds[0].epoch for seeds in together),
-        log_rank_T=np.array([np.mean([math.log(getattr(epoch, rank)) for epoch in seeds]) for seeds in together]),
-        log_perplexity_T=np.array([np.mean([epoch.valid_loss for epoch in seeds]) for seeds in together]),
+        log_rank_T=np.array(
+            [np.mean([math.log(getattr(epoch, rank)) for epoch in seeds]) for seeds in together]
+        ),
+        log_perplexity_T=np.array(
+            [np.mean([epoch.valid_loss for epoch in seeds]) for seeds in together]
+        ),
         averaging=tuple(any(epoch.averaging for epoch in seeds) for seeds in together),
     )
 

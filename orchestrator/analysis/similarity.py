@@ -1,4 +1,5 @@
-"""Whose embedding is closer to human judgements of similarity, benchmark by benchmark (Fig. 4 of AAAI 2021)."""
+"""Whose embedding is closer to human judgements of similarity, benchmark by benchmark (Fig. 4 of
+AAAI 2021)."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ PREFIX, PAIRS = "similarity", "pairs "
 class SimilarityNumbers:
     """Ours, how many pairs each benchmark could use, and those printed for a corpus.
 
-    Of both, Spearman's rho of each benchmark (row) and group (column); NaN where too few pairs are known.
-    """
+    Of both, Spearman's rho of each benchmark (row) and group (column); NaN where too few pairs are
+    known."""
 
     rho: pd.DataFrame
     pairs: Mapping[str, int]
@@ -31,8 +32,11 @@ class SimilarityNumbers:
     printed: pd.DataFrame
 
 
-def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str, tag: str = "") -> SimilarityNumbers:
-    """Read the metrics of the measurement word_similarity of the done trials; means over the trials of a group.
+def similarity_numbers(
+    frame: pd.DataFrame, request: Similarity, *, corpus: str, tag: str = ""
+) -> SimilarityNumbers:
+    """Read the metrics of the measurement word_similarity of the done trials; means over the trials
+    of a group.
 
     `tag` is that of the user's own benchmarks.
     """

@@ -32,12 +32,17 @@ class Spectrum:
 def trial_spectra(
     frame: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]], *, by_group: bool
 ) -> tuple[Spectrum, ...]:
-    """The spectra, by trial id, of the done trials of `frame` that have a Press rank and can be divided by
-    their largest value; not by group, of the first one of each group: its other seeds would lie over it."""
+    """The spectra, by trial id, of the done trials of `frame` that have a Press rank and can be
+    divided by their largest value; not by group, of the first one of each group: its other seeds
+    would lie over it."""
     if "press_rank" not in frame.columns:
         return ()
-    measured = [trial_id for trial_id, values in spectra.items() if len(values) and 0 < values[0] < np.inf]
-    done = frame[(frame["state"] == "done") & frame["trial_id"].isin(measured)].dropna(subset=["press_rank"])
+    measured = [
+        trial_id for trial_id, values in spectra.items() if len(values) and 0 < values[0] < np.inf
+    ]
+    done = frame[(frame["state"] == "done") & frame["trial_id"].isin(measured)].dropna(
+        subset=["press_rank"]
+    )
     shown = done if by_group else done.drop_duplicates("group")
     groups = list(dict.fromkeys(frame["group"]))
     return tuple(

@@ -1,4 +1,5 @@
-"""What every study's report says in numbers, whatever the study asks besides: trials, seeds, ranges, trouble."""
+"""What every study's report says in numbers, whatever the study asks besides: trials, seeds,
+ranges, trouble."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 Environment = Mapping[str, Mapping[str, int]]
-"""What trials were computed with: for each entry (code, host, torch ...), how many trials have each of its values."""
+"""What trials were computed with: for each entry (code, host, torch ...), how many trials have each
+of its values."""
 
 PERPLEXITIES = ("test_perplexity", "valid_perplexity")
 """Of the kept model, the one that counts first."""
@@ -52,11 +54,12 @@ class StudySummaryNumbers:
     trouble: tuple[Mapping[str, Any], ...]
     """The records of the trials that have no result, whose causes are there."""
     worse_than_uniform: tuple[str, ...]
-    """The names of the done trials that predict worse than a guess that takes every word for equally likely."""
+    """The names of the done trials that predict worse than a guess that takes every word for
+    equally likely."""
 
     named_otherwise: tuple[str, Mapping[str, Any]] | None
-    """The first trial whose name gives settings as the study writes them, for paper scale, and these as they were
-    trained."""
+    """The first trial whose name gives settings as the study writes them, for paper scale, and
+    these as they were trained."""
 
     @property
     def trials(self) -> int:
@@ -69,7 +72,9 @@ class StudySummaryNumbers:
         return self.counts.get("done", 0)
 
 
-def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame) -> StudySummaryNumbers:
+def summarise(
+    study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame
+) -> StudySummaryNumbers:
     """Count what there is; `frame` is the data frame of `results`."""
     correlations = [request for request in study.analyses if isinstance(request, Correlation)]
     grids = [request for request in study.analyses if isinstance(request, GridMap)]
@@ -83,25 +88,36 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
         trials_per_setting=_trials_per_setting(results),
-        extremes=tuple(extremes for metric in metrics if (extremes := _extremes(frame, metric)) is not None),
+        extremes=tuple(
+            extremes for metric in metrics if (extremes := _extremes(frame, metric)) is not None
+        ),
         trouble=tuple(record for record in results.records if record["state"] in LOST),
-        worse_than_uniform=tuple(record["name"] for record in results.records if is_worse_than_uniform(record)),
+        worse_than_uniform=tuple(
+            record["name"] for record in results.records if is_worse_than_uniform(record)
+        ),
         named_otherwise=_named_otherwise(results),
     )
 
 
 def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
-    """Whether a trial is done with a perplexity above the number of words in the vocabulary, which is that of a uniform
-    guess; False where either was not measured. The vocabulary is known with the spectrum: its matrix has a column a
-    word."""
+    """Whether a trial is done with a perplexity above the number of words in the vocabulary, which
+    is that of a uniform guess; False where either was not measured. The vocabulary is known with
+    the spectrum: its matrix has a column a word."""
     perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
     words = record.get("rank_columns")
-    return record["state"] == "done" and is_number(perplexity) and is_number(words) and perplexity > words
+    return (
+        record["state"] == "done"
+        and is_number(perplexity)
+        and is_number(words)
+        and perplexity > words
+    )
 
 
 def _named_otherwise(results: FlatResults) -> tuple[str, Mapping[str, Any]] | None:
     for record in results.records:
-        settings = differing_settings(record["name"], {key: record[key] for key in results.config_columns})
+        settings = differing_settings(
+            record["name"], {key: record[key] for key in results.config_columns}
+        )
         if settings:
             return record["name"], settings
     return None
@@ -109,7 +125,10 @@ def _named_otherwise(results: FlatResults) -> tuple[str, Mapping[str, Any]] | No
 
 def _trials_per_setting(results: FlatResults) -> int:
     settings = [name for name in results.config_columns if name != "seed"]
-    return max(Counter(repr([record[name] for name in settings]) for record in results.records).values(), default=0)
+    return max(
+        Counter(repr([record[name] for name in settings]) for record in results.records).values(),
+        default=0,
+    )
 
 
 def _extremes(frame: pd.DataFrame, metric: str) -> Extremes | None:
@@ -130,8 +149,13 @@ def _extremes(frame: pd.DataFrame, metric: str) -> Extremes | None:
 def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     """Count the values of each entry over the trials, the most frequent first.
 
-    `environments` has a mapping a trial, empty where nothing was recorded. A trial without an entry counts as "".
-    """
+    `environments` has a mapping a trial, empty where nothing was recorded. A trial without an entry
+    counts as ""."""
     names = dict.fromkeys(name for environment in environments for name in environment)
-    counts = {name: Counter(environment.get(name, "") for environment in environments) for name in names}
-    return {name: dict(sorted(values.items(), key=lambda item: (-item[1], item[0]))) for name, values in counts.items()}
+    counts = {
+        name: Counter(environment.get(name, "") for environment in environments) for name in names
+    }
+    return {
+        name: dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
+        for name, values in counts.items()
+    }

@@ -1,5 +1,6 @@
-"""A study that was run once with each of several values of a setting (`--set training.learning_rate=5,10,20`): its
-metrics by these values, and its trials at each of them alone."""
+"""A study that was run once with each of several values of a setting (`--set
+training.learning_rate=5,10,20`): its metrics by these values, and its trials at each of them
+alone."""
 
 from __future__ import annotations
 
@@ -69,13 +70,18 @@ class SweptNumbers:
     lines: tuple[ValueLine, ...]
 
     def means(self, metric: str) -> dict[str, dict[Any, float]]:
-        """Group -> value -> the metric's mean, of the groups that have one at every value: only these compare."""
+        """Group -> value -> the metric's mean, of the groups that have one at every value: only
+        these compare."""
         means: dict[str, dict[Any, float]] = {}
         for line in self.lines:
             mean = line.sample(metric).mean
             if mean is not None:
                 means.setdefault(line.group, {})[line.value] = mean
-        return {group: by_value for group, by_value in means.items() if len(by_value) == len(self.values)}
+        return {
+            group: by_value
+            for group, by_value in means.items()
+            if len(by_value) == len(self.values)
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +95,19 @@ class AtValues:
 
 
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
-    """The keys that `--set` gave several values, and the frame with a text for a value of these that is none or a list.
+    """The keys that `--set` gave several values, and the frame with a text for a value of these
+    that is none or a list.
 
     `overrides` are those of the study's key, as JSON.
     """
     settings = read_overrides(overrides)
-    several = {key: values for key, values in settings.items() if isinstance(values, list) and key in frame}
+    several = {
+        key: values for key, values in settings.items() if isinstance(values, list) and key in frame
+    }
     for key, values in several.items():
-        texts = frame[key].map(lambda value: json.dumps(value) if isinstance(value, list) else value)
+        texts = frame[key].map(
+            lambda value: json.dumps(value) if isinstance(value, list) else value
+        )
         if None in values:
             texts = texts.astype(object).where(texts.notna(), "none")
         frame = frame.assign(**{key: texts})
@@ -104,9 +115,15 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
 
 
 def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) -> list[BySetting]:
-    """One for each swept setting, of the metrics that the study is about as far as they are measured."""
-    metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS][:MOST_METRICS]
-    return [BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=tuple(metrics)) for key in keys]
+    """One for each swept setting, of the metrics that the study is about as far as they are
+    measured."""
+    metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS][
+        :MOST_METRICS
+    ]
+    return [
+        BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=tuple(metrics))
+        for key in keys
+    ]
 
 
 def _metrics(study: Study) -> dict[str, None]:
@@ -117,7 +134,10 @@ def _metrics(study: Study) -> dict[str, None]:
         elif isinstance(request, GridMap):
             names += request.values
         else:
-            names += [*getattr(request, "metrics", ()), *filter(None, [getattr(request, "metric", None)])]
+            names += [
+                *getattr(request, "metrics", ()),
+                *filter(None, [getattr(request, "metric", None)]),
+            ]
     names = names or ["test_perplexity", "press_rank"]
     # A value is chosen by the validation text: its perplexity comes first.
     return dict.fromkeys(["valid_perplexity", *names] if "test_perplexity" in names else names)
@@ -127,7 +147,9 @@ def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
     """The table that was asked for; trials that do not have the setting are left out."""
     having = frame.dropna(subset=[request.key])
     columns = ["group", *request.others]
-    having = having.assign(group=[_label(*row, request=request) for row in having[columns].to_numpy().tolist()])
+    having = having.assign(
+        group=[_label(*row, request=request) for row in having[columns].to_numpy().tolist()]
+    )
     values = tuple(dict.fromkeys(having[request.key].tolist()))
     parts = dict(iter(having.groupby(["group", request.key], sort=False)))
     lines = [
@@ -135,7 +157,9 @@ def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
         for group in dict.fromkeys(having["group"])
         for value in values
     ]
-    return SweptNumbers(request=request, values=values, lines=tuple(line for line in lines if line.trials))
+    return SweptNumbers(
+        request=request, values=values, lines=tuple(line for line in lines if line.trials)
+    )
 
 
 def _label(group: str, *values: Any, request: BySetting) -> str:
@@ -152,16 +176,20 @@ def _plain(value: Any) -> str:
 
 
 def _line(group: str, value: Any, trials: pd.DataFrame, metrics: Sequence[str]) -> ValueLine:
-    measured = {metric: tuple(v for (v,) in values_of_done(trials, metric) if math.isfinite(v)) for metric in metrics}
+    measured = {
+        metric: tuple(v for (v,) in values_of_done(trials, metric) if math.isfinite(v))
+        for metric in metrics
+    }
     done = int((trials["state"] == "done").sum())
     return ValueLine(group=group, value=value, trials=len(trials), done=done, measured=measured)
 
 
 def at_each_value(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[AtValues]:
-    """The trials at each combination of values, in the order of the plan, beside those that have none of the settings.
+    """The trials at each combination of values, in the order of the plan, beside those that have
+    none of the settings.
 
-    What averages over trials, or compares groups by their names, sees the same as without the sweep.
-    """
+    What averages over trials, or compares groups by their names, sees the same as without the
+    sweep."""
     groups = [without_settings(group, keys) for group in frame["group"]]
     plain = frame.assign(group=groups)
     for values in product(*(plain[key].dropna().unique().tolist() for key in keys)):

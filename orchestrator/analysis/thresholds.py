@@ -1,8 +1,8 @@
-"""The least size at which a metric is as low as asked, and how that size grows with another setting.
+"""The least size at which a metric is as low as asked, and how that size grows with another
+setting.
 
-Between the sizes that were trained the metric is interpolated, as a straight line in the logarithms of both.
-Legend: R places on x, K settings z, B draws of other seeds, the first one the data.
-"""
+Between the sizes that were trained the metric is interpolated, as a straight line in the logarithms
+of both. Legend: R places on x, K settings z, B draws of other seeds, the first one the data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 FEWEST_SETTINGS = 3
 """Values of z that a law of two numbers needs to be more than a line through its points."""
 LEAST_SHARE = 1e-3
-"""Of the value asked for: lower metrics count as this, as a gap in a finite text may come out at zero or below."""
+"""Of the value asked for: lower metrics count as this, as a gap in a finite text may come out at
+zero or below."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +41,11 @@ class ThresholdPoint:
     places: tuple[float, ...]
     """The x that were trained, ascending."""
     x: Statistic
-    """0 where the metric is below the value at the least place already, infinite where it is nowhere: ends too."""
+    """0 where the metric is below the value at the least place already, infinite where it is
+    nowhere: ends too."""
     ratio: Statistic | None = None
-    """To the x of the baseline at the same z, its p-value that of 1; None of the baseline, or where either has none."""
+    """To the x of the baseline at the same z, its p-value that of 1; None of the baseline, or where
+    either has none."""
     p_adjusted: float | None = None
     """After Holm's correction over all ratios."""
 
@@ -105,7 +108,10 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
     return ThresholdNumbers(
         request=request,
         points=_against_baseline(points, reached, request.baseline),
-        laws=tuple(law_over(group, {z: x_B for (z, of), x_B in reached.items() if of == group}) for group in groups),
+        laws=tuple(
+            law_over(group, {z: x_B for (z, of), x_B in reached.items() if of == group})
+            for group in groups
+        ),
     )
 
 
@@ -114,7 +120,9 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
     by_z = frame.assign(z=frame[request.over].map(number_in)).sort_values("z", kind="stable")
     found = [
         (float(x), math.log(max(value, request.value * LEAST_SHARE)), seed, group, z)
-        for z, group, x, seed, value in values_of_done(by_z, request.metric, "z", request.by, request.x, "seed")
+        for z, group, x, seed, value in values_of_done(
+            by_z, request.metric, "z", request.by, request.x, "seed"
+        )
         if group is not None and np.isfinite([z, x, value]).all()
     ]
     if not found:
@@ -124,30 +132,38 @@ def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], 
 
 
 def number_in(value: Any) -> float | None:
-    """A positive number, or that at the end of a name: 1000 of "spam-1000"; None where there is none."""
+    """A positive number, or that at the end of a name: 1000 of "spam-1000"; None where there is
+    none."""
     found = re.search(r"\d+$", value) if isinstance(value, str) else None
     number = float(found[0]) if found else value if isinstance(value, int | float) else None
     return float(number) if number is not None and 0 < number < math.inf else None
 
 
 def least_x(curve: Curve, level: float) -> Array:
-    """Where the curve first comes down to the level, of each draw: on the line in log x between the two places around
-    it; 0 where the first place is at or below the level, infinite where none is."""
+    """Where the curve first comes down to the level, of each draw: on the line in log x between the
+    two places around it; 0 where the first place is at or below the level, infinite where none
+    is."""
     below_BR = curve.mean_BR <= level
     right_B = below_BR.argmax(axis=1)[:, None]
     left_B = np.maximum(right_B - 1, 0)
-    above_B, under_B = (np.take_along_axis(curve.mean_BR, place_B, axis=1)[:, 0] for place_B in (left_B, right_B))
+    above_B, under_B = (
+        np.take_along_axis(curve.mean_BR, place_B, axis=1)[:, 0] for place_B in (left_B, right_B)
+    )
     log_R = np.log(curve.x_R)
     left_B, right_B = left_B[:, 0], right_B[:, 0]
     # Where the first place is the right one there is no left one, and the draw gets no share of it.
     fall_B = np.where(right_B > 0, above_B - under_B, 1.0)
-    x_B: Array = np.exp(log_R[left_B] + (above_B - level) / fall_B * (log_R[right_B] - log_R[left_B]))
+    x_B: Array = np.exp(
+        log_R[left_B] + (above_B - level) / fall_B * (log_R[right_B] - log_R[left_B])
+    )
     x_B = np.where(right_B == 0, 0.0, x_B)
     return np.where(below_BR.any(axis=1), x_B, np.inf)
 
 
 def _against_baseline(
-    points: Mapping[tuple[float, Any], ThresholdPoint], reached: Mapping[tuple[float, Any], Array], baseline: Any
+    points: Mapping[tuple[float, Any], ThresholdPoint],
+    reached: Mapping[tuple[float, Any], Array],
+    baseline: Any,
 ) -> tuple[ThresholdPoint, ...]:
     """The points with their ratios, all of them one family of Holm's correction."""
     ratios = {}
@@ -157,11 +173,14 @@ def _against_baseline(
             draws = min(len(x_B), len(by_B))  # one, the data, where a side has no seeds
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios[z, group] = over_draws(x_B[:draws] / by_B[:draws], null=1.0)
-    return with_holm([replace(point, ratio=ratios.get(key)) for key, point in points.items()], "ratio")
+    return with_holm(
+        [replace(point, ratio=ratios.get(key)) for key, point in points.items()], "ratio"
+    )
 
 
 def law_over(group: Any, x: Mapping[float, Array]) -> ThresholdLaw:
-    """The law over the x of each z, by least squares in logarithms, of every draw in which all of them are reached."""
+    """The law over the x of each z, by least squares in logarithms, of every draw in which all of
+    them are reached."""
     if len(x) < FEWEST_SETTINGS:
         missing = f"it needs {FEWEST_SETTINGS} or more at which the value is reached, and there {_are(len(x))}"
         return ThresholdLaw(group=group, fitted=tuple(x), missing=missing)

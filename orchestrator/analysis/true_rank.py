@@ -1,4 +1,5 @@
-"""The true rank of a generated language beside what each metric makes of the true matrix and of the learned ones."""
+"""The true rank of a generated language beside what each metric makes of the true matrix and of the
+learned ones."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ PRESS_BY_EPS = {"float64": "press_rank_float64", "float32": "press_rank_float32"
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixRanks:
-    """One log-P matrix, or the mean over those of a group: rank by metric, None where there is no value."""
+    """One log-P matrix, or the mean over those of a group: rank by metric, None where there is no
+    value."""
 
     name: str
     variant: str | None
@@ -39,16 +41,17 @@ class TrueRankNumbers:
     """The truth's matrices, then the groups, in the order of the plan."""
 
     exact: Mapping[str, float]
-    """Metrics of the truth's exact matrix: the rank of the language, by construction, and of the rows measured; test
-    perplexity of the true model, the floor; what it tends to on ever more text (entropy), and that of a model that
-    knows how often each type comes, and no more (shares)."""
+    """Metrics of the truth's exact matrix: the rank of the language, by construction, and of the
+    rows measured; test perplexity of the true model, the floor; what it tends to on ever more text
+    (entropy), and that of a model that knows how often each type comes, and no more (shares)."""
     metrics: tuple[str, ...]
     truth: tuple[MatrixRanks, ...]
     learned: tuple[MatrixRanks, ...]
 
     @property
     def true_rank(self) -> int:
-        """Of the rows that were measured: less than the language's where they have fewer different contexts."""
+        """Of the rows that were measured: less than the language's where they have fewer different
+        contexts."""
         return int(self.exact["true_rank"])
 
     def is_true(self, rank: float | None) -> bool:
@@ -57,17 +60,19 @@ class TrueRankNumbers:
 
 
 def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers | None:
-    """The numbers that a study asks for; None on a corpus without a known truth, and before any of it is measured.
+    """The numbers that a study asks for; None on a corpus without a known truth, and before any of
+    it is measured.
 
-    A model is held against the truth on the same rows and tokens: one that was measured on others than the truth is
-    left out.
-    """
+    A model is held against the truth on the same rows and tokens: one that was measured on others
+    than the truth is left out."""
     if "true_rank" not in frame.columns:
         return None
     done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
     if done.empty:
         return None
-    truths: dict[str, Mapping[Any, Any]] = {str(row["variant"]): row for row in done.to_dict("records")}
+    truths: dict[str, Mapping[Any, Any]] = {
+        str(row["variant"]): row for row in done.to_dict("records")
+    }
     exact = truths.get(EXACT) or next(iter(truths.values()))
     same_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
     models = frame[frame["variant"].isna() & same_rows]
@@ -80,7 +85,11 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
 
 
 def _truth(row: Mapping[Any, Any], metrics: tuple[str, ...]) -> MatrixRanks:
-    names = [name for metric in metrics for name in (PRESS_BY_EPS.values() if metric == PRESS else (metric,))]
+    names = [
+        name
+        for metric in metrics
+        for name in (PRESS_BY_EPS.values() if metric == PRESS else (metric,))
+    ]
     return MatrixRanks(
         name=str(row["group"]),
         variant=str(row["variant"]),

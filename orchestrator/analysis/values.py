@@ -23,8 +23,12 @@ class TrialValue:
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """The metric of the done trials of each group, in the order of the plan; groups without a value are empty."""
-    return {group: [one.value for one in trials] for group, trials in trials_by_group(frame, metric).items()}
+    """The metric of the done trials of each group, in the order of the plan; groups without a value
+    are empty."""
+    return {
+        group: [one.value for one in trials]
+        for group, trials in trials_by_group(frame, metric).items()
+    }
 
 
 def trials_by_group(frame: pd.DataFrame, metric: str) -> dict[str, tuple[TrialValue, ...]]:
@@ -36,7 +40,8 @@ def trials_by_group(frame: pd.DataFrame, metric: str) -> dict[str, tuple[TrialVa
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """What each done trial that has the metric has in `columns`, and the metric, in the order of the plan."""
+    """What each done trial that has the metric has in `columns`, and the metric, in the order of
+    the plan."""
     if {metric, *columns}.issubset(frame.columns):
         done = frame[frame["state"] == "done"].dropna(subset=[metric])
         for *cells, value in zip(*(done[column] for column in (*columns, metric)), strict=True):
@@ -69,7 +74,9 @@ def losses_at(frame: pd.DataFrame, x: str, metric: str) -> Losses:
     Trials without a finite x and a finite metric are left out.
     """
     found = []
-    for name, trial_id, size, seed, value in values_of_done(frame, metric, "name", "trial_id", x, "seed"):
+    for name, trial_id, size, seed, value in values_of_done(
+        frame, metric, "name", "trial_id", x, "seed"
+    ):
         if size is not None and math.isfinite(float(size)) and math.isfinite(value):
             loss = math.log(value) if metric.endswith("perplexity") else value
             found.append((float(size), seed, TrialValue(name=name, trial_id=trial_id, value=loss)))

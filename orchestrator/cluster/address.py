@@ -1,4 +1,5 @@
-"""Is a Ray cluster at this address? Asked before `ray.init`, which takes two minutes to find that there is none."""
+"""Is a Ray cluster at this address? Asked before `ray.init`, which takes two minutes to find that
+there is none."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from trainables.errors import UserError, last_line
 
 CONNECT_S = 5.0
 JOIN_S = 14.0
-JOIN = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
+JOIN = (
+    "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
+)
 
 
 def token_path() -> Path:
@@ -24,7 +27,8 @@ def token_path() -> Path:
 
 
 def make_token_private() -> None:
-    """Have this user alone read the token's file, which is made here where there is none: Ray lets everybody."""
+    """Have this user alone read the token's file, which is made here where there is none: Ray lets
+    everybody."""
     if os.environ.get("RAY_AUTH_MODE") == "disabled" or os.environ.get("RAY_AUTH_TOKEN"):
         return
     path = token_path()
@@ -39,18 +43,24 @@ def make_token_private() -> None:
 
 
 def check_address(address: str) -> None:
-    """Raise UserError within 15 s where no Ray cluster that this program can join answers at `address`.
+    """Raise UserError within 15 s where no Ray cluster that this program can join answers at
+    `address`.
 
-    `address` is "auto" (the cluster that this machine is part of) or "host:port". Another process tries to join, since
-    a `ray.init` under way cannot be given up.
-    """
+    `address` is "auto" (the cluster that this machine is part of) or "host:port". Another process
+    tries to join, since a `ray.init` under way cannot be given up."""
     if address != "auto":
         _check_port(address)
     command = [sys.executable, "-c", JOIN, address]
     try:
-        # In a session of its own: Ctrl-C is for this process alone, its end must not look like a cluster's refusal.
+        # In a session of its own: Ctrl-C is for this process alone, its end must not look like a
+        # cluster's refusal.
         joined = subprocess.run(
-            command, capture_output=True, text=True, timeout=JOIN_S, check=False, start_new_session=True
+            command,
+            capture_output=True,
+            text=True,
+            timeout=JOIN_S,
+            check=False,
+            start_new_session=True,
         )
     except subprocess.TimeoutExpired:
         reason = f"no answer within {JOIN_S:g} s"
@@ -59,25 +69,33 @@ def check_address(address: str) -> None:
             return
         reason = (last_line(joined.stderr) or "no reason given").partition(". ")[0]
     raise UserError(
-        f"No Ray cluster that this program can join answers at --address {address} ({reason}): see that `ray start "
-        "--head` runs there with the same Ray version and token, or leave --address out to run on this machine."
+        f"No Ray cluster that this program can join answers at --address {address} ({reason}): see "
+        f"that `ray start "
+        "--head` runs there with the same Ray version and token, or leave --address out to run on "
+        "this machine."
     )
 
 
 def _check_port(address: str) -> None:
     if address.startswith("ray://"):
         raise UserError(
-            f"--address takes a cluster's own address, and {address} is a Ray Client address, through which results "
-            "could not be recorded here: run the command on a machine of the cluster with --address auto."
+            f"--address takes a cluster's own address, and {address} is a Ray Client address, "
+            f"through which results "
+            "could not be recorded here: run the command on a machine of the cluster with "
+            "--address auto."
         )
     match = re.fullmatch(r"\[?(?P<host>[^\[\]/]+?)\]?:(?P<port>\d{1,5})", address)
     if match is None or not 0 < int(match["port"]) < 65536:
-        raise UserError(f"--address takes HOST:PORT or auto, not {address!r}: give the one that `ray start` printed.")
+        raise UserError(
+            f"--address takes HOST:PORT or auto, not {address!r}: give the one that `ray start` "
+            f"printed."
+        )
     try:
         with socket.create_connection((match["host"], int(match["port"])), timeout=CONNECT_S):
             return
     except OSError as error:
         raise UserError(
-            f"No Ray cluster answers at --address {address} ({error.strerror or error}): start one there with "
+            f"No Ray cluster answers at --address {address} ({error.strerror or error}): start one "
+            f"there with "
             "`ray start --head`, or leave --address out to run on this machine."
         ) from error

@@ -37,13 +37,15 @@ SETTINGS = {
     "RAY_ROTATION_BACKUP_COUNT": "1",
     "MALLOC_ARENA_MAX": "1",
 }
-"""What Ray and Tune are told by environment: no telemetry, no logs, handlers and snapshots of Tune's own, no change of
-the working directory, and a trial that asks for no GPU sees none. Tune runs every trial in a new thread; with one
-arena for all of them, the memory that a trial gave back is there for the next."""
+"""What Ray and Tune are told by environment: no telemetry, no logs, handlers and snapshots of
+Tune's own, no change of the working directory, and a trial that asks for no GPU sees none. Tune
+runs every trial in a new thread; with one arena for all of them, the memory that a trial gave back
+is there for the next."""
 OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
 START_S = 300.0
-"""So long Ray may take to start: where its files come over a network for the first time, minutes."""
+"""So long Ray may take to start: where its files come over a network for the first time,
+minutes."""
 END = "end of Ray"
 END_S = 6.0
 """So long Ray may take to end."""
@@ -57,14 +59,15 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""The text of a module that a worker imports while it waits for its first trial. To look among all that for garbage,
-which there is none of, takes long. A file of its own, as no worker may know yet from where it will
-have to import this program."""
+"""The text of a module that a worker imports while it waits for its first trial. To look among all
+that for garbage, which there is none of, takes long. A file of its own, as no worker may know yet
+from where it will have to import this program."""
 
 
 @contextmanager
 def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
-    """Connect to the cluster at `options.address`, or start one on this machine, for as long as the context lasts.
+    """Connect to the cluster at `options.address`, or start one on this machine, for as long as the
+    context lasts.
 
     Within a process that is connected already, that connection is used and left; so it is within
     `orchestrator.cluster.shared_connection.shared`, which ends it.
@@ -85,7 +88,8 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     with scratch_folder() as folder:
         try:
             if options.address is None:
-                # Of a Ray whose processes have died some calls return only after a minute, and others never.
+                # Of a Ray whose processes have died some calls return only after a minute, and
+                # others never.
                 watch.begin(local=True)
             with _patient():
                 context = _start(folder) if options.address is None else _connect(options.address)
@@ -94,7 +98,8 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
                 watch.begin(local=False)
             if context.dashboard_url:
                 note(
-                    f"Ray dashboard: http://{context.dashboard_url} (some seconds from now; log in with the token that "
+                    f"Ray dashboard: http://{context.dashboard_url} (some seconds from now; log in "
+                    f"with the token that "
                     f"`ray get-auth-token` prints; it is kept in {token_path()})."
                 )
             yield
@@ -117,7 +122,8 @@ def _patient() -> Iterator[None]:
 
 
 def _end_ray() -> None:
-    """Have Ray end; where a part of it has died that takes for ever, and what is left then ends with this process."""
+    """Have Ray end; where a part of it has died that takes for ever, and what is left then ends
+    with this process."""
     asked, answered = threading.Event(), threading.Event()
 
     def ask() -> None:
@@ -143,7 +149,8 @@ def _tell_ray() -> None:
 
 
 def check_cluster(address: str | None) -> None:
-    """Raise UserError where `connected` would find no cluster at the address; a signal ends this as it ends anything.
+    """Raise UserError where `connected` would find no cluster at the address; a signal ends this as
+    it ends anything.
 
     Within a process that is connected already nothing is asked.
     """
@@ -166,11 +173,17 @@ def _take_signals_again() -> None:
 def _start(folder: Path) -> Any:
     """Start Ray on this machine, every port of it on loopback."""
     make_token_private()
-    # Of its own, so that no worker imports what another one leaves in the folder of temporary files.
+    # Of its own, so that no worker imports what another one leaves in the folder of temporary
+    # files.
     preloads = folder / "preload"
     paths = [str(preloads), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Ray's dashboard opens sockets in TMPDIR too, and would not come up with a longer path, or leaves them.
-    variables = {"TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(paths), "RAY_preload_python_modules": PRELOADED}
+    # Ray's dashboard opens sockets in TMPDIR too, and would not come up with a longer path, or
+    # leaves them.
+    variables = {
+        "TMPDIR": str(folder),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "RAY_preload_python_modules": PRELOADED,
+    }
     ray_patches.use_ready_workers()
     try:
         preloads.mkdir()
@@ -188,8 +201,10 @@ def _start(folder: Path) -> Any:
             )
     except Exception as error:  # Ray raises bare ones too
         raise UserError(
-            f"Ray cannot be started on this machine ({first_line(error)}): see that {folder.parent} and this machine's "
-            "memory have room, then type the same command again, or name a running cluster with --address."
+            f"Ray cannot be started on this machine ({first_line(error)}): see that "
+            f"{folder.parent} and this machine's "
+            "memory have room, then type the same command again, or name a running cluster with "
+            "--address."
         ) from error
 
 
@@ -209,7 +224,9 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _connect(address: str) -> Any:
-    environment = {name: value for name, value in SETTINGS.items() if name.startswith(("RAY_", "MALLOC_"))}
+    environment = {
+        name: value for name, value in SETTINGS.items() if name.startswith(("RAY_", "MALLOC_"))
+    }
     try:
         return ray.init(
             address=address,
@@ -219,6 +236,7 @@ def _connect(address: str) -> Any:
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
-            f"The Ray cluster at --address {address} cannot be joined from here ({first_line(error)}): run the command "
+            f"The Ray cluster at --address {address} cannot be joined from here "
+            f"({first_line(error)}): run the command "
             "on a machine of the cluster with --address auto."
         ) from error

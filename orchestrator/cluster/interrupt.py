@@ -1,4 +1,5 @@
-"""A signal as a wish to stop. The second one ends the process at once; where there is a guard, that is for it to do."""
+"""A signal as a wish to stop. The second one ends the process at once; where there is a guard, that
+is for it to do."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ class Interrupt:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for number, handler in self._before.items():
             # None stands for a handler that is no Python function, which cannot be put back.

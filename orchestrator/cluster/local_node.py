@@ -1,7 +1,7 @@
 """Ray on this machine: what a trial needs starts at once, what people look at some seconds later.
 
-Ray's dashboard and agents take as much of two cores to start as a small sweep does; no trial needs them.
-"""
+Ray's dashboard and agents take as much of two cores to start as a small sweep does; no trial needs
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from ray.experimental import internal_kv
 RAYLET: Any = ray._raylet  # Ray's extension module has no types
 LATER_S = 8.0
 WAIT = "import os, sys, time; time.sleep(float(sys.argv[1])); os.execv(sys.argv[2], sys.argv[2:])"
-DASHBOARD_PORTS = range(ray_constants.DEFAULT_DASHBOARD_PORT, ray_constants.DEFAULT_DASHBOARD_PORT + 50)
+DASHBOARD_PORTS = range(
+    ray_constants.DEFAULT_DASHBOARD_PORT, ray_constants.DEFAULT_DASHBOARD_PORT + 50
+)
 AGENT_PORTS = {
     "metrics_agent_port": RAYLET.METRICS_AGENT_PORT_NAME,
     "metrics_export_port": RAYLET.METRICS_EXPORT_PORT_NAME,
@@ -34,8 +36,8 @@ def later(command: list[str]) -> list[str]:
 class LocalNode(Node):
     """Ray's own processes, with addresses that are settled before anything answers there.
 
-    There is no autoscaler, as machines do not come and go, and no monitor of logs, which nobody reads.
-    """
+    There is no autoscaler, as machines do not come and go, and no monitor of logs, which nobody
+    reads."""
 
     starting: LocalNode | None = None
     """The one that Ray has made and not given to anybody yet; it has a GCS."""
@@ -86,9 +88,8 @@ class LocalNode(Node):
     def _held_port(self, candidates: range) -> int:
         """The first that is free (0: any). Nobody takes it before the process for which it is held.
 
-        That one asks to use an address again, as Ray's processes do, and is let in; who only looks for a free port
-        is not. Raises OSError where none is free.
-        """
+        That one asks to use an address again, as Ray's processes do, and is let in; who only looks
+        for a free port is not. Raises OSError where none is free."""
         for port in candidates:
             holder = socket.socket()
             try:

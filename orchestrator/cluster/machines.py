@@ -26,7 +26,8 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
+    """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray
+    counts."""
     return {machine["NodeID"]: machine["Resources"] for machine in machines}
 
 
@@ -45,7 +46,8 @@ class UnfitMachineError(Exception):
 
 @dataclass(frozen=True)
 class LateMachines:
-    """Machines that join a cluster while the sweep runs: each looks at itself before it takes up a pack."""
+    """Machines that join a cluster while the sweep runs: each looks at itself before it takes up a
+    pack."""
 
     question: str
     """What the others looked for before any trial started, as JSON."""
@@ -53,7 +55,8 @@ class LateMachines:
     """By Ray's ids."""
 
     def refuse_unfit(self) -> None:
-        """In a worker: raise UnfitMachineError on a machine that joined and cannot run the trials."""
+        """In a worker: raise UnfitMachineError on a machine that joined and cannot run the
+        trials."""
         machine = ray.get_runtime_context().get_node_id()
         if machine in self.others:
             return
@@ -71,9 +74,8 @@ def _faults_here(question: str, machine: str) -> list[str]:
 def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMachines:
     """Ask every machine of the cluster, and have those that join be asked.
 
-    Raises UserError, a sentence for each fault, where one could not run the trials. Waiting for an answer ends early
-    where `given_up` says so.
-    """
+    Raises UserError, a sentence for each fault, where one could not run the trials. Waiting for an
+    answer ends early where `given_up` says so."""
     text = question.model_dump_json()
     machines = nodes()
     task = ray.remote(num_cpus=0, max_retries=0)(look)
@@ -84,7 +86,10 @@ def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMach
         for machine in machines
     }
     deadline_s = time.monotonic() + ANSWER_S
-    while ray.wait(list(answers.values()), num_returns=len(answers), timeout=1.0)[1] and not given_up():
+    while (
+        ray.wait(list(answers.values()), num_returns=len(answers), timeout=1.0)[1]
+        and not given_up()
+    ):
         beat_on()
         if time.monotonic() > deadline_s:
             break
@@ -103,7 +108,8 @@ def _answer(address: str, answer: Any) -> list[str]:
     except RayError as error:
         why = last_line(error)
     return [
-        f"The machine {address} cannot run this project ({why}): install it there as it is here, and start Ray with "
+        f"The machine {address} cannot run this project ({why}): install it there as it is here, "
+        f"and start Ray with "
         "that Python."
     ]
 

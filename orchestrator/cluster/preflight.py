@@ -1,4 +1,5 @@
-"""Whether every machine of a cluster could run a sweep's trials: each looks at itself, before any trial starts.
+"""Whether every machine of a cluster could run a sweep's trials: each looks at itself, before any
+trial starts.
 
 `look` runs on the machine in question, as a Ray task; this module knows nothing of Ray.
 """
@@ -71,13 +72,20 @@ class Question(Frozen):
 
 @cache
 def versions() -> dict[str, str]:
-    """Of Python, of packages, and of this project by the first digits of a SHA-256 over its files."""
+    """Of Python, of packages, and of this project by the first digits of a SHA-256 over its
+    files."""
     root, digest = Path(__file__).resolve().parents[2], hashlib.sha256()
     for package in ("orchestrator", "search_spaces", "trainables"):
         for path in sorted((root / package).rglob("*.py")):
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    packages = {name: version for name, version in package_versions().items() if name in SAME_EVERYWHERE}
-    return {"Python": platform.python_version(), **packages, "this project's code": digest.hexdigest()[:12]}
+    packages = {
+        name: version for name, version in package_versions().items() if name in SAME_EVERYWHERE
+    }
+    return {
+        "Python": platform.python_version(),
+        **packages,
+        "this project's code": digest.hexdigest()[:12],
+    }
 
 
 def cluster_question(
@@ -88,7 +96,8 @@ def cluster_question(
     corpus: CorpusIdentity | None = None,
     measurements: Sequence[str] = (),
 ) -> Question:
-    """What the machines of a cluster are to look for before a sweep of these trials; `marker` lies in its storage.
+    """What the machines of a cluster are to look for before a sweep of these trials; `marker` lies
+    in its storage.
 
     `corpus` is what its language models read; None where it trains none.
     """
@@ -120,9 +129,8 @@ def _as_typed(folder: Path | None, options: RunOptions) -> str | None:
 def look(text: str, address: str, ray_gpus: float) -> list[str]:
     """What is amiss with this machine: one sentence a fault, with the machine and the cure.
 
-    `text` is a `Question` as JSON; Ray calls the machine `address` and counts `ray_gpus` on it. Fetches texts that are
-    missing.
-    """
+    `text` is a `Question` as JSON; Ray calls the machine `address` and counts `ray_gpus` on it.
+    Fetches texts that are missing."""
     question = Question.model_validate_json(text)
     clauses = (
         _version_fault(question.versions),
@@ -130,11 +138,15 @@ def look(text: str, address: str, ray_gpus: float) -> list[str]:
         _text_fault(question),
         _gpu_fault(ray_gpus, question.precisions) if question.gpus else None,
     )
-    return [f"The machine {socket.gethostname()} ({address}) {clause}" for clause in clauses if clause]
+    return [
+        f"The machine {socket.gethostname()} ({address}) {clause}" for clause in clauses if clause
+    ]
 
 
 def _version_fault(of_driver: dict[str, str]) -> str | None:
-    different = [package for package, version in of_driver.items() if versions().get(package) != version]
+    different = [
+        package for package, version in of_driver.items() if versions().get(package) != version
+    ]
     if not different:
         return None
     here, there = (
@@ -158,7 +170,8 @@ def _storage_fault(question: Question) -> str | None:
     if free_bytes >= LEAST_FREE_BYTES:
         return None
     return (
-        f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least {LEAST_FREE_BYTES / 1e9:g}: "
+        f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least "
+        f"{LEAST_FREE_BYTES / 1e9:g}: "
         "free space there."
     )
 
@@ -207,26 +220,37 @@ def _precision_fault(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
     if not rounded or gpus.capability is None or gpus.capability >= TENSOR_CORES:
         return None
     return (
-        f"a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and {rounded[0]} needs 8.0: use "
+        f"a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and {rounded[0]} "
+        f"needs 8.0: use "
         "--set training.precision=float32"
     )
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
     """Return the precisions of the products of language models."""
-    return tuple(sorted({config.training.precision for config in configs if isinstance(config, LanguageTrialConfig)}))
+    return tuple(
+        sorted(
+            {
+                config.training.precision
+                for config in configs
+                if isinstance(config, LanguageTrialConfig)
+            }
+        )
+    )
 
 
 def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
-    """Raise UserError if torch could not train these trials on a GPU of this machine; return a note for the reader if
-    trials would train without Triton's kernels."""
+    """Raise UserError if torch could not train these trials on a GPU of this machine; return a note
+    for the reader if trials would train without Triton's kernels."""
     try:
         gpus = probe_gpus()
         problem = _gpu_problem(gpus, precisions_of(configs))
     except RuntimeError as error:
         problem = f"torch cannot be used ({error}): install torch"
     if problem is not None:
-        raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
+        raise UserError(
+            f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0."
+        )
     return gpus.triton and f"This machine {gpus.triton}."
 
 
@@ -239,21 +263,25 @@ def _gpu_problem(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
     if gpus.cuda is None:
         return f"the installed torch {gpus.torch} has no CUDA support: install a build of torch for CUDA"
     return (
-        f"torch {gpus.torch} finds none that it can use: see that nvidia-smi lists it and that the driver is new "
+        f"torch {gpus.torch} finds none that it can use: see that nvidia-smi lists it and that the "
+        f"driver is new "
         f"enough for CUDA {gpus.cuda}"
     )
 
 
 @cache
 def probe_gpus(*, all_gpus: bool = False) -> GpuProbe:
-    """Try what trials need of the GPUs of this machine, or of `all_gpus`, also those that CUDA_VISIBLE_DEVICES hides.
+    """Try what trials need of the GPUs of this machine, or of `all_gpus`, also those that
+    CUDA_VISIBLE_DEVICES hides.
 
-    In another process, as the driver needs no torch. Raises RuntimeError if torch cannot be imported or does not
-    answer.
-    """
-    environment = {name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)}
+    In another process, as the driver needs no torch. Raises RuntimeError if torch cannot be
+    imported or does not answer."""
+    environment = {
+        name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)
+    }
     try:
-        # In a session of its own: Ctrl-C is for the driver alone, the probe's end must not look like torch's fault.
+        # In a session of its own: Ctrl-C is for the driver alone, the probe's end must not look
+        # like torch's fault.
         answer = subprocess.run(
             [sys.executable, *GPU_PROBE],
             cwd=Path(__file__).resolve().parents[2],

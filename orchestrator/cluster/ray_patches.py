@@ -1,4 +1,5 @@
-"""Every private part of Ray that this project replaces or uses: one function a part, with the reason.
+"""Every private part of Ray that this project replaces or uses: one function a part, with the
+reason.
 
 `PRIVATE` lists them all; a test sees that the installed Ray still has each.
 """
@@ -30,14 +31,16 @@ PRIVATE = (
     "ray._raylet:setproctitle",
     # This `signs.py` calls: the functions beside it take no time limit.
     "ray.experimental.internal_kv:internal_kv_get_gcs_client",
-    # These two `schedule/tune.py` calls itself: no other part of Tune ends all packs, or one that waits.
+    # These two `schedule/tune.py` calls itself: no other part of Tune ends all packs, or one that
+    # waits.
     "ray.tune.execution.tune_controller:TuneController.request_stop_experiment",
     "ray.tune.execution.tune_controller:TuneController.stop_trial",
 )
 
 
 def leave_sigterm_alone() -> None:
-    """While it starts, Ray would have SIGTERM end the process at once, without its own processes."""
+    """While it starts, Ray would have SIGTERM end the process at once, without its own
+    processes."""
     from ray._private import utils
 
     def leave_as_it_is(sigterm_handler: object) -> None:
@@ -57,7 +60,8 @@ def print_no_deaths() -> None:
 
 
 def count_no_callbacks() -> None:
-    """For its usage statistics, which are off, Tune would import MLflow and others wherever they are installed."""
+    """For its usage statistics, which are off, Tune would import MLflow and others wherever they
+    are installed."""
     from ray.air._internal import usage
 
     usage.tag_callbacks = lambda callbacks: False  # noqa: ARG005  (the signature of what it replaces)
@@ -65,7 +69,8 @@ def count_no_callbacks() -> None:
 
 @contextmanager
 def on_loopback() -> Iterator[None]:
-    """Without this Ray replaces 127.0.0.1 by the machine's outward address and listens on all of them."""
+    """Without this Ray replaces 127.0.0.1 by the machine's outward address and listens on all of
+    them."""
     from ray._private import ray_constants
 
     with _replaced(ray_constants, "ENABLE_RAY_CLUSTER", False):
@@ -74,7 +79,8 @@ def on_loopback() -> Iterator[None]:
 
 @contextmanager
 def helpers_later() -> Iterator[None]:
-    """Ray would start its dashboard and agents before the first worker, and wait for them; see `local_node`."""
+    """Ray would start its dashboard and agents before the first worker, and wait for them; see
+    `local_node`."""
     from ray._private import node, services
 
     from orchestrator.cluster import local_node
@@ -84,13 +90,18 @@ def helpers_later() -> Iterator[None]:
     with (
         _replaced(node, "Node", local_node.LocalNode),
         _replaced(local_node.LocalNode, "starting", None),
-        _replaced(services, name, lambda *which, **options: local_node.later(command_of(*which, **options))),
+        _replaced(
+            services,
+            name,
+            lambda *which, **options: local_node.later(command_of(*which, **options)),
+        ),
     ):
         yield
 
 
 def use_ready_workers() -> None:
-    """Ray has a worker ready for each core; Tune would have them started anew, with variables that they have."""
+    """Ray has a worker ready for each core; Tune would have them started anew, with variables that
+    they have."""
     from ray.tune.execution import class_cache
 
     class_cache.DEFAULT_ENV_VARS = {}
@@ -98,7 +109,8 @@ def use_ready_workers() -> None:
 
 
 def before_ray_ends_its_processes(action: Callable[[], None]) -> None:
-    """At its shutdown Ray lets SIGTERM kill this process, and then takes a second to end its own: do this between."""
+    """At its shutdown Ray lets SIGTERM kill this process, and then takes a second to end its own:
+    do this between."""
     from ray._private import worker
 
     node = worker._global_node
@@ -114,11 +126,11 @@ def before_ray_ends_its_processes(action: Callable[[], None]) -> None:
 
 
 def dead_processes() -> list[str]:
-    """Which of Ray's processes that this one started have ended, but for the dashboard, without which trials go on.
+    """Which of Ray's processes that this one started have ended, but for the dashboard, without
+    which trials go on.
 
-    While Ray starts, the GCS alone: Ray waits a minute for it and then ends this process; of others it says what ailed
-    them.
-    """
+    While Ray starts, the GCS alone: Ray waits a minute for it and then ends this process; of others
+    it says what ailed them."""
     from ray._private import worker
 
     from orchestrator.cluster.local_node import LocalNode
@@ -128,7 +140,11 @@ def dead_processes() -> list[str]:
         dead = [] if node is None else [name for name, _ in node.dead_processes()]
     except RuntimeError:  # one more is being started
         return []
-    return [name for name in dead if name == "gcs_server" or (worker._global_node and name != "dashboard")]
+    return [
+        name
+        for name in dead
+        if name == "gcs_server" or (worker._global_node and name != "dashboard")
+    ]
 
 
 def show_token() -> None:
@@ -139,7 +155,8 @@ def show_token() -> None:
 
 
 def name_process(name: str) -> None:
-    """The dashboard and ps show a worker by this name; with every report Ray calls it by Tune's function again."""
+    """The dashboard and ps show a worker by this name; with every report Ray calls it by Tune's
+    function again."""
     from ray._raylet import setproctitle  # type: ignore[attr-defined]  # Ray's extension module has no types
 
     setproctitle(f"ray::{name}")

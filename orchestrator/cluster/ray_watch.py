@@ -1,4 +1,5 @@
-"""Is Ray alive? Asked of the system and not of Ray, which waits for its dead for minutes or for ever."""
+"""Is Ray alive? Asked of the system and not of Ray, which waits for its dead for minutes or for
+ever."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ _reason: str | None = None
 
 
 class RayWatch:
-    """A thread that looks at Ray while a sweep uses it, and has the command started again where Ray is gone.
+    """A thread that looks at Ray while a sweep uses it, and has the command started again where Ray
+    is gone.
 
-    It looks at the processes of a Ray that this command started: without its raylet (which ends with either of Ray's
-    agents) or its GCS nothing goes on. Of a cluster it calls the head.
-    """
+    It looks at the processes of a Ray that this command started: without its raylet (which ends
+    with either of Ray's agents) or its GCS nothing goes on. Of a cluster it calls the head."""
 
     def __init__(self) -> None:
         self._over = threading.Event()

@@ -15,7 +15,8 @@ def check_timeout(options: RunOptions) -> None:
     """Raise UserError for a time limit shorter than a worker's reports."""
     if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
         raise UserError(
-            f"--trial-timeout takes seconds from {SHORTEST_TIMEOUT_S:g}, as workers say every 2 s how far they are, "
+            f"--trial-timeout takes seconds from {SHORTEST_TIMEOUT_S:g}, as workers say every 2 s "
+            f"how far they are, "
             f"not {options.trial_timeout_s:g}."
         )
 
@@ -26,7 +27,8 @@ def check_gpus(gpus: float) -> None:
         raise UserError(f"--gpus-per-trial takes 0, a fraction of one GPU or 1, not {gpus:g}.")
     if gpus > 1:
         raise UserError(
-            f"--gpus-per-trial takes at most 1, not {gpus:g}: one model trains on one GPU, and as many trials run at "
+            f"--gpus-per-trial takes at most 1, not {gpus:g}: one model trains on one GPU, and as "
+            f"many trials run at "
             "the same time as there are GPUs."
         )
 
@@ -49,13 +51,15 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     gpus = sum(node.get("GPU", 0.0) for node in nodes)
     if need.get("gpu", 0) > gpus:
         raise UserError(
-            f"A trial asks for {need['gpu']:g} GPU and there are {gpus:g}: lower --gpus-per-trial (0 trains on CPUs), "
+            f"A trial asks for {need['gpu']:g} GPU and there are {gpus:g}: lower --gpus-per-trial "
+            f"(0 trains on CPUs), "
             "or give the address of a cluster that has them with --address."
         )
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
     what = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
     raise UserError(
-        f"A trial asks for {what} of one machine, and no machine has them (the largest has {largest:g} cores, all "
+        f"A trial asks for {what} of one machine, and no machine has them (the largest has "
+        f"{largest:g} cores, all "
         f"together {gpus:g} GPUs): ask for less."
     )
 

@@ -28,7 +28,8 @@ class RunOptions:
     max_attempts: int = 2
     """How often a trial may be started before a process death counts as its failure."""
     trial_timeout_s: float | None = None
-    """A trial that gives no sign of progress for so long is ended; None: see `orchestrator.schedule.worker_watch`."""
+    """A trial that gives no sign of progress for so long is ended; None: see
+    `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
     """See `orchestrator.watch.log_targets`."""
     typed: tuple[str, ...] = field(default=(), repr=False)

@@ -14,15 +14,17 @@ from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine, remove_folder
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's path ends at 107."""
+"""Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's
+path ends at 107."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A temporary folder with a path short enough for Ray's sockets, which nobody else removes while this lasts.
+    """A temporary folder with a path short enough for Ray's sockets, which nobody else removes
+    while this lasts.
 
-    In the end it is removed, and what still works in it is killed. Raises UserError where none can be made.
-    """
+    In the end it is removed, and what still works in it is killed. Raises UserError where none can
+    be made."""
     base = SHORT_BASE
     try:
         if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_BASE:
@@ -30,8 +32,10 @@ def scratch_folder() -> Iterator[Path]:
         folder, owner = _locked_folder(base)
     except OSError as error:
         raise UserError(
-            f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): free space there, or "
-            f"name another folder, of at most {LONGEST_BASE} characters, by the environment variable TMPDIR."
+            f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): "
+            f"free space there, or "
+            f"name another folder, of at most {LONGEST_BASE} characters, by the environment "
+            f"variable TMPDIR."
         ) from error
     try:
         yield folder

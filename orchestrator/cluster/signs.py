@@ -1,4 +1,5 @@
-"""Small texts that workers leave for their driver with Ray's head, wherever they run: the newest of each worker."""
+"""Small texts that workers leave for their driver with Ray's head, wherever they run: the newest of
+each worker."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ ANSWER_S = 2.0
 
 
 def leave_sign(key: str, text: bytes) -> None:
-    """In a worker: this text instead of an earlier one; nothing where Ray's head does not answer."""
+    """In a worker: this text instead of an earlier one; nothing where Ray's head does not
+    answer."""
     try:
         _head().internal_kv_put(key.encode(), text, True, NAMESPACE, timeout=ANSWER_S)
     except RayError:
@@ -22,9 +24,12 @@ def leave_sign(key: str, text: bytes) -> None:
 
 
 def signs(keys: Sequence[str]) -> dict[str, bytes] | None:
-    """In the driver: the newest text of each key that has one; None where Ray's head does not answer."""
+    """In the driver: the newest text of each key that has one; None where Ray's head does not
+    answer."""
     try:
-        answer: dict[bytes, bytes] = _head().internal_kv_multi_get([key.encode() for key in keys], NAMESPACE, ANSWER_S)
+        answer: dict[bytes, bytes] = _head().internal_kv_multi_get(
+            [key.encode() for key in keys], NAMESPACE, ANSWER_S
+        )
     except RayError:
         return None
     return {key.decode(): text for key, text in answer.items()}

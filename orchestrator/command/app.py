@@ -33,8 +33,8 @@ HELP = f"""Sweeps of language models, and what their numbers mean.
 class _Commands(TyperGroup):
     """The commands; `run` may be left out.
 
-    Ctrl-C outside a running sweep is a sentence and exit status 130, where the framework would say "Aborted" and 1.
-    """
+    Ctrl-C outside a running sweep is a sentence and exit status 130, where the framework would say
+    "Aborted" and 1."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert `run` before a study; raises UserError for a misspelt command."""
@@ -114,7 +114,10 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+        ),
     ] = False,
 ) -> None:
     """What may stand before any command."""
@@ -126,7 +129,9 @@ app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
 app.command(cls=_Run)(run)
-app.command("retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged.")(run)
+app.command(
+    "retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged."
+)(run)
 for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
@@ -145,9 +150,12 @@ def prove_gpu() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130 interrupted."""
+    """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130
+    interrupted."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name need not be one that the terminal's encoding has
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a name need not be one that the terminal's encoding has
             stream.reconfigure(errors="backslashreplace")
     try:
         app(args=arguments, prog_name=PROGRAM.removeprefix("python "))

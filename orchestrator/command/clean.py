@@ -1,4 +1,5 @@
-"""The command that removes what killed runs left: `clean`. What `run` removes of it by itself is said here, too."""
+"""The command that removes what killed runs left: `clean`. What `run` removes of it by itself is
+said here, too."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def clean(
-    storage: Annotated[str, typer.Option(help="The folder of results in which to look.")] = options.STORAGE,
+    storage: Annotated[
+        str, typer.Option(help="The folder of results in which to look.")
+    ] = options.STORAGE,
 ) -> None:
     """Remove what killed runs left on this machine, and their unfinished files in a storage folder.
 
@@ -28,17 +31,22 @@ def clean(
 
     if is_url(storage):
         raise UserError(
-            f"clean takes a folder after --storage, and {storage} is an object store, whose objects are whole: "
+            f"clean takes a folder after --storage, and {storage} is an object store, whose "
+            f"objects are whole: "
             "type the command without --storage"
         )
     folder = Path(storage)
     if storage != options.STORAGE and not folder.is_dir():
-        raise UserError(f"clean takes a folder that exists after --storage, and {folder} is none: name another one")
+        raise UserError(
+            f"clean takes a folder that exists after --storage, and {folder} is none: name another "
+            f"one"
+        )
     sentences = [sentence] if (sentence := removed_sentence(remove_leftovers())) else []
     for place in (folder, copies_folder()):
         if sizes := remove_unfinished(place):
             sentences.append(
-                f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) below {place}."
+                f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) "
+                f"below {place}."
             )
     print_out("\n".join(sentences or ["There was nothing to remove."]))
 
@@ -49,7 +57,9 @@ def removed_sentence(removed: Leftovers) -> str:
 
     parts = []
     if removed.folders:
-        parts.append(f"{counted(removed.folders, 'temporary folder')} ({_megabytes(removed.size_bytes)})")
+        parts.append(
+            f"{counted(removed.folders, 'temporary folder')} ({_megabytes(removed.size_bytes)})"
+        )
     if removed.processes:
         parts.append(counted(removed.processes, "process", "processes"))
     return f"Removed {listed(parts)} that earlier runs had left." if parts else ""

@@ -19,7 +19,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
-    """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and verify it."""
+    """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and
+    verify it."""
     from trainables.corpora import fetch
 
     folder, data = _fetched(name, data_dir)
@@ -45,7 +46,8 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     truth += "" if symbols is None else f"; its entropy is {spam_floor(symbols):.4f} nats a token"
     _print_files(files)
     print_out(
-        f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test {text.test_tokens:,} "
+        f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test "
+        f"{text.test_tokens:,} "
         f"tokens; vocabulary {text.vocabulary_size:,}{truth}.",
     )
 

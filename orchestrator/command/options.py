@@ -1,4 +1,5 @@
-"""What commands share: their options, with what `--help` says of each, where they print and in which form."""
+"""What commands share: their options, with what `--help` says of each, where they print and in
+which form."""
 
 from __future__ import annotations
 
@@ -35,25 +36,36 @@ def choice(*words: str, name: str | None = None, help: str) -> Any:
 
 
 def no_password(store: str | None) -> str | None:
-    """Return the store's address; raises UserError if it holds a password, which process lists would show."""
+    """Return the store's address; raises UserError if it holds a password, which process lists
+    would show."""
     if store and "://" in store:
         from orchestrator.store import has_secret
 
         if has_secret(store):
-            raise UserError("--store: leave the password out of the address and put it into PGPASSWORD or ~/.pgpass.")
+            raise UserError(
+                "--store: leave the password out of the address and put it into PGPASSWORD or "
+                "~/.pgpass."
+            )
     return store
 
 
 Scale = Annotated[str, choice(*SCALES, help="How large the trials are.")]
 AnyScale = Annotated[
-    str | None, choice(*SCALES, help="Only this scale. [default: of those with a result, the one planned last]")
+    str | None,
+    choice(
+        *SCALES, help="Only this scale. [default: of those with a result, the one planned last]"
+    ),
 ]
 Corpus = Annotated[
     list[str] | None,
-    Option(help="pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a folder; may be repeated."),
+    Option(
+        help="pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a folder; may be repeated."
+    ),
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
-DataDir = Annotated[str | None, Option(help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")]
+DataDir = Annotated[
+    str | None, Option(help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")
+]
 StoreUrl = Annotated[
     str | None,
     Option(
@@ -62,7 +74,9 @@ StoreUrl = Annotated[
         "--storage]",
     ),
 ]
-Storage = Annotated[str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")]
+Storage = Annotated[
+    str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")
+]
 Format = Annotated[str, choice(*FORMATS, name="--format", help="How to print it.")]
 Settings = Annotated[
     list[str] | None,
@@ -70,25 +84,37 @@ Settings = Annotated[
         "--set",
         metavar="KEY=VALUE[,VALUE...]",
         help="Replace a value of every trial's config, e.g. training.epochs=3; with several, as in "
-        "training.learning_rate=0.005,0.01,0.02, every trial once with each of them. May be repeated.",
+        "training.learning_rate=0.005,0.01,0.02, every trial once with each of them. May be "
+        "repeated.",
     ),
 ]
 AnySettings = Annotated[
     list[str] | None,
-    Option("--set", metavar="KEY=VALUE[,VALUE...]", help="Only the variant that was run with this; may be repeated."),
+    Option(
+        "--set",
+        metavar="KEY=VALUE[,VALUE...]",
+        help="Only the variant that was run with this; may be repeated.",
+    ),
 ]
 Model = Annotated[
     str | None,
-    choice(*MODELS, help="Train this in place of the study's models, with its corpus, output layers and seeds."),
+    choice(
+        *MODELS,
+        help="Train this in place of the study's models, with its corpus, output layers and seeds.",
+    ),
 ]
 AnyModel = Annotated[str | None, choice(*MODELS, help="Only the variant that was run with this.")]
 Address = Annotated[str | None, Option(help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
     float | None,
-    Option(help="0, a fraction of one, or 1. [default: 1 for language models at scales small and paper, else 0]"),
+    Option(
+        help="0, a fraction of one, or 1. [default: 1 for language models at scales small and paper, else 0]"
+    ),
 ]
 Cores = Annotated[int, Option(min=1, help="Threads of a trial that runs on a CPU.")]
-MaxConcurrent = Annotated[int | None, Option(min=1, help="At most so many trials at the same time.")]
+MaxConcurrent = Annotated[
+    int | None, Option(min=1, help="At most so many trials at the same time.")
+]
 TrialTimeout = Annotated[
     float | None,
     Option(
@@ -102,19 +128,33 @@ Deterministic = Annotated[
 ]
 Contexts = Annotated[
     Path | None,
-    Option(metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see docs/measurements.md."),
+    Option(
+        metavar="FILE",
+        help="Contexts of your own for top_k@1, as a JSON list; see docs/measurements.md.",
+    ),
 ]
 Benchmarks = Annotated[
-    Path | None, Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt.")
+    Path | None,
+    Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
 ]
-Search = Annotated[str | None, choice("tpe", "random", "grid", help="How a tuned study picks trials. [default: tpe]")]
-Budget = Annotated[int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")]
+Search = Annotated[
+    str | None,
+    choice("tpe", "random", "grid", help="How a tuned study picks trials. [default: tpe]"),
+]
+Budget = Annotated[
+    int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")
+]
 Seeds = Annotated[
     int | None,
-    Option(help="Seeds of each setting, up to 11; trials that are done count. [default: 1, or what the study says]"),
+    Option(
+        help="Seeds of each setting, up to 11; trials that are done count. [default: 1, or what the study says]"
+    ),
 ]
 AllTrials = Annotated[
-    bool, Option("--all-trials", help="Run every trial of the study, also those that --scale leaves out.")
+    bool,
+    Option(
+        "--all-trials", help="Run every trial of the study, also those that --scale leaves out."
+    ),
 ]
 LogTo = Annotated[
     list[str] | None,
@@ -131,22 +171,40 @@ def study_names(start: str) -> list[str]:
 
 
 OneStudyArgument = Annotated[
-    str, Argument(metavar="STUDY", autocompletion=study_names, help="A study's name or a Python file.")
+    str,
+    Argument(metavar="STUDY", autocompletion=study_names, help="A study's name or a Python file."),
 ]
 StudyArgument = Annotated[
-    str, Argument(metavar="STUDY", autocompletion=study_names, help="A study's name, a Python file, or all.")
+    str,
+    Argument(
+        metavar="STUDY", autocompletion=study_names, help="A study's name, a Python file, or all."
+    ),
 ]
 
 
 def setting_hint(option: str) -> str:
-    """What to type in place of an option that is a setting of language models; "" where it is none."""
+    """What to type in place of an option that is a setting of language models; "" where it is
+    none."""
     from orchestrator.plan import FIXED_KEYS
-    from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig, TrialConfig, flat_values
+    from trainables.config import (
+        CorpusConfig,
+        SoftmaxConfig,
+        TransformerTrialConfig,
+        TrialConfig,
+        flat_values,
+    )
 
     corpus, layer = CorpusConfig(name="", sha256="0" * 64), SoftmaxConfig()
-    configs = [kind(seed=0, corpus=corpus, output_layer=layer) for kind in (TrialConfig, TransformerTrialConfig)]
+    configs = [
+        kind(seed=0, corpus=corpus, output_layer=layer)
+        for kind in (TrialConfig, TransformerTrialConfig)
+    ]
     settings = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    leaves = {key: key.rpartition(".")[2] for key in sorted(settings - {*FIXED_KEYS}) if not key.endswith(".name")}
+    leaves = {
+        key: key.rpartition(".")[2]
+        for key in sorted(settings - {*FIXED_KEYS})
+        if not key.endswith(".name")
+    }
     name = option.lstrip("-").replace("-", "_")
     meant = nearest(name, leaves.values(), cutoff=0.75)
     keys = [key for key, leaf in leaves.items() if leaf in meant]
@@ -165,7 +223,8 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
 
     if store is None and is_url(os.fspath(storage)):
         raise UserError(
-            "a results store cannot lie in an object store: with --storage s3://... name one with --store, "
+            "a results store cannot lie in an object store: with --storage s3://... name one with "
+            "--store, "
             "postgresql+psycopg://... or the path of a file"
         )
     url = os.fspath(store or Path(storage).resolve() / "results.db")
@@ -204,20 +263,26 @@ def check_choice(value: str, choices: Sequence[str] = FORMATS, option: str = "--
         raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
 
 
-def print_records(records: Sequence[Mapping[str, Any]], columns: Collection[str], form: str) -> None:
+def print_records(
+    records: Sequence[Mapping[str, Any]], columns: Collection[str], form: str
+) -> None:
     """Print the columns of records; a mapping gives the headings of the table form."""
     check_choice(form)
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":
-        writer = csv.DictWriter(for_reader(sys.stdout), list(columns), lineterminator="\n", extrasaction="ignore")
+        writer = csv.DictWriter(
+            for_reader(sys.stdout), list(columns), lineterminator="\n", extrasaction="ignore"
+        )
         writer.writeheader()
         writer.writerows(records)
     else:
         from orchestrator.report import Cell, Fitting, TextTable
 
         body = tuple(
-            tuple(Cell(str(value), number=value if isinstance(value, int) else None) for value in line)
+            tuple(
+                Cell(str(value), number=value if isinstance(value, int) else None) for value in line
+            )
             for line in ([record[key] for key in columns] for record in records)
         )
         head = tuple(columns.values() if isinstance(columns, Mapping) else columns)

@@ -1,4 +1,5 @@
-"""What is planned: the trials that `--dry-run` prints, what they will take, and the command `studies`."""
+"""What is planned: the trials that `--dry-run` prints, what they will take, and the command
+`studies`."""
 
 from __future__ import annotations
 
@@ -32,8 +33,20 @@ def studies(form: options.Format = "table") -> None:
             f"{make_plan(study, paper, corpus).total}{f' on {corpus}' if study.reads_text else ''}"
             for corpus in default_corpora(study, paper)
         ]
-        records.append({"study": name, "trials": ", ".join(counts), "question": study.question, "source": study.source})
-    headings = {"study": "study", "trials": "paper scale", "question": "question", "source": "source"}
+        records.append(
+            {
+                "study": name,
+                "trials": ", ".join(counts),
+                "question": study.question,
+                "source": study.source,
+            }
+        )
+    headings = {
+        "study": "study",
+        "trials": "paper scale",
+        "question": "question",
+        "source": "source",
+    }
     if form == "table":
         # Three columns fit a terminal of 80.
         del headings["source"]
@@ -44,17 +57,22 @@ def studies(form: options.Format = "table") -> None:
     print_records(records, headings, form)
 
 
-def print_plans(plans: Sequence[Plan], form: str, *, gpus: Sequence[float], measured: Sequence[str]) -> None:
-    """The different trials of plans: in json one object a trial with its full config; as a table, with totals, and
-    hours of a GPU where some trials are to run on one. The table of several studies has a line a study.
+def print_plans(
+    plans: Sequence[Plan], form: str, *, gpus: Sequence[float], measured: Sequence[str]
+) -> None:
+    """The different trials of plans: in json one object a trial with its full config; as a table,
+    with totals, and hours of a GPU where some trials are to run on one. The table of several
+    studies has a line a study.
 
-    `gpus` is what a trial of each plan gets, `measured` are sentences about times known from trials that are done.
-    """
+    `gpus` is what a trial of each plan gets, `measured` are sentences about times known from trials
+    that are done."""
     from orchestrator.plan import BASIS, CORE_BASIS, outlook
 
     on_gpu, records = any(gpus), _plan_records(plans)
     if form != "table":
-        print_records(records, [key for key in records[0] if key not in ("config", "estimate_basis")], form)
+        print_records(
+            records, [key for key in records[0] if key not in ("config", "estimate_basis")], form
+        )
         for plan in plans:
             if plan.total > len(plan.trials):
                 later = "; ".join(stage.sentence for stage in outlook(plan))
@@ -65,7 +83,11 @@ def print_plans(plans: Sequence[Plan], form: str, *, gpus: Sequence[float], meas
         lines = _print_studies(plans, on_gpu=on_gpu)
     else:
         _print_trials(records, on_gpu=on_gpu)
-        lines = [line for plan in plans for line in (*_stages(plan, on_gpu=on_gpu), _study_total(plan, on_gpu=on_gpu))]
+        lines = [
+            line
+            for plan in plans
+            for line in (*_stages(plan, on_gpu=on_gpu), _study_total(plan, on_gpu=on_gpu))
+        ]
     if len(plans) > 1:
         lines.append(_total("All together", plans, "different trial", on_gpu=on_gpu))
     stacks = _stacks([plan for plan, number in zip(plans, gpus, strict=True) if number == 1])
@@ -86,7 +108,8 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     union = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
     for trial_id, names in studies.items():
         plan, trial = union[trial_id]
-        # Nothing where there is nothing to be said: a trial that fits no numbers, or that a GPU is nothing to.
+        # Nothing where there is nothing to be said: a trial that fits no numbers, or that a GPU is
+        # nothing to.
         on_gpu = not isinstance(trial.config, WordPairsConfig)
         records.append(
             {
@@ -99,7 +122,9 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
                 "estimated_gpu_hours": float(f"{trial.estimate.gpu_hours:.6g}") if on_gpu else None,
                 "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
                 "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
-                "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2) if on_gpu else None,
+                "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2)
+                if on_gpu
+                else None,
                 "estimate_basis": BASIS,
                 "config": trial.config.model_dump(mode="json"),
             }
@@ -151,9 +176,15 @@ def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
     rows = []
     for plan in plans:
         # Of a tuned study, its stages: not all of its trials are known yet.
-        parts: Sequence[StageOutlook | Estimate] = outlook(plan) or [trial.estimate for trial in plan.trials]
+        parts: Sequence[StageOutlook | Estimate] = outlook(plan) or [
+            trial.estimate for trial in plan.trials
+        ]
         # Beside GPU-hours, 80 columns have no room for words.
-        seeds = f"{plan.total // plan.seeds:,} x {plan.seeds}" if on_gpu else f"{plan.total:,} ({plan.seeds} seeds)"
+        seeds = (
+            f"{plan.total // plan.seeds:,} x {plan.seeds}"
+            if on_gpu
+            else f"{plan.total:,} ({plan.seeds} seeds)"
+        )
         gpu = {"GPU h": _hours(sum(part.gpu_hours for part in parts))} if on_gpu else {}
         rows.append(
             {
@@ -166,8 +197,14 @@ def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
             }
         )
     print_records(rows, list(rows[0]), "table")
-    stages = [f"{plan.study.name}, {line}" for plan in plans for line in _stages(plan, on_gpu=on_gpu)]
-    return [*stages, f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY --dry-run"]
+    stages = [
+        f"{plan.study.name}, {line}" for plan in plans for line in _stages(plan, on_gpu=on_gpu)
+    ]
+    return [
+        *stages,
+        f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY "
+        f"--dry-run",
+    ]
 
 
 def _stages(plan: Plan, *, on_gpu: bool) -> list[str]:
@@ -183,10 +220,13 @@ def _study_total(plan: Plan, *, on_gpu: bool) -> str:
 
 
 def _total(heading: str, plans: Sequence[Plan], noun: str, *, on_gpu: bool) -> str:
-    """What the different trials of plans come to; of tuned ones, with those that are not named yet."""
+    """What the different trials of plans come to; of tuned ones, with those that are not named
+    yet."""
     from orchestrator.plan import outlook
 
-    different = {trial.trial_id: trial.estimate for plan in plans if not plan.tuning for trial in plan.trials}
+    different = {
+        trial.trial_id: trial.estimate for plan in plans if not plan.tuning for trial in plan.trials
+    }
     stages = [stage for plan in plans for stage in outlook(plan)]
     count = len(different) + sum(plan.total for plan in plans if plan.tuning)
     memory_gb = max(trial.estimate.memory_gb for plan in plans for trial in plan.trials)
@@ -196,7 +236,11 @@ def _total(heading: str, plans: Sequence[Plan], noun: str, *, on_gpu: bool) -> s
 
 def _times(parts: Sequence[StageOutlook | Estimate], *, on_gpu: bool) -> str:
     cores = f"{duration(3600 * sum(part.core_hours for part in parts))} of one core"
-    return f"{_hours(sum(part.gpu_hours for part in parts))} GPU-hours, or {cores}" if on_gpu else cores
+    return (
+        f"{_hours(sum(part.gpu_hours for part in parts))} GPU-hours, or {cores}"
+        if on_gpu
+        else cores
+    )
 
 
 def _stacks(plans: Sequence[Plan]) -> list[str]:
@@ -214,12 +258,15 @@ def _stacks(plans: Sequence[Plan]) -> list[str]:
     if costs.stacked:
         without = _between(costs.stacked_hours_without)
         lines.append(
-            f"{counted(costs.stacked, 'trial')} trained up to {STACK} as one: {_hours(costs.stacked_hours)} hours "
+            f"{counted(costs.stacked, 'trial')} trained up to {STACK} as one: "
+            f"{_hours(costs.stacked_hours)} hours "
             f"instead of {without} alone in float32."
         )
     if alone:
         count = counted(sum(costs.alone.values()), "trial")
-        lines.append(f"{count} counted as trained alone: {_between(costs.alone_hours)} hours ({alone}).")
+        lines.append(
+            f"{count} counted as trained alone: {_between(costs.alone_hours)} hours ({alone})."
+        )
     return [*lines, H200_BASIS]
 
 

@@ -1,4 +1,5 @@
-"""The command `rank`: of any saved matrix, of the head of an open checkpoint, and of several over training."""
+"""The command `rank`: of any saved matrix, of the head of an open checkpoint, and of several over
+training."""
 
 from __future__ import annotations
 
@@ -47,12 +48,15 @@ def rank(
         typer.Argument(
             metavar="FILE...",
             help="A .npy file; or a .safetensors file, the index of several, or the folder of a checkpoint. Several "
-            "make one table, in the order of the training steps that files or folders are named by, as in step1000.",
+            "make one table, in the order of the training steps that files or folders are named "
+            "by, as in step1000.",
         ),
     ],
     tensor: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The head of a checkpoint. [default: by the usual names]"),
+        typer.Option(
+            metavar="NAME", help="The head of a checkpoint. [default: by the usual names]"
+        ),
     ] = None,
     context_norm: Annotated[
         float | None,
@@ -63,15 +67,21 @@ def rank(
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.svg|png|pdf", help="Draw the singular values, and of several files the ranks."),
+        typer.Option(
+            metavar="FILE.svg|png|pdf",
+            help="Draw the singular values, and of several files the ranks.",
+        ),
     ] = None,
-    method: Annotated[str, choice(*METHODS, name="--method", help="gram (fast) or qr (resolves smaller values).")] = (
-        "gram"
-    ),
-    eps: Annotated[str, choice(*PRECISIONS, name="--eps", help="float32 (as published) or float64.")] = "float32",
+    method: Annotated[
+        str, choice(*METHODS, name="--method", help="gram (fast) or qr (resolves smaller values).")
+    ] = ("gram"),
+    eps: Annotated[
+        str, choice(*PRECISIONS, name="--eps", help="float32 (as published) or float64.")
+    ] = "float32",
     form: options.Format = "table",
 ) -> None:
-    """Measure the ranks of any saved matrix, or of the heads of open checkpoints; see docs/look-at-a-checkpoint.md."""
+    """Measure the ranks of any saved matrix, or of the heads of open checkpoints; see
+    docs/look-at-a-checkpoint.md."""
     from trainables.measurements import rank_file
 
     check_choice(form)
@@ -94,13 +104,16 @@ def rank(
         from orchestrator.report import write_rank_figure
 
         names = [file.name for file in files]
-        write_rank_figure(figure, [(item.report, item.spectrum) for item in ranked], names=names, steps=steps)
+        write_rank_figure(
+            figure, [(item.report, item.spectrum) for item in ranked], names=names, steps=steps
+        )
         print_err(f"Figure: {figure}")
 
 
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
-    """The files by their training steps, and these: a step stands in a file's name, or in the nearest folder that has
-    one. As they are, and no steps, where one file has none or two have the same."""
+    """The files by their training steps, and these: a step stands in a file's name, or in the
+    nearest folder that has one. As they are, and no steps, where one file has none or two have the
+    same."""
     steps = {file: step for file in files if (step := _training_step(file)) is not None}
     if len(set(steps.values())) < len(files):
         return list(files), []
@@ -119,7 +132,9 @@ def _check_figure(figure: Path | None) -> None:
     if figure is None:
         return
     if figure.suffix.removeprefix(".") not in FIGURES:
-        raise UserError(f"--figure ends in {', '.join(f'.{form}' for form in FIGURES)}; got {str(figure)!r}")
+        raise UserError(
+            f"--figure ends in {', '.join(f'.{form}' for form in FIGURES)}; got {str(figure)!r}"
+        )
     if not figure.parent.is_dir() or figure.is_dir():
         raise UserError(f"--figure is a file in a folder that there is; got {str(figure)!r}")
 
@@ -127,7 +142,9 @@ def _check_figure(figure: Path | None) -> None:
 def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:
     """Once where several have the same."""
     for note in dict.fromkeys(note for item in ranked for note in item.notes):
-        holders = [str(file) for file, item in zip(files, ranked, strict=True) if note in item.notes]
+        holders = [
+            str(file) for file, item in zip(files, ranked, strict=True) if note in item.notes
+        ]
         whose = "" if len(holders) == len(files) else f"{some_of(holders, FILES_NAMED)}: "
         print_err(f"{whose}{note}")
 
@@ -140,21 +157,28 @@ def _print_one(ranked: RankedFile, form: str) -> None:
     print_records(records, ("measure", "value"), form)
 
 
-def _print_several(files: Sequence[Path], steps: Sequence[int], ranked: Sequence[RankedFile], form: str) -> None:
+def _print_several(
+    files: Sequence[Path], steps: Sequence[int], ranked: Sequence[RankedFile], form: str
+) -> None:
     places: list[dict[str, Any]] = [{"step": step} for step in steps] or [{} for _ in files]
     records = [
-        {**place, "file": str(file), **item.report} for place, file, item in zip(places, files, ranked, strict=True)
+        {**place, "file": str(file), **item.report}
+        for place, file, item in zip(places, files, ranked, strict=True)
     ]
     measures = list(dict.fromkeys(name for record in records for name in record))
     if form == "table":
         first = {"step": "step"} if steps else {"file": "file"}
         shown = {
-            name: heading for name, heading in SHOWN.items() if any(record.get(name) is not None for record in records)
+            name: heading
+            for name, heading in SHOWN.items()
+            if any(record.get(name) is not None for record in records)
         }
         texts = [{name: _text(record.get(name)) for name in (*first, *shown)} for record in records]
         print_records(texts, {**first, **shown}, form)
         return
-    print_records([{name: record.get(name) for name in measures} for record in records], measures, form)
+    print_records(
+        [{name: record.get(name) for name in measures} for record in records], measures, form
+    )
 
 
 def _text(value: Any) -> str:

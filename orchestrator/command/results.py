@@ -1,4 +1,5 @@
-"""The commands over what the store holds: `results`, `report`, `store upgrade`, `store check` and `store archive`."""
+"""The commands over what the store holds: `results`, `report`, `store upgrade`, `store check` and
+`store archive`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_choice, console, open_existing, print_err, print_out, store_url
+from orchestrator.command.options import (
+    check_choice,
+    console,
+    open_existing,
+    print_err,
+    print_out,
+    store_url,
+)
 from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 
@@ -33,7 +41,11 @@ class VariantFilter:
 
     def fits(self, key: StudyKey) -> bool:
         """Whether this variant is meant."""
-        pairs = ((self.scale, key.scale), (self.corpus, key.corpus), (self.overrides, key.overrides))
+        pairs = (
+            (self.scale, key.scale),
+            (self.corpus, key.corpus),
+            (self.overrides, key.overrides),
+        )
         return all(required in (None, value) for required, value in pairs)
 
     def __str__(self) -> str:
@@ -46,7 +58,9 @@ class VariantFilter:
         return "".join(f", {part}" for part in words)
 
 
-def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None) -> VariantFilter:
+def typed_filter(
+    scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None
+) -> VariantFilter:
     """The filter of the options of these names."""
     from orchestrator.plan import model_override, overrides_json, parse_overrides
     from trainables.corpora import corpus_name
@@ -58,12 +72,16 @@ def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | No
 
 
 def study_name(argument: str) -> str:
-    """The name under which the store has a study: a name is taken as it is, a file is asked for its study's."""
+    """The name under which the store has a study: a name is taken as it is, a file is asked for its
+    study's."""
     return load_study(argument).name if is_file(argument) else argument
 
 
-def no_study(study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None) -> UserError:
-    """That none of the variants of the store, `keys`, is of that study, or none of those is meant."""
+def no_study(
+    study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None
+) -> UserError:
+    """That none of the variants of the store, `keys`, is of that study, or none of those is
+    meant."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
         f": see which variants it has with {PROGRAM} status {shlex.quote(study)}"
@@ -74,23 +92,28 @@ def no_study(study: str, keys: Iterable[StudyKey], variants: VariantFilter | Non
 
 
 def file_needed(store: Store, argument: str, command: str) -> UserError | None:
-    """That a study of the user's own, which the store has under the name that was typed, is to be named by its file."""
+    """That a study of the user's own, which the store has under the name that was typed, is to be
+    named by its file."""
     if argument in NAMES or all(summary.key.study != argument for summary in store.studies()):
         return None
     return UserError(
-        f"{argument} is a study of your own, and its trials and what its report shows are in its file: name that, such "
+        f"{argument} is a study of your own, and its trials and what its report shows are in its "
+        f"file: name that, such "
         f"as {PROGRAM} {command} {shlex.quote(f'{argument}.py')}"
     )
 
 
 def _variants(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
-    """The variants of a study that are meant, those with a result first, then those without `--set`, then those planned
-    last. Raises UserError where none fits."""
+    """The variants of a study that are meant, those with a result first, then those without
+    `--set`, then those planned last. Raises UserError where none fits."""
     every = store.studies()
     summaries = [s for s in every if s.key.study == study and variants.fits(s.key)]
     if not summaries:
         raise no_study(study, (summary.key for summary in every), variants)
-    order = {s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place) for place, s in enumerate(summaries)}
+    order = {
+        s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place)
+        for place, s in enumerate(summaries)
+    }
     return sorted(order, key=order.__getitem__, reverse=True)
 
 
@@ -102,7 +125,8 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
 
         settings = "".join(f", {typed}" for typed in typed_variant(chosen.overrides))
         print_err(
-            f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
+            f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, "
+            f"corpus {chosen.corpus}"
             f"{settings}; name another with --scale, --corpus, --model and --set."
         )
     return chosen
@@ -116,7 +140,9 @@ def results(
     model: options.AnyModel = None,
     setting: Annotated[
         str | None,
-        typer.Option(metavar="HASH", help="Only the setting of this hash, or of these first digits of it."),
+        typer.Option(
+            metavar="HASH", help="Only the setting of this hash, or of these first digits of it."
+        ),
     ] = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
@@ -131,7 +157,9 @@ def results(
     variants = typed_filter(scale, corpus, settings, model)
     check_choice(form, FORMATS)
     if form == "parquet" and sys.stdout.isatty():
-        raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
+        raise UserError(
+            "parquet is a binary format: send it to a file, for example with > results.parquet"
+        )
     with open_existing(store, storage) as opened:
         if setting is None:
             key = _choose_variant(opened, study_name(study), variants)
@@ -147,7 +175,8 @@ def results(
 
 
 def _of_setting(store: Store, study: str, variants: VariantFilter, setting: str) -> FlatResults:
-    """The trials of a setting, in the first variant that has any. Raises UserError where none has."""
+    """The trials of a setting, in the first variant that has any. Raises UserError where none
+    has."""
     from orchestrator.analysis import flatten
 
     digits = setting.removeprefix("#").lower()
@@ -173,10 +202,14 @@ def report(
     storage: options.Storage = options.STORAGE,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder to write to.")] = None,
     bundle: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write a folder for any static host, with a page over all of it.")
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Write a folder for any static host, with a page over all of it."
+        ),
     ] = None,
 ) -> None:
-    """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
+    """Write the report of what the store holds, trials missing or not; with all, of every built-in
+    study it has."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import open_bundle, report_folder, write_index, write_report
@@ -189,7 +222,9 @@ def report(
         chosen = _chosen(opened, study, variants)
         root = open_bundle(Path(bundle)) if bundle else None
         for key, content in chosen.items():
-            folder = root / key.variant if root else Path(out or report_folder(place, key)).resolve()
+            folder = (
+                root / key.variant if root else Path(out or report_folder(place, key)).resolve()
+            )
             argument = key.study if study == ALL else study
             # Whoever reads a bundle has other folders.
             command = (Path(argument).name, ()) if root else (argument, context.obj)
@@ -206,16 +241,22 @@ def report(
 def _check_out(out: str | None, study: str, bundle: str | None) -> None:
     for option, folder in (("--out", out), ("--bundle", bundle)):
         if folder == "":
-            raise UserError(f"{option} takes the path of a folder, and got an empty one: name a folder to write to")
+            raise UserError(
+                f"{option} takes the path of a folder, and got an empty one: name a folder to "
+                f"write to"
+            )
     if study == ALL and out is not None:
-        raise UserError("--out is the folder of one report, and all writes several: leave it out, or name a study")
+        raise UserError(
+            "--out is the folder of one report, and all writes several: leave it out, or name a "
+            "study"
+        )
     if bundle is not None and out is not None:
         raise UserError("--out and --bundle both say where to write: leave one of them out")
 
 
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
-    """The variant of the study that is meant; for all, those that fit of built-in studies, and of your own whose files
-    are in this folder."""
+    """The variant of the study that is meant; for all, those that fit of built-in studies, and of
+    your own whose files are in this folder."""
     if argument != ALL:
         if error := file_needed(store, argument, "report"):
             raise error
@@ -223,17 +264,24 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
     arguments = {key: key.study if key.study in NAMES else f"./{key.study}.py" for key in keys}
-    chosen = {key: load_study(name) for key, name in arguments.items() if name in NAMES or Path(name).is_file()}
+    chosen = {
+        key: load_study(name)
+        for key, name in arguments.items()
+        if name in NAMES or Path(name).is_file()
+    }
     if not chosen:
         if keys:
             raise UserError(
-                f"the store has only studies of your own, with no file in this folder: name one, {keys[0].study}.py"
+                f"the store has only studies of your own, with no file in this folder: name one, "
+                f"{keys[0].study}.py"
             )
         raise UserError(f"the store has no study{variants}: see what it has with {PROGRAM} status")
     return chosen
 
 
-def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
+def upgrade_store(
+    store: options.StoreUrl = None, storage: options.Storage = options.STORAGE
+) -> None:
     """Bring a store made by an older version up to this one."""
     from orchestrator.store import upgrade
 
@@ -243,7 +291,9 @@ def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = opt
 def check_store(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    put_right: Annotated[bool, typer.Option("--repair", help="Plan what is damaged again.")] = False,
+    put_right: Annotated[
+        bool, typer.Option("--repair", help="Plan what is damaged again.")
+    ] = False,
 ) -> None:
     """Check a store for damage; exit status 1 where there is some that stays."""
     from orchestrator.store import COPY, PAGES_DAMAGED, check, repair
@@ -272,5 +322,7 @@ def archive_store(
             folder.mkdir(parents=True, exist_ok=True)
             write_archive(opened, folder)
         except OSError as error:
-            raise UserError(f"{folder}: cannot write ({error.strerror or error}). Name another folder") from error
+            raise UserError(
+                f"{folder}: cannot write ({error.strerror or error}). Name another folder"
+            ) from error
     print_out(f"Archive: {folder.resolve()}")

@@ -48,7 +48,9 @@ def run(
     seeds: options.Seeds = None,
     all_trials: options.AllTrials = False,
     log_to: options.LogTo = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and run nothing.")
+    ] = False,
     form: options.Format = "table",
     settings: options.Settings = None,
 ) -> None:
@@ -94,7 +96,10 @@ def run(
         log_to=tuple(log_to or ()),
         typed=tuple(context.obj),
     )
-    runs = [(plan, _for_study(run_options, plan, number)) for plan, number in zip(plans, gpus, strict=True)]
+    runs = [
+        (plan, _for_study(run_options, plan, number))
+        for plan, number in zip(plans, gpus, strict=True)
+    ]
     raise typer.Exit(_run_all(runs, again=retried))
 
 
@@ -110,10 +115,14 @@ def _file_needed(study: str, store: str | None, storage: str, command: str) -> U
 def _check_form(form: str, study: str, *, dry_run: bool, retried: bool) -> None:
     """Raise UserError where nothing would be printed in that format."""
     if retried and (dry_run or form != "table"):
-        raise UserError(f"--dry-run and --format are for run; what failed or diverged is shown by: {PROGRAM} status")
+        raise UserError(
+            f"--dry-run and --format are for run; what failed or diverged is shown by: {PROGRAM} "
+            f"status"
+        )
     if form != "table" and not dry_run:
         raise UserError(
-            f"--format {form} is for --dry-run; the results of a run are shown by: {PROGRAM} results {study}"
+            f"--format {form} is for --dry-run; the results of a run are shown by: {PROGRAM} "
+            f"results {study}"
         )
 
 
@@ -122,8 +131,8 @@ def _text_folder(
 ) -> tuple[Path | None, DataFolder | None]:
     """The folder of what was typed after --data-dir, and the object store behind it if it is a URL.
 
-    Texts in an object store are copied to this machine, but for a dry run, which says what is not known without.
-    """
+    Texts in an object store are copied to this machine, but for a dry run, which says what is not
+    known without."""
     from orchestrator.storage import data_folder_at
 
     folder, data = data_folder_at(argument, corpora)
@@ -133,14 +142,16 @@ def _text_folder(
         data.fetch()
     elif folder is not None and not folder.is_dir():
         raise UserError(
-            f"--data-dir takes a folder that exists, and {folder} is none: name the one where the corpora lie, or "
+            f"--data-dir takes a folder that exists, and {folder} is none: name the one where the "
+            f"corpora lie, or "
             "leave it out and they are fetched to data"
         )
     return folder, data
 
 
 def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
-    """Raise UserError for a corpus whose size is not known without its text, unless a copy of that is here."""
+    """Raise UserError for a corpus whose size is not known without its text, unless a copy of that
+    is here."""
     from trainables.config import is_built_in
     from trainables.corpora import PUBLISHED_CORPORA
 
@@ -149,25 +160,31 @@ def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
         constant = name in PUBLISHED_CORPORA or is_built_in(name)
         if not constant and "/" not in name and not (data.driver / name).is_dir():
             raise UserError(
-                f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, so that its trials "
+                f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, "
+                f"so that its trials "
                 f"are not known: copy it with {PROGRAM} corpus check {name} --data-dir {url}"
             )
     print_err(f"A dry run copies nothing from {url}: what it has now, a run will see.")
 
 
-def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRequest) -> list[Plan]:
+def _plans_of(
+    study: str, scale: str, corpora: list[str] | None, request: PlanRequest
+) -> list[Plan]:
     """Of each study that is meant, a plan for each corpus."""
     from orchestrator.plan import default_corpora, make_plan, scale_named, takes_seeds
 
     size = scale_named(scale)
     everything = study == ALL
     if everything and request.model is not None:
-        raise UserError("--model is for one study, and not each of all has language models: name one")
+        raise UserError(
+            "--model is for one study, and not each of all has language models: name one"
+        )
     plans = []
     for argument in NAMES if everything else (study,):
         chosen, fitting = load_study(argument), replace(request, argument=argument)
         if everything:
-            # Those that tune nothing have no use for how to search, nor others for inputs to measure, or for seeds.
+            # Those that tune nothing have no use for how to search, nor others for inputs to
+            # measure, or for seeds.
             fitting = replace(fitting, inputs=request.inputs.for_study(chosen))
             if chosen.tuning is None:
                 fitting = replace(fitting, search=None, budget=None)
@@ -182,7 +199,8 @@ def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRe
 
 
 def _gpus_of(typed: float | None, plan: Plan) -> float:
-    """GPUs of a trial: as typed, else one where models are trained at the scales that are meant for GPUs."""
+    """GPUs of a trial: as typed, else one where models are trained at the scales that are meant for
+    GPUs."""
     if typed is None:
         return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
     from orchestrator.cluster import check_gpus
@@ -191,8 +209,11 @@ def _gpus_of(typed: float | None, plan: Plan) -> float:
     return typed
 
 
-def _measured_times(plans: Sequence[Plan], store: str | None, storage: str, gpus: Sequence[float]) -> list[str]:
-    """What trials done so far say about the time of those to run; nothing where there is no store yet."""
+def _measured_times(
+    plans: Sequence[Plan], store: str | None, storage: str, gpus: Sequence[float]
+) -> list[str]:
+    """What trials done so far say about the time of those to run; nothing where there is no store
+    yet."""
     from orchestrator.plan import remaining
 
     sentences = []
@@ -211,7 +232,9 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
         run_options.runtime,
         data_dir=plan.data_dir,
         device="cuda" if gpus_per_trial > 0 else "cpu",
-        layer_files=layer_files(filter(None, (output_layer_of(trial.config) for trial in plan.trials))),
+        layer_files=layer_files(
+            filter(None, (output_layer_of(trial.config) for trial in plan.trials))
+        ),
         benchmarks_dir=plan.benchmarks_dir,
         contexts=plan.inputs.contexts,
         benchmarks=plan.inputs.benchmarks,

@@ -61,7 +61,10 @@ def status(
     ]
     print_records(records, COLUMNS, form)
     if form == "table" and running:
-        print_out(f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of its id:")
+        print_out(
+            f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of "
+            f"its id:"
+        )
         for line in dict.fromkeys(running):
             print_out(line)
     if lost:
@@ -82,7 +85,9 @@ def _print_lost(lost: Sequence[tuple[StudyKey, TrialRow]], count: int) -> None:
     print_out(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
     print_out(Fitting(table=_lost_table(lost)))
     if count > len(lost):
-        print_out(f"and {count - len(lost):,} more: {PROGRAM} results STUDY shows the causes of all.")
+        print_out(
+            f"and {count - len(lost):,} more: {PROGRAM} results STUDY shows the causes of all."
+        )
 
 
 def _lost_trials(store: Store, troubled: Iterable[StudyKey]) -> Iterator[tuple[StudyKey, TrialRow]]:
@@ -100,7 +105,16 @@ def _lost_table(lost: Iterable[tuple[StudyKey, TrialRow]]) -> TextTable:
             Cell(one_line(row.name), kind="name"),
             Cell(row.trial_id[:12]),
             Cell(row.state, kind="bad"),
-            Cell(" ".join([key.study, key.scale, key.corpus, *([key.overrides] if key.overrides != "{}" else [])])),
+            Cell(
+                " ".join(
+                    [
+                        key.study,
+                        key.scale,
+                        key.corpus,
+                        *([key.overrides] if key.overrides != "{}" else []),
+                    ]
+                )
+            ),
             Cell(one_line(row.cause or "no cause recorded", most=LONGEST_CAUSE), kind="cause"),
         )
         for key, row in lost

@@ -15,7 +15,11 @@ def view(
     storage: options.Storage = options.STORAGE,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Where the browser finds the pages. [default: 8642, or a free one]"),
+        typer.Option(
+            min=1,
+            max=65535,
+            help="Where the browser finds the pages. [default: 8642, or a free one]",
+        ),
     ] = None,
 ) -> None:
     """Show studies and trials in a browser, live while sweeps run."""

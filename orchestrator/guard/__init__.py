@@ -1,4 +1,5 @@
-"""A small process around every command: it answers signals, ends what is left, and starts a crashed sweep again."""
+"""A small process around every command: it answers signals, ends what is left, and starts a crashed
+sweep again."""
 
 import lazy_loader
 

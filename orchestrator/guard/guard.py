@@ -1,9 +1,9 @@
 """The guard of a command: nothing can hang it, since it does next to nothing.
 
-It is the process that was typed. It has a command run in another one, in a session of its own; answers signals within a
-second and has everything ended within ten, whatever state Ray is in; and starts a sweep again that crashed with Ray or
-stands still. The sweep itself may die at any moment: what it has done is durable, and it goes on from there.
-"""
+It is the process that was typed. It has a command run in another one, in a session of its own;
+answers signals within a second and has everything ended within ten, whatever state Ray is in; and
+starts a sweep again that crashed with Ray or stands still. The sweep itself may die at any moment:
+what it has done is durable, and it goes on from there."""
 
 from __future__ import annotations
 
@@ -48,11 +48,13 @@ LATE_S = 0.5
 STOP_S = 8.0
 """So long the command may take to stop, before it is ended."""
 TWICE_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
-"""What comes again within this time is the same wish: `timeout` signals a process and then its group."""
+"""What comes again within this time is the same wish: `timeout` signals a process and then its
+group."""
 STILL_S = 60.0
 """A sweep that has not moved for so long stands still; it moves several times a second."""
 MOST_STARTS = 3
-"""A sweep that had to be started so often, and brought no trial to its end in between, is given up."""
+"""A sweep that had to be started so often, and brought no trial to its end in between, is given
+up."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
 """Blocked and taken up one by one, like the signals that ask for the end."""
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
@@ -63,7 +65,8 @@ KEPT = "Results and checkpoints are kept; type the same command again to go on."
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Have a command run in another process; returns the exit status, which `run` gives where nothing interferes."""
+    """Have a command run in another process; returns the exit status, which `run` gives where
+    nothing interferes."""
     # A parent that ignores it has the kernel reap our children, and nobody learns how they ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()
@@ -139,7 +142,8 @@ class _Command:
                 return self._kill(None)
 
     def _wait_for_a_late_signal(self) -> None:
-        """One that ended a part of Ray ends the command, which may be before it is sent to the guard."""
+        """One that ended a part of Ray ends the command, which may be before it is sent to the
+        guard."""
         late_s = time.monotonic() + LATE_S
         while self.stopped_by is None and time.monotonic() < late_s:
             pending = [number for number in self.signals if number in signal.sigpending()]
@@ -147,7 +151,8 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """One that is pending; after a while, none. (`sigtimedwait` gives any number once this process was stopped.)"""
+        """One that is pending; after a while, none. (`sigtimedwait` gives any number once this
+        process was stopped.)"""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
@@ -171,7 +176,8 @@ class _Command:
         if waiting_s >= ANSWER_S and not self._answered:
             self._answered = True
             _say(
-                "Stopping, which may take 10 s; results and checkpoints are kept. (The same once more ends it at once.)"
+                "Stopping, which may take 10 s; results and checkpoints are kept. (The same once "
+                "more ends it at once.)"
             )
         return waiting_s >= STOP_S
 
@@ -179,7 +185,8 @@ class _Command:
         if self._beat_s is None:
             return False
         now = time.monotonic()
-        # What is stopped, or held up by a pager that takes no more lines, has all its time from when it may go on.
+        # What is stopped, or held up by a pager that takes no more lines, has all its time from
+        # when it may go on.
         if is_stopped(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
             self._beat_s = now
         if now - self._beat_s < STILL_S:
@@ -201,7 +208,8 @@ class _Command:
         return 128 + self.stopped_by
 
     def _status(self, wait_status: int) -> int:
-        """Of the command as it ended, as `os.waitpid` gives that; says what no one else could have said."""
+        """Of the command as it ended, as `os.waitpid` gives that; says what no one else could have
+        said."""
         status = os.waitstatus_to_exitcode(wait_status)
         if status == INTERRUPTED:
             self.stopped_by = self.stopped_by or self._told
@@ -216,8 +224,15 @@ class _Command:
         elif status >= 0 and self._sweeps and not self._left:
             self.restart_reason = f"The sweep's process ended in the middle, with status {status}"
         elif status < 0:
-            hint = " (by hand, or by the system where memory ran out)" if status == -signal.SIGKILL else ""
-            _say(f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. {KEPT}")
+            hint = (
+                " (by hand, or by the system where memory ran out)"
+                if status == -signal.SIGKILL
+                else ""
+            )
+            _say(
+                f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. "
+                f"{KEPT}"
+            )
         return status if status >= 0 else 128 - status
 
     def _reaped(self) -> int | None:

@@ -18,8 +18,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a command to end."""
 INTERRUPTED = 130
 AGAIN = 75
-"""The exit status that asks the guard for a fresh process: what died cannot be fixed in this one."""
-BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, LEFT = "beat", "no beat", "pause", "stopping", "ended", "left"
+"""The exit status that asks the guard for a fresh process: what died cannot be fixed in this
+one."""
+BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, LEFT = (
+    "beat",
+    "no beat",
+    "pause",
+    "stopping",
+    "ended",
+    "left",
+)
 REASON, SIGNAL = "reason ", "signal "
 """The lines of the pipe to the guard."""
 
@@ -30,7 +38,11 @@ _beating = _again = _interrupted = False
 
 def end_signals() -> list[signal.Signals]:
     """The signals to answer: all of them, but no SIGHUP under `nohup`."""
-    return [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+    return [
+        number
+        for number in SIGNALS
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+    ]
 
 
 def is_guarded() -> bool:
@@ -53,8 +65,8 @@ def beat_on() -> None:
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """What is done meanwhile may take long, and has bounds of its own. It is a part of the sweep: should the process
-    crash in it, the sweep is started again."""
+    """What is done meanwhile may take long, and has bounds of its own. It is a part of the sweep:
+    should the process crash in it, the sweep is started again."""
     global _beating
     was_beating = _beating
     if was_beating:
@@ -69,7 +81,8 @@ def unwatched() -> Iterator[None]:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """What is done meanwhile calls `beat` several times a second; else it stands still, and is started again."""
+    """What is done meanwhile calls `beat` several times a second; else it stands still, and is
+    started again."""
     beat()
     try:
         yield
@@ -95,7 +108,8 @@ def say_stopping() -> None:
 
 
 def say_signal(number: int) -> None:
-    """Report the signal that asked this process to end: it may have gone to this one alone, and decides the status."""
+    """Report the signal that asked this process to end: it may have gone to this one alone, and
+    decides the status."""
     _tell(f"{SIGNAL}{number}")
 
 
@@ -105,7 +119,8 @@ def trial_ended() -> None:
 
 
 def start_again(reason: str) -> None:
-    """End this process at once and have the guard start it again, saying why. Without a guard it returns."""
+    """End this process at once and have the guard start it again, saying why. Without a guard it
+    returns."""
     if is_guarded():
         _tell(REASON + " ".join(reason.split()))
         # Nothing is flushed: whoever holds a stream may wait for ever.
@@ -155,7 +170,8 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _raise_where_it_counts(unraisable: Any) -> None:
-    """A signal that came in a destructor would be printed there and forgotten: it comes once more."""
+    """A signal that came in a destructor would be printed there and forgotten: it comes once
+    more."""
     global _interrupted
     if unraisable.exc_type is KeyboardInterrupt:
         _interrupted = False
@@ -166,7 +182,8 @@ def _raise_where_it_counts(unraisable: Any) -> None:
 
 def _tell(line: str) -> None:
     if _pipe is not None:
-        # A guard that is stopped does not read, and one that is gone has taken this process with it.
+        # A guard that is stopped does not read, and one that is gone has taken this process with
+        # it.
         with suppress(OSError):
             os.write(_pipe, f"{line}\n".encode())
 
@@ -176,5 +193,6 @@ def _leave(status: int) -> NoReturn:
         with suppress(OSError, ValueError):
             stream.flush()
     _tell(LEFT)
-    # Not by the interpreter's own end, in which a thread or a late signal could still change the status.
+    # Not by the interpreter's own end, in which a thread or a late signal could still change the
+    # status.
     os._exit(status)

@@ -26,5 +26,6 @@ def process_stat(pid: int) -> ProcessStat | None:
 
 
 def boot_id() -> str:
-    """Of this boot of the machine, the same in its containers. Raises OSError where there is no Linux."""
+    """Of this boot of the machine, the same in its containers. Raises OSError where there is no
+    Linux."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

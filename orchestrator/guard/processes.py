@@ -21,12 +21,14 @@ END_S = 3.0
 
 
 def adopt_orphans() -> None:
-    """From now on whatever loses its parent below this process becomes its child, and can be ended by it."""
+    """From now on whatever loses its parent below this process becomes its child, and can be ended
+    by it."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
-    """Run in a process and session of its own, which dies with this one; returns its id and the pipe it tells on."""
+    """Run in a process and session of its own, which dies with this one; returns its id and the
+    pipe it tells on."""
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
     pid = os.fork()
@@ -44,11 +46,14 @@ def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
 
 
 def _clean_up_after(pid: int, guard: int) -> None:
-    """Fork a process that removes what the command leaves if its guard is killed: Ray's processes may run on."""
+    """Fork a process that removes what the command leaves if its guard is killed: Ray's processes
+    may run on."""
     if os.fork() == 0:
         try:
             os.setsid()
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)  # a paused guard has paused this process
+            ctypes.CDLL(None).prctl(
+                PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0
+            )  # a paused guard has paused this process
             select.select([os.pidfd_open(pid)], [], [])
             if os.getppid() != guard:
                 remove_leftovers()
@@ -57,7 +62,8 @@ def _clean_up_after(pid: int, guard: int) -> None:
 
 
 def below(pid: int, strangers: Collection[int] = ()) -> Iterator[int]:
-    """The processes that this one started, with those that they started, and so on, but for `strangers` and theirs."""
+    """The processes that this one started, with those that they started, and so on, but for
+    `strangers` and theirs."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, task.read_text().split()):
@@ -67,7 +73,8 @@ def below(pid: int, strangers: Collection[int] = ()) -> Iterator[int]:
 
 
 def signal_all_below(number: int, strangers: Collection[int]) -> int:
-    """Send a signal to all below this process but `strangers` and theirs; returns how many there were."""
+    """Send a signal to all below this process but `strangers` and theirs; returns how many there
+    were."""
     pids = list(below(os.getpid(), strangers))
     for pid in pids:
         with suppress(OSError):  # it has ended, or is another user's
@@ -76,7 +83,8 @@ def signal_all_below(number: int, strangers: Collection[int]) -> int:
 
 
 def end_all_below(strangers: Collection[int]) -> None:
-    """Kill all below this process but `strangers`, and wait for their end; what is left then is beyond killing."""
+    """Kill all below this process but `strangers`, and wait for their end; what is left then is
+    beyond killing."""
     deadline_s = time.monotonic() + END_S
     while signal_all_below(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 
 def results(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row a trial, in plan order: the columns of `sweep.py results --format csv`, which begin with `study`, `scale`,
-    `corpus` and `overrides` (what `--set` changed, as JSON), and `group`, the trial's name without its seed.
+    """A row a trial, in plan order: the columns of `sweep.py results --format csv`, which begin
+    with `study`, `scale`, `corpus` and `overrides` (what `--set` changed, as JSON), and `group`,
+    the trial's name without its seed.
 
-    A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` (one or a
-    list), `overrides` (a dict such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none) and `model`
-    ("transformer", for what ran with `--model transformer`), each of which leaves only the variants that have it, and
-    `storage` (default "results") and `store`, as on the command line.
-    Raises UserError where there is no such store or variant.
-    """
+    A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`,
+    `corpus` (one or a list), `overrides` (a dict such as {"training.epochs": 3} or
+    {"training.epochs": [3, 5]}; {} for none) and `model` ("transformer", for what ran with `--model
+    transformer`), each of which leaves only the variants that have it, and `storage` (default
+    "results") and `store`, as on the command line. Raises UserError where there is no such store or
+    variant."""
     import pandas as pd
 
     with _chosen(study, which) as (store, keys):
@@ -37,11 +38,10 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
 
 
 def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row an epoch: the variant, `trial_id`, `name` and `group` of the trial, then `epoch`, `tokens`, `train_loss`
-    and `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged), `seconds`,
-    `press_rank`, `entropy_rank` and `kl_rank` (NaN where they were not measured). Arguments and errors are those of
-    `results`.
-    """
+    """A row an epoch: the variant, `trial_id`, `name` and `group` of the trial, then `epoch`,
+    `tokens`, `train_loss` and `valid_loss` (nats per token), `valid_perplexity`, `averaging`
+    (whether weights were averaged), `seconds`, `press_rank`, `entropy_rank` and `kl_rank` (NaN
+    where they were not measured). Arguments and errors are those of `results`."""
     import pandas as pd
 
     with _chosen(study, which) as (store, keys):
@@ -55,10 +55,9 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
 
 
 def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row a singular value of a trial's log-P matrix (nats), or of what else it decomposes: the variant, `trial_id`,
-    `name` and `group` of the trial, `index` from 1, and `singular_value`, in decreasing order. Arguments and errors are
-    those of `results`.
-    """
+    """A row a singular value of a trial's log-P matrix (nats), or of what else it decomposes: the
+    variant, `trial_id`, `name` and `group` of the trial, `index` from 1, and `singular_value`, in
+    decreasing order. Arguments and errors are those of `results`."""
     import numpy as np
     import pandas as pd
 
@@ -68,17 +67,26 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
             for key in keys
             for trial, sigma in _by_trial(store, key, store.spectra(key))
         ]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=[*TRIAL, "index", "singular_value"])
+    return (
+        pd.concat(frames, ignore_index=True)
+        if frames
+        else pd.DataFrame(columns=[*TRIAL, "index", "singular_value"])
+    )
 
 
 TRIAL = ("study", "scale", "corpus", "overrides", "trial_id", "name", "group")
 
 
-def _chosen(study: str | None, which: Mapping[str, Any]) -> AbstractContextManager[tuple[Store, list[StudyKey]]]:
+def _chosen(
+    study: str | None, which: Mapping[str, Any]
+) -> AbstractContextManager[tuple[Store, list[StudyKey]]]:
     """As `_variants` says, with its arguments checked."""
     names = list(inspect.signature(_variants).parameters)[1:]
     for name in which.keys() - set(names):
-        raise UserError(f"no argument is called {name!r}: {did_you_mean(name, names)}There are {', '.join(names)}")
+        raise UserError(
+            f"no argument is called {name!r}: {did_you_mean(name, names)}There are "
+            f"{', '.join(names)}"
+        )
     return _variants(study, **which)
 
 
@@ -105,29 +113,42 @@ def _variants(
     name = study and study_name(study)
     with open_existing(store, storage) as opened:
         every = [summary.key for summary in opened.studies()]
-        keys = [key for key in every if name in (None, key.study) and any(fitting.fits(key) for fitting in variants)]
+        keys = [
+            key
+            for key in every
+            if name in (None, key.study) and any(fitting.fits(key) for fitting in variants)
+        ]
         if not keys and name is not None:
             raise no_study(name, every, variants[0])
         if not keys:
-            raise UserError(f"the store has no study{variants[0]}: leave something out, or run one first")
+            raise UserError(
+                f"the store has no study{variants[0]}: leave something out, or run one first"
+            )
         yield opened, keys
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values. Raises UserError for
-    anything but a dict."""
+    """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values.
+    Raises UserError for anything but a dict."""
     from orchestrator.plan import as_setting
 
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
     plain = {key: _plain(value) for key, value in settings.items()}
-    return {key: as_setting(key, value) if isinstance(value, list) else value for key, value in plain.items()}
+    return {
+        key: as_setting(key, value) if isinstance(value, list) else value
+        for key, value in plain.items()
+    }
 
 
 def _plain(value: Any) -> Any:
     """Without numpy's types, and every sequence as a list."""
     value = value.tolist() if hasattr(value, "tolist") else value
-    return [_plain(one) for one in value] if isinstance(value, list | tuple | range | set | frozenset) else value
+    return (
+        [_plain(one) for one in value]
+        if isinstance(value, list | tuple | range | set | frozenset)
+        else value
+    )
 
 
 def _flat(store: Store, key: StudyKey) -> FlatResults:
@@ -136,9 +157,14 @@ def _flat(store: Store, key: StudyKey) -> FlatResults:
     return flatten(store.results(key)).of_variant(key)
 
 
-def _by_trial(store: Store, key: StudyKey, values: Mapping[str, Any]) -> Iterator[tuple[dict[str, str], Any]]:
+def _by_trial(
+    store: Store, key: StudyKey, values: Mapping[str, Any]
+) -> Iterator[tuple[dict[str, str], Any]]:
     """What says which trial it is, and the value, of trials that have one, in plan order."""
     flat = _flat(store, key)
     for record, group in zip(flat.records, flat.groups, strict=True):
         if record["trial_id"] in values:
-            yield {**{name: record[name] for name in TRIAL[:-1]}, "group": group}, values[record["trial_id"]]
+            yield (
+                {**{name: record[name] for name in TRIAL[:-1]}, "group": group},
+                values[record["trial_id"]],
+            )

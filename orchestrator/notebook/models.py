@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """A trial's model with the weights that it kept, those of its best validation loss, on the CPU."""
+    """A trial's model with the weights that it kept, those of its best validation loss, on the
+    CPU."""
 
     config: LanguageTrialConfig
     model: LanguageModel
     corpus: Corpus
 
     def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
-        """The log-P matrix in nats, contexts x words (`corpus.vocabulary`): a row after each of the first `contexts`
-        test tokens, None for as many as the trial's spectrum was measured over."""
+        """The log-P matrix in nats, contexts x words (`corpus.vocabulary`): a row after each of the
+        first `contexts` test tokens, None for as many as the trial's spectrum was measured over."""
         import numpy as np
 
         from trainables.measurements import log_p_rows
@@ -49,8 +50,9 @@ def trained(
     data_dir: str | Path | None = None,
     layers: Sequence[str] = (),
 ) -> Trained:
-    """The model of a done trial, by its id or the start of it (column `trial_id`); `layers` are the files of output
-    layers of your own. Raises UserError where there is no such trial, or not its files."""
+    """The model of a done trial, by its id or the start of it (column `trial_id`); `layers` are the
+    files of output layers of your own. Raises UserError where there is no such trial, or not its
+    files."""
     import torch
 
     from orchestrator.storage import storage_at
@@ -60,16 +62,25 @@ def trained(
     from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
 
     with open_existing(store, storage) as opened:
-        rows = {row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)}
+        rows = {
+            row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)
+        }
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
-        raise UserError(f"the trial {row.name} ({row.trial_id[:12]}) is {row.state}, and no model of it was kept")
+        raise UserError(
+            f"the trial {row.name} ({row.trial_id[:12]}) is {row.state}, and no model of it was "
+            f"kept"
+        )
     place = storage_at(os.fspath(storage))
     place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
     files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
     threads = torch.get_num_threads()
-    runtime = Runtime(data_dir=None if data_dir is None else Path(data_dir), threads=threads, layer_files=files)
-    model, corpus = kept_model(row.validated, directory=place.trial(row.trial_id).path, runtime=runtime)
+    runtime = Runtime(
+        data_dir=None if data_dir is None else Path(data_dir), threads=threads, layer_files=files
+    )
+    model, corpus = kept_model(
+        row.validated, directory=place.trial(row.trial_id).path, runtime=runtime
+    )
     return Trained(config=row.validated, model=model, corpus=corpus)
 
 
@@ -77,4 +88,7 @@ def _only_one(rows: Sequence[TrialRow], start: str) -> TrialRow:
     if len(rows) == 1:
         return rows[0]
     count = f"{len(rows)} trials have" if rows else "no trial has"
-    raise UserError(f"{count} an id that begins with {start!r}: see the column trial_id of orchestrator.results()")
+    raise UserError(
+        f"{count} an id that begins with {start!r}: see the column trial_id of "
+        f"orchestrator.results()"
+    )

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.notebook.frames import plain_settings, results
-from orchestrator.plan import PlanRequest, as_typed, default_corpora, read_inputs, scale_named, variant_overrides
+from orchestrator.plan import (
+    PlanRequest,
+    as_typed,
+    default_corpora,
+    read_inputs,
+    scale_named,
+    variant_overrides,
+)
 from search_spaces.catalog import ALL, NAMES, load_study
 from trainables.errors import UserError
 
@@ -25,14 +32,15 @@ ENDED = (0, 1)
 
 
 def run(study: str, **options: Any) -> pd.DataFrame:
-    """Run what is missing of a study and give its results: `run("gss_grid", scale="smoke", max_concurrent=1)`.
+    """Run what is missing of a study and give its results: `run("gss_grid", scale="smoke",
+    max_concurrent=1)`.
 
-    `options` are those of `sweep.py run` with underscores; a list repeats one (`corpus=["ptb", "wikitext-2"]`),
-    `settings={"training.epochs": 3}` is `--set` (a list trains with each of its values), and True sets a switch. The
-    sweep runs in a process of its own, whose lines are printed as they come; interrupting the cell stops it as Ctrl-C
-    does, and the same call goes on. Trials that failed have their cause in the frame. Raises UserError for what the
-    command refuses, and where it was interrupted.
-    """
+    `options` are those of `sweep.py run` with underscores; a list repeats one (`corpus=["ptb",
+    "wikitext-2"]`), `settings={"training.epochs": 3}` is `--set` (a list trains with each of its
+    values), and True sets a switch. The sweep runs in a process of its own, whose lines are printed
+    as they come; interrupting the cell stops it as Ctrl-C does, and the same call goes on. Trials
+    that failed have their cause in the frame. Raises UserError for what the command refuses, and
+    where it was interrupted."""
     words = ["run", study, *_words(options)]
     # A session of its own, since Ctrl-C in a terminal would reach both.
     process = subprocess.Popen(
@@ -51,7 +59,9 @@ def run(study: str, **options: Any) -> pd.DataFrame:
         process.wait()
         raise
     if status not in ENDED:
-        raise UserError(line.strip().removeprefix("error: ") or f"the sweep ended with status {status}")
+        raise UserError(
+            line.strip().removeprefix("error: ") or f"the sweep ended with status {status}"
+        )
     return _results_of(study, options)
 
 
@@ -66,13 +76,19 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
         chosen = load_study(name)
         typed = options.get("corpus") if chosen.reads_text or not everything else None
         corpora = typed or default_corpora(chosen, scale_named(scale))
-        frames.append(results(name, scale=scale, corpus=corpora, overrides=_overrides(chosen, options), **places))
+        frames.append(
+            results(
+                name, scale=scale, corpus=corpora, overrides=_overrides(chosen, options), **places
+            )
+        )
     return pd.concat(frames, ignore_index=True)
 
 
 def _overrides(study: Study, options: Mapping[str, Any]) -> dict[str, Any]:
     """What makes this variant of the study another one."""
-    contexts, benchmarks = (path and Path(path) for path in map(options.get, ("contexts", "benchmarks")))
+    contexts, benchmarks = (
+        path and Path(path) for path in map(options.get, ("contexts", "benchmarks"))
+    )
     request = PlanRequest(
         overrides=options.get("settings") or {},
         inputs=read_inputs(contexts, benchmarks).for_study(study),
@@ -85,20 +101,33 @@ def _overrides(study: Study, options: Mapping[str, Any]) -> dict[str, Any]:
 def _words(options: Mapping[str, Any]) -> list[str]:
     """The options as they are typed."""
     if refused := {"dry_run", "form", "format", "set"} & options.keys():
-        raise UserError(f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings")
+        raise UserError(
+            f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings"
+        )
     words = []
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
         if name == "settings":
-            words += [f"--set={key}={as_typed(setting)}" for key, setting in plain_settings(value or {}).items()]
+            words += [
+                f"--set={key}={as_typed(setting)}"
+                for key, setting in plain_settings(value or {}).items()
+            ]
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:
-            words += [f"{option}={one}" for one in (value if isinstance(value, list | tuple) else (value,))]
+            words += [
+                f"{option}={one}"
+                for one in (value if isinstance(value, list | tuple) else (value,))
+            ]
     return words
 
 
 def _surroundings() -> dict[str, str]:
-    """Where this process's packages are found, and no word that a cell is a terminal, as a notebook's kernel has it."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "CLICOLOR_FORCE")}
+    """Where this process's packages are found, and no word that a cell is a terminal, as a
+    notebook's kernel has it."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("FORCE_COLOR", "CLICOLOR_FORCE")
+    }
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,12 +1,13 @@
-"""What plans take on a GPU of today, with stacks of trials and without: by arithmetic, since nothing was timed there.
+"""What plans take on a GPU of today, with stacks of trials and without: by arithmetic, since
+nothing was timed there.
 
-Basis. Of the paper's V100 the seconds of an epoch are published: 55 s for softmax on PTB, 664 steps (`gpu_seconds`).
-Of an H200 nothing was measured: at 203 GFLOP a step, a trial alone (cuDNN, float32) is reckoned to take 9 to 12 ms a
-step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, by what a step reads, writes and multiplies
-(`gpu_proof.roofline`). Any other trial is taken to gain what this one gains. A stack of fewer is counted as trials
-alone, and so is one of Transformers: a step of theirs has many times the rows in each product, which may fill a GPU
-by itself.
-"""
+Basis. Of the paper's V100 the seconds of an epoch are published: 55 s for softmax on PTB, 664 steps
+(`gpu_seconds`). Of an H200 nothing was measured: at 203 GFLOP a step, a trial alone (cuDNN,
+float32) is reckoned to take 9 to 12 ms a step, and one of at least `FULL_STACK` trials trained as
+one `STACKED_MS`, by what a step reads, writes and multiplies (`gpu_proof.roofline`). Any other
+trial is taken to gain what this one gains. A stack of fewer is counted as trials alone, and so is
+one of Transformers: a step of theirs has many times the rows in each product, which may fill a GPU
+by itself."""
 
 from __future__ import annotations
 
@@ -30,9 +31,12 @@ ALONE_MS = (9.0, 12.0)
 STACKED_MS = {"float32": 9.4, "tf32": 3.5, "bf16": 1.9}
 """Of one model's step there, by the precision of products."""
 H200_BASIS = (
-    "H200: estimated by arithmetic, not measured: no trial was timed on one. A step of softmax on PTB is reckoned to "
-    f"take {ALONE_MS[0]:g} to {ALONE_MS[1]:g} ms alone in float32 and {STACKED_MS['float32']:g} ms in a stack of "
-    f"{FULL_STACK} or more ({STACKED_MS['tf32']:g} ms with --set training.precision=tf32, {STACKED_MS['bf16']:g} ms "
+    "H200: estimated by arithmetic, not measured: no trial was timed on one. A step of softmax on "
+    "PTB is reckoned to "
+    f"take {ALONE_MS[0]:g} to {ALONE_MS[1]:g} ms alone in float32 and {STACKED_MS['float32']:g} ms "
+    f"in a stack of "
+    f"{FULL_STACK} or more ({STACKED_MS['tf32']:g} ms with --set training.precision=tf32, "
+    f"{STACKED_MS['bf16']:g} ms "
     "with bf16), against 83 ms on the V100; all other trials are scaled by that."
 )
 SEARCHED, ALONE = "picked one at a time by a search", "of a kind that trains alone"
@@ -93,7 +97,9 @@ def stack_costs(plans: Sequence[Plan]) -> StackCosts:
     return StackCosts(
         stacked=sum(lot.trials for lot in stacked),
         alone=dict(reasons),
-        stacked_hours=sum(_hours(lot, STACKED_MS[lot.config.training.precision]) for lot in stacked),
+        stacked_hours=sum(
+            _hours(lot, STACKED_MS[lot.config.training.precision]) for lot in stacked
+        ),
         stacked_hours_without=_range(stacked),
         alone_hours=_range(alone),
     )
@@ -111,7 +117,9 @@ def _lots(plans: Sequence[Plan]) -> list[_Lot]:
     """Of plans that tune nothing: every trial, in the first plan that has it."""
     first = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
     return [
-        _lot(plan, trial.config, "") for plan, trial in first.values() if isinstance(trial.config, LanguageTrialConfig)
+        _lot(plan, trial.config, "")
+        for plan, trial in first.values()
+        if isinstance(trial.config, LanguageTrialConfig)
     ]
 
 
@@ -130,7 +138,9 @@ def _tuned_lots(plan: Plan) -> Iterator[_Lot]:
         yield _lot(plan, config, "final", len(tuning.seeds))
 
 
-def _lot(plan: Plan, config: LanguageTrialConfig, stage: str, trials: int = 1, *, searched: bool = False) -> _Lot:
+def _lot(
+    plan: Plan, config: LanguageTrialConfig, stage: str, trials: int = 1, *, searched: bool = False
+) -> _Lot:
     key = None if searched or isinstance(config, TransformerTrialConfig) else stack_key(config)
     return _Lot(
         config=config,

@@ -8,7 +8,8 @@ from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
 RECORDS_BYTES = 50_000
-"""Result and spectrum of a trial, its rows in a store beside them, and the states of random generators."""
+"""Result and spectrum of a trial, its rows in a store beside them, and the states of random
+generators."""
 CHECKPOINTS = 3
 """Of a trial under way: two are kept while the next one is written."""
 
@@ -24,7 +25,9 @@ def running_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
         return kept_bytes(config, corpus)
     # Weights, their average where there is one, the kept ones, and the optimiser's moments.
     copies = model_size(config).kept
-    return CHECKPOINTS * (copies * _weights_bytes(config, corpus) + RECORDS_BYTES) + kept_bytes(config, corpus)
+    return CHECKPOINTS * (copies * _weights_bytes(config, corpus) + RECORDS_BYTES) + kept_bytes(
+        config, corpus
+    )
 
 
 def _weights_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:

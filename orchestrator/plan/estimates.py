@@ -1,4 +1,5 @@
-"""How long trials will take and how much memory they need, before they run, and on what basis that is said."""
+"""How long trials will take and how much memory they need, before they run, and on what basis that
+is said."""
 
 from __future__ import annotations
 
@@ -39,30 +40,36 @@ TIMED: dict[str, OutputLayerConfig] = {
 }
 """What these times are of."""
 TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
-"""Layers without a published time of their own, and the one from whose time theirs is scaled; else it is softmax."""
+"""Layers without a published time of their own, and the one from whose time theirs is scaled; else
+it is softmax."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
-"""Training of small models on one core, in operations a second: 5 quick trials, see benchmarks/RESULTS.md."""
+"""Training of small models on one core, in operations a second: 5 quick trials, see
+benchmarks/RESULTS.md."""
 CORE_FLOPS_FLOAT64 = 3.5e10
 GPU_FLOPS = 3e12
 """Of small matrices on a V100: a fifth of its peak. For trials that train no language model."""
 SOFTMAX_OPERATIONS = 40
 """What exponential, maximum and sums cost for each logit, in matrix operations of the same time."""
 KL_RANK_OPERATIONS = 12 * 300
-"""For each logit: 8 to 19 ranks are looked at for one bound, the more the higher the KL rank. Measured on one core for
-made-up 512 x 2,000, Gram matrix included, medians: 0.12 to 0.16 s of a plain softmax, 0.3 to 0.45 s of bends."""
+"""For each logit: 8 to 19 ranks are looked at for one bound, the more the higher the KL rank.
+Measured on one core for made-up 512 x 2,000, Gram matrix included, medians: 0.12 to 0.16 s of a
+plain softmax, 0.3 to 0.45 s of bends."""
 TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 STACK = 16
-"""So many trials at most are trained as one on a GPU: by then, it has as much to do as it can at a time."""
+"""So many trials at most are trained as one on a GPU: by then, it has as much to do as it can at a
+time."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = (
-    "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs, as a "
+    "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config "
+    "differs, as a "
     "Transformer's does."
 )
 CORE_BASIS = (
-    "Core: operations, at the speed of one core of the machine the project is developed on. Memory: sizes of weights, "
+    "Core: operations, at the speed of one core of the machine the project is developed on. "
+    "Memory: sizes of weights, "
     "activations, chunks of logits and the Gram matrix."
 )
 BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
@@ -71,18 +78,21 @@ BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time of one trial, measurements included for a core and left out for a GPU, where they do not count; memory."""
+    """Time of one trial, measurements included for a core and left out for a GPU, where they do not
+    count; memory."""
 
     gpu_hours: float
     core_hours: float
     memory_gb: float
     """Of the process, training on a CPU."""
     gpu_memory_gb: float
-    """On the GPU, where it trains there; the process then needs about as much for its measurements."""
+    """On the GPU, where it trains there; the process then needs about as much for its
+    measurements."""
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
-    """Time and memory of one trial, on one V100 and on one core; `corpus` is the study's, as everywhere here."""
+    """Time and memory of one trial, on one V100 and on one core; `corpus` is the study's, as
+    everywhere here."""
     corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")
@@ -117,7 +127,10 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / CORE_FLOPS
     corpus = text_of(config, corpus)
-    evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    evaluation, vocabulary = (
+        config.evaluation,
+        corpus.limited_vocabulary_size(config.corpus.vocabulary_limit),
+    )
     per_token = _operations_per_token(config, vocabulary)
     validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens)
     tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
@@ -125,12 +138,16 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     epochs = config.training.epochs
     epoch_rows = min(evaluation.epoch_rank_contexts or 0, validated)
     forward = (epochs * (validated + epoch_rows) + tested + rows) * per_token / 3
-    spectrum = _spectrum_operations(rows, vocabulary) + epochs * _spectrum_operations(epoch_rows, vocabulary)
+    spectrum = _spectrum_operations(rows, vocabulary) + epochs * _spectrum_operations(
+        epoch_rows, vocabulary
+    )
     kl_ranks = 0.0
     if isinstance(config, TransformerTrialConfig):
         kl_ranks = epochs * epoch_rows * vocabulary * KL_RANK_OPERATIONS
         spectrum += epochs * _spectrum_operations(epoch_rows, vocabulary)
-    work_s = (_train_operations(config, corpus) + forward + kl_ranks) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
+    work_s = (
+        _train_operations(config, corpus) + forward + kl_ranks
+    ) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
     return TRIAL_OVERHEAD_S + work_s
 
 
@@ -147,11 +164,15 @@ def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> fl
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Forward and backward: six operations a product and token, for the model's layers, mixtures and logits, and what
-    the output layer does with each logit."""
+    """Forward and backward: six operations a product and token, for the model's layers, mixtures
+    and logits, and what the output layer does with each logit."""
     size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits, any other as many as mixtures.
-    experts = layer.mixtures if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig) else 1
+    experts = (
+        layer.mixtures
+        if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig)
+        else 1
+    )
     logits = vocabulary * experts
     products = size.products + mixture_products(config) + head_products(config, vocabulary)
     return 6.0 * (products + logits * size.embedding_width) + logits * _operations_per_logit(layer)
@@ -186,9 +207,12 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The Gram matrix, or that of the rows and the log-P matrix itself where these are less; a block of its rows, and a
-    few chunks of log P."""
-    evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    """The Gram matrix, or that of the rows and the log-P matrix itself where these are less; a
+    block of its rows, and a few chunks of log P."""
+    evaluation, vocabulary = (
+        config.evaluation,
+        corpus.limited_vocabulary_size(config.corpus.vocabulary_limit),
+    )
     tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
     rows = min(tested, evaluation.rank_contexts or tested)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)

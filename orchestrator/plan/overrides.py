@@ -12,17 +12,20 @@ from trainables.config import AnyConfig, dotted_keys, read_config, replaced, val
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
-"""What `--set` may not touch: with another value, the config would lie about the text or the program."""
+"""What `--set` may not touch: with another value, the config would lie about the text or the
+program."""
 
 
 def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
-    """`key=value` texts as a dictionary; values are read as JSON where they are JSON, else as text, and several with
-    commas between them as a tuple. Raises UserError for another form."""
+    """`key=value` texts as a dictionary; values are read as JSON where they are JSON, else as text,
+    and several with commas between them as a tuple. Raises UserError for another form."""
     overrides: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
-            raise UserError(f"--set takes key=value, for example --set training.epochs=3; got {setting!r}")
+            raise UserError(
+                f"--set takes key=value, for example --set training.epochs=3; got {setting!r}"
+            )
         # What a user brought, such as --contexts, has the name of a file, commas and all.
         overrides[key] = text if key.startswith("--") else as_setting(key, values_in(text))
     return overrides
@@ -34,7 +37,8 @@ def overrides_json(overrides: Mapping[str, Any]) -> str:
 
 
 def read_overrides(text: str) -> dict[str, Any]:
-    """What `overrides_json` wrote, with lists for tuples; nothing where the text is anything else."""
+    """What `overrides_json` wrote, with lists for tuples; nothing where the text is anything
+    else."""
     content: Any = None
     with suppress(ValueError, RecursionError):  # a store may hold any text
         content = json.loads(text)
@@ -44,41 +48,56 @@ def read_overrides(text: str) -> dict[str, Any]:
 def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) -> list[AnyConfig]:
     """The configs with dotted keys replaced.
 
-    A key is replaced in every kind of trial that knows it: the true matrix of a generated language is not trained, and
-    `training.epochs` is nothing to it. Raises UserError for a key that not all trials of a kind have, or none, and for
-    a value that one of them cannot have.
-    """
+    A key is replaced in every kind of trial that knows it: the true matrix of a generated language
+    is not trained, and `training.epochs` is nothing to it. Raises UserError for a key that not all
+    trials of a kind have, or none, and for a value that one of them cannot have."""
     if not overrides:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]
     keys = [dotted_keys(content) for content in contents]
     _require_keys(overrides, keys, contents)
     return [
-        replaced(content, {key: value for key, value in overrides.items() if key in own}, read_config, "--set")
+        replaced(
+            content,
+            {key: value for key, value in overrides.items() if key in own},
+            read_config,
+            "--set",
+        )
         for content, own in zip(contents, keys, strict=True)
     ]
 
 
-def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], contents: Sequence[Any]) -> None:
+def _require_keys(
+    overrides: Mapping[str, Any], keys: Sequence[list[str]], contents: Sequence[Any]
+) -> None:
     for key in overrides:
         if key in FIXED_KEYS:
-            raise UserError(f"--set cannot change {key!r}: it follows from the program, the study or --corpus")
+            raise UserError(
+                f"--set cannot change {key!r}: it follows from the program, the study or --corpus"
+            )
         if key == "output_layer.name":
             raise UserError(
-                "--set cannot change an output layer's name alone, as the other settings belong to the old one: "
+                "--set cannot change an output layer's name alone, as the other settings belong to "
+                "the old one: "
                 """replace the whole, for example --set 'output_layer={"name": "softmax"}'"""
             )
         kinds = {content["kind"] for content, own in zip(contents, keys, strict=True) if key in own}
         if not kinds:
             raise UserError(
-                f"--set knows no key {key!r}: {did_you_mean(key, _single_keys(contents))}Keys are those of the config, "
+                f"--set knows no key {key!r}: {did_you_mean(key, _single_keys(contents))}Keys are "
+                f"those of the config, "
                 "as --dry-run --format json prints it"
             )
-        of_them = [(content, own) for content, own in zip(contents, keys, strict=True) if content["kind"] in kinds]
+        of_them = [
+            (content, own)
+            for content, own in zip(contents, keys, strict=True)
+            if content["kind"] in kinds
+        ]
         without = [content for content, own in of_them if key not in own]
         if without:
             raise UserError(
-                f"--set takes keys that every trial has, and {len(without)} of {len(of_them)} trials, such as one of "
+                f"--set takes keys that every trial has, and {len(without)} of {len(of_them)} "
+                f"trials, such as one of "
                 f"{_what(without[0], key)}, have no {key!r}: write a study of those that do"
             )
 
@@ -86,7 +105,10 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
 def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
     """The keys of single values, and not of whole parts such as `training`."""
     return {
-        key for content in contents for key in dotted_keys(content) if not isinstance(value_at(content, key), Mapping)
+        key
+        for content in contents
+        for key in dotted_keys(content)
+        if not isinstance(value_at(content, key), Mapping)
     }
 
 

@@ -1,4 +1,5 @@
-"""From a study, a scale and a corpus to the list of trials, each with its identity. Imports neither torch nor Ray."""
+"""From a study, a scale and a corpus to the list of trials, each with its identity. Imports neither
+torch nor Ray."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class PlanRequest:
     all_trials: bool = False
     """Whether every trial of the study is planned, also those that the scale leaves out."""
     model: str | None = None
-    """The model in place of the study's own, "lstm" or "transformer"; None leaves that to the study."""
+    """The model in place of the study's own, "lstm" or "transformer"; None leaves that to the
+    study."""
     argument: str | None = None
     """The study as it was typed, where that is not its name."""
 
@@ -103,20 +105,23 @@ class Plan:
 def scale_named(name: str) -> Scale:
     """The scale of that name. Raises UserError with the valid ones."""
     if name not in SCALES:
-        raise UserError(f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}")
+        raise UserError(
+            f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}"
+        )
     return SCALES[name]
 
 
 def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
-    """Where none is named: "none" for a study that reads no text, the built-in text for the small machines' scales,
-    else all corpora of the paper."""
+    """Where none is named: "none" for a study that reads no text, the built-in text for the small
+    machines' scales, else all corpora of the paper."""
     if not study.reads_text:
         return (NO_TEXT.name,)
     return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
 
 
 def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | None = None) -> Plan:
-    """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense."""
+    """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes
+    no sense."""
     request = request or PlanRequest()
     overrides, inputs = request.overrides, request.inputs
     measurements, variant = inputs.measurements(study), variant_overrides(study, request)
@@ -135,7 +140,9 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     )
     seeds = 1
     if tuning is not None:
-        trials = tuple(_trial_plan(name, config, text, place) for name, place, config in tuning.certain())
+        trials = tuple(
+            _trial_plan(name, config, text, place) for name, place, config in tuning.certain()
+        )
     else:
         named, seeds = named_trials(
             planned, scale, content, overrides, seeds=request.seeds, all_trials=request.all_trials
@@ -154,7 +161,9 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         corpus=text,
         data_dir=data_dir,
         benchmarks_dir=(request.data_dir or DEFAULT_DATA_DIR).resolve(),
-        key=StudyKey(study=study.name, scale=scale.name, corpus=text.name, overrides=overrides_json(variant)),
+        key=StudyKey(
+            study=study.name, scale=scale.name, corpus=text.name, overrides=overrides_json(variant)
+        ),
         measurements=measurements,
         inputs=inputs,
         trials=trials,
@@ -174,16 +183,23 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
     if study.always_reads:
         raise UserError(
             f"--corpus names the text of a study that takes any, and {study.name} always reads "
-            f"{' and '.join(study.always_reads)}: leave it out, and give their folder with --data-dir"
+            f"{' and '.join(study.always_reads)}: leave it out, and give their folder with "
+            f"--data-dir"
         )
-    raise UserError(f"--corpus is for studies that read text, and {study.name} reads none: leave it out")
+    raise UserError(
+        f"--corpus is for studies that read text, and {study.name} reads none: leave it out"
+    )
 
 
-def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None) -> TrialPlan:
+def _trial_plan(
+    name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None
+) -> TrialPlan:
     if isinstance(config, LanguageTrialConfig):
         text = text_of(config, corpus)
         require_text(config, text)
-        parameters = parameter_count(config, text.limited_vocabulary_size(config.corpus.vocabulary_limit))
+        parameters = parameter_count(
+            config, text.limited_vocabulary_size(config.corpus.vocabulary_limit)
+        )
     else:
         parameters = config.parameters
     return TrialPlan(
@@ -197,24 +213,29 @@ def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity, place: Pla
 
 
 def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
-    """A request over a config value that no trial has would answer nothing, and only after the training."""
+    """A request over a config value that no trial has would answer nothing, and only after the
+    training."""
     maps = [request for request in study.analyses if isinstance(request, GridMap)]
     requested = [key for request in maps for key in (request.row, request.column)]
     # Without a dot it may be a metric, which nobody knows before.
-    requested += [request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x]
+    requested += [
+        request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
+    ]
     contents = [trial.config.model_dump(mode="json") for trial in trials] if requested else []
     keys = {key for content in contents for key in flat_values(content)}
     for key in requested:
         if key not in keys:
             raise UserError(
                 f"an analysis of {study.name} is over {key!r}, and no trial has that key: "
-                f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format json "
+                f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format "
+                f"json "
                 "prints it; fix its analyses"
             )
 
 
 def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[TrialPlan]) -> None:
-    """A comparison with a group that the study has at no scale would answer nothing, and only after the training."""
+    """A comparison with a group that the study has at no scale would answer nothing, and only after
+    the training."""
     compared = {
         group
         for request in study.analyses
@@ -226,8 +247,10 @@ def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[
     groups = written_groups(study, corpus) if unknown else set()
     for group in sorted(unknown - groups):
         raise UserError(
-            f"an analysis of {study.name} compares {group!r}, which is no group: {did_you_mean(group, groups)}Groups "
-            f"are what the names of trials say before their seed, here {some_of(sorted(groups), GROUPS_SHOWN)}; fix "
+            f"an analysis of {study.name} compares {group!r}, which is no group: "
+            f"{did_you_mean(group, groups)}Groups "
+            f"are what the names of trials say before their seed, here "
+            f"{some_of(sorted(groups), GROUPS_SHOWN)}; fix "
             "its baselines"
         )
 
@@ -239,5 +262,8 @@ def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], request: PlanR
         if trial.trial_id in names:
             earlier = names[trial.trial_id]
             same = "twice" if earlier == trial.name else f"and {earlier!r} as one and the same"
-            raise UserError(f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: {fix}")
+            raise UserError(
+                f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: "
+                f"{fix}"
+            )
         names[trial.trial_id] = trial.name

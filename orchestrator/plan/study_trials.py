@@ -1,4 +1,5 @@
-"""The trials of a study at a scale: what its code yields, read as the workers will read it, resolved and named."""
+"""The trials of a study at a scale: what its code yields, read as the workers will read it,
+resolved and named."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ def named_trials(
     seeds: int | None,
     all_trials: bool = False,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Each trial that the scale runs, or `all_trials`, with its name, and how many seeds each setting has; `seeds` None
-    leaves that to the study. Raises UserError where the study cannot make them, or an override or `seeds` does not fit.
-    """
+    """Each trial that the scale runs, or `all_trials`, with its name, and how many seeds each
+    setting has; `seeds` None leaves that to the study. Raises UserError where the study cannot make
+    them, or an override or `seeds` does not fit."""
     written = _written_trials(study, corpus)
     configs = written if all_trials else _at_scale(study, scale, written)
     scaled = [_resized(study, scale, config) for config in configs]
@@ -39,13 +40,14 @@ def named_trials(
     trials: list[tuple[str, AnyConfig]] = []
     for values in combinations(overrides):
         resolved = apply_overrides(scaled, values)
-        # As the study has written them, the same at every scale; but what fits the scale's config need not fit the
-        # paper's.
+        # As the study has written them, the same at every scale; but what fits the scale's config
+        # need not fit the paper's.
         named = _overridden(configs, values, resolved)
         with _blaming(study, "its label function"):
             variety = named if configs is written else _overridden(written, values, named)
             names = trial_names(study, named, resolved, variety)
-        # A trial that has none of the settings, such as the truth of a generated language, is there once.
+        # A trial that has none of the settings, such as the truth of a generated language, is there
+        # once.
         once = {config.trial_id for _, config in trials}
         trials += [
             (with_settings(name, config, keys), config)
@@ -57,8 +59,8 @@ def named_trials(
 
 
 def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
-    """What the names of all its trials say before their seed, at scale paper. Raises UserError where the study cannot
-    make them."""
+    """What the names of all its trials say before their seed, at scale paper. Raises UserError
+    where the study cannot make them."""
     written = _written_trials(study, corpus)
     with _blaming(study, "its label function"):
         return {group_of(name) for name in trial_names(study, written, written, written)}
@@ -66,15 +68,20 @@ def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
 
 def takes_seeds(study: Study) -> bool:
     """Whether `--seeds` is for this study."""
-    configs = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256)) if not study.tuning else ()
+    configs = (
+        _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
+        if not study.tuning
+        else ()
+    )
     return not obstacle_to_seeds(study, configs)
 
 
 def is_paper_scale(study: Study, scale: str) -> bool:
-    """Whether the trials at the scale of that name are those of scale paper, all of them and unchanged.
+    """Whether the trials at the scale of that name are those of scale paper, all of them and
+    unchanged.
 
-    Of a study that reads text only scale paper's are. Raises UserError where the study cannot make its trials.
-    """
+    Of a study that reads text only scale paper's are. Raises UserError where the study cannot make
+    its trials."""
     if scale == "paper":
         return True
     if study.reads_text or study.tuning is not None or scale not in SCALES:
@@ -82,7 +89,10 @@ def is_paper_scale(study: Study, scale: str) -> bool:
     if study.seeds.get(scale, 1) != study.seeds.get("paper", 1):
         return False
     written = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
-    return written == [_resized(study, SCALES[scale], config) for config in _at_scale(study, SCALES[scale], written)]
+    return written == [
+        _resized(study, SCALES[scale], config)
+        for config in _at_scale(study, SCALES[scale], written)
+    ]
 
 
 def scale_summary(study: Study, scale: str, *, all_trials: bool = False) -> str:
@@ -96,7 +106,9 @@ def scale_summary(study: Study, scale: str, *, all_trials: bool = False) -> str:
     if not study.scaled:
         return f"{part} of the study, whose sizes are its question and stay"
     smaller = "smaller arrays, or fewer inputs, examples or steps, than at scale paper"
-    return f"{part} of the study, {smaller}" if scale == "smoke" else f"the whole study with {smaller}"
+    return (
+        f"{part} of the study, {smaller}" if scale == "smoke" else f"the whole study with {smaller}"
+    )
 
 
 def tuning_plan(
@@ -110,20 +122,26 @@ def tuning_plan(
     seeds: int | None,
     all_trials: bool,
 ) -> TuningPlan | None:
-    """The stages of a study that tunes, which refuses `seeds`, `all_trials` and several values of `--set`; None for
-    another, which refuses `search` and `budget`."""
+    """The stages of a study that tunes, which refuses `seeds`, `all_trials` and several values of
+    `--set`; None for another, which refuses `search` and `budget`."""
     if study.tuning is None:
         for option, value in (("--search", search), ("--budget", budget)):
             if value is not None:
-                raise UserError(f"{option} is for studies that tune, and {study.name} tunes nothing: leave it out")
+                raise UserError(
+                    f"{option} is for studies that tune, and {study.name} tunes nothing: leave it "
+                    f"out"
+                )
         return None
     if seeds is not None:
         refuse_seeds(study, ())
     if all_trials:
-        raise UserError(f"--all-trials is for studies that tune nothing, and {study.name} tunes: leave it out")
+        raise UserError(
+            f"--all-trials is for studies that tune nothing, and {study.name} tunes: leave it out"
+        )
     for key in swept_keys(overrides):
         raise UserError(
-            f"--set with several values is for studies that tune nothing, and {study.name} tunes: give {key} one value"
+            f"--set with several values is for studies that tune nothing, and {study.name} tunes: "
+            f"give {key} one value"
         )
 
     def resolve(config: TrialConfig) -> TrialConfig:
@@ -133,23 +151,37 @@ def tuning_plan(
 
     with _blaming(study, "its tuning"):
         # All sides at once: what only some of them have is refused with a sentence that says so.
-        apply_overrides([apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], overrides)
-        return plan_tuning(study.tuning, corpus, scale.name, resolve, overrides=overrides, search=search, budget=budget)
+        apply_overrides(
+            [apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], overrides
+        )
+        return plan_tuning(
+            study.tuning,
+            corpus,
+            scale.name,
+            resolve,
+            overrides=overrides,
+            search=search,
+            budget=budget,
+        )
 
 
 def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
     with _blaming(study, "its trials function"):
         configs = list(study.trials(corpus))
     if not configs:
-        raise UserError(f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}")
+        raise UserError(
+            f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}"
+        )
     wrong = next((config for config in configs if not isinstance(config, KINDS)), None)
     if wrong is not None:
         raise UserError(
-            f"the trials of a study are configs of {', '.join(kind.__name__ for kind in KINDS[:-1])} or "
+            f"the trials of a study are configs of "
+            f"{', '.join(kind.__name__ for kind in KINDS[:-1])} or "
             f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: fix it"
         )
     with _blaming(study, "its trials function"):
-        # What is run is read from JSON; a config made past validation would be another trial there than here.
+        # What is run is read from JSON; a config made past validation would be another trial there
+        # than here.
         return [read_config(config.model_dump(mode="json", warnings="error")) for config in configs]
 
 
@@ -187,4 +219,6 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
             problem = f"{error.title}: {first_problem(error)}"
         else:
             problem = f"{type(error).__name__}: {first_line(str(error))}"
-        raise UserError(f"the study {study.name} cannot make its trials: {problem}; fix {part}") from error
+        raise UserError(
+            f"the study {study.name} cannot make its trials: {problem}; fix {part}"
+        ) from error

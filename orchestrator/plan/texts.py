@@ -7,7 +7,8 @@ from trainables.corpora import CorpusIdentity, identity
 
 
 def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
-    """The identity of the text that the trial reads: of a generated language that it names itself, else the study's."""
+    """The identity of the text that the trial reads: of a generated language that it names itself,
+    else the study's."""
     if not isinstance(config, LanguageTrialConfig):
         return corpus
     name = config.corpus.name

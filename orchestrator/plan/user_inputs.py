@@ -1,4 +1,5 @@
-"""What a user's command brings to a study's measurements: contexts and benchmarks in place of the published ones."""
+"""What a user's command brings to a study's measurements: contexts and benchmarks in place of the
+published ones."""
 
 from __future__ import annotations
 
@@ -19,21 +20,26 @@ class UserInputs:
     benchmarks: BenchmarkFolder | None = None
 
     def measurements(self, study: Study) -> tuple[str, ...]:
-        """The study's measurements with those over published inputs replaced by those over the user's own.
+        """The study's measurements with those over published inputs replaced by those over the
+        user's own.
 
-        Raises UserError for a study that asks for an unknown measurement, and where what was given replaces none.
-        """
+        Raises UserError for a study that asks for an unknown measurement, and where what was given
+        replaces none."""
         for name in study.measurements:
             if name not in NAMES:
                 raise UserError(
-                    f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks for {name!r}: fix it"
+                    f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks "
+                    f"for {name!r}: fix it"
                 )
         for replaced, (option, _) in self._given.items():
             if replaced not in study.measurements:
-                cure = f", or add {replaced} to the study's measurements" if study.reads_text else ""
+                cure = (
+                    f", or add {replaced} to the study's measurements" if study.reads_text else ""
+                )
                 measured = ", ".join(study.measurements) or "nothing of that kind"
                 raise UserError(
-                    f"{option} is for studies that measure {replaced}, and {study.name} measures {measured}: "
+                    f"{option} is for studies that measure {replaced}, and {study.name} measures "
+                    f"{measured}: "
                     f"leave it out{cure}"
                 )
         others = {replaced: given.measurement for replaced, (_, given) in self._given.items()}
@@ -54,8 +60,13 @@ class UserInputs:
     @property
     def _given(self) -> dict[str, tuple[str, ContextsFile | BenchmarkFolder]]:
         """The measurement over published inputs -> the option, and what it named."""
-        options = {TOP_K: ("--contexts", self.contexts), WORD_SIMILARITY: ("--benchmarks", self.benchmarks)}
-        return {name: (option, given) for name, (option, given) in options.items() if given is not None}
+        options = {
+            TOP_K: ("--contexts", self.contexts),
+            WORD_SIMILARITY: ("--benchmarks", self.benchmarks),
+        }
+        return {
+            name: (option, given) for name, (option, given) in options.items() if given is not None
+        }
 
 
 def read_inputs(contexts: Path | None, benchmarks: Path | None) -> UserInputs:

@@ -15,10 +15,20 @@ if TYPE_CHECKING:
 
 
 def variant_overrides(study: Study, request: PlanRequest) -> dict[str, Any]:
-    """What makes this another variant of the study, for `StudyKey.overrides`: another way to search, too; a larger
-    budget, or more seeds, is more of the same one. Raises UserError for a model that there is not."""
-    searched = {} if study.tuning is None or request.search in (None, DEFAULT_SEARCH) else {"search": request.search}
-    return {**request.overrides, **request.inputs.overrides, **searched, **model_override(request.model)}
+    """What makes this another variant of the study, for `StudyKey.overrides`: another way to
+    search, too; a larger budget, or more seeds, is more of the same one. Raises UserError for a
+    model that there is not."""
+    searched = (
+        {}
+        if study.tuning is None or request.search in (None, DEFAULT_SEARCH)
+        else {"search": request.search}
+    )
+    return {
+        **request.overrides,
+        **request.inputs.overrides,
+        **searched,
+        **model_override(request.model),
+    }
 
 
 def model_override(model: str | None) -> dict[str, str]:
@@ -33,7 +43,8 @@ def model_override(model: str | None) -> dict[str, str]:
 
 
 def model_of(overrides: str) -> str:
-    """What was typed after `--model` of a variant, whose overrides these are: "lstm" where nothing was."""
+    """What was typed after `--model` of a variant, whose overrides these are: "lstm" where nothing
+    was."""
     return str(read_overrides(overrides).get(OPTION, LSTM))
 
 
@@ -44,8 +55,8 @@ def typed_model(overrides: str) -> list[str]:
 
 
 def typed_settings(overrides: str) -> list[str]:
-    """A variant's settings as they are typed after `--set`: "training.learning_rate=5,10"; no text where it holds no
-    settings. `typed_variant` says these and its model."""
+    """A variant's settings as they are typed after `--set`: "training.learning_rate=5,10"; no text
+    where it holds no settings. `typed_variant` says these and its model."""
     # Stored as JSON, which has lists for tuples.
     return [
         f"{name}={as_typed(tuple(value) if isinstance(value, list) else value)}"
@@ -55,13 +66,15 @@ def typed_settings(overrides: str) -> list[str]:
 
 
 def typed_variant(overrides: str) -> list[str]:
-    """What is typed for a variant, an option with its value each: "--model transformer", "--set training.epochs=3"."""
+    """What is typed for a variant, an option with its value each: "--model transformer", "--set
+    training.epochs=3"."""
     settings = [f"--set {setting}" for setting in typed_settings(overrides)]
     model = " ".join(typed_model(overrides))
     return [model, *settings] if model else settings
 
 
 def study_of(study: Study, overrides: str) -> Study:
-    """The study as this variant of it was planned: with another model in place of its own, or as it is."""
+    """The study as this variant of it was planned: with another model in place of its own, or as it
+    is."""
     model = model_of(overrides)
     return study if model == LSTM else with_model(study, model)

@@ -1,4 +1,5 @@
-"""From the store's results to the report: numbers, figures, tables and the page, all in one folder."""
+"""From the store's results to the report: numbers, figures, tables and the page, all in one
+folder."""
 
 from __future__ import annotations
 
@@ -47,25 +48,33 @@ class ReportResult:
 
 
 def build_report(
-    study: Study, key: StudyKey, records: StudyRecords, *, commands: Commands, out: Path, index: bool = False
+    study: Study,
+    key: StudyKey,
+    records: StudyRecords,
+    *,
+    commands: Commands,
+    out: Path,
+    index: bool = False,
 ) -> ReportResult:
-    """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into the folder `out`;
-    pages of trials that left the plan are removed.
+    """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into
+    the folder `out`; pages of trials that left the plan are removed.
 
-    `index` says whether there is a page over all reports in the folder above. Several processes may write the same
-    folder at the same time. Raises UserError where `out` cannot be written to.
-    """
+    `index` says whether there is a page over all reports in the folder above. Several processes may
+    write the same folder at the same time. Raises UserError where `out` cannot be written to."""
     results = flatten(records.rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
-    questioned = StudyResults(study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs)
+    questioned = StudyResults(
+        study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
+    )
     answers, documents = _draw_all(answer(questioned), out)
     done = [row["trial_id"] for row in records.rows if row["state"] == "done"]
     environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
     run = run_facts(study, summary, results, times=records.times.values(), environment=environment)
     findings = sentences.findings(summary, answers)
     card = _card(study, key, run, findings)
-    # Every text is escaped there; only the figures' SVG and the page's own style and script are not.
+    # Every text is escaped there; only the figures' SVG and the page's own style and script are
+    # not.
     page = template("report.html.j2").render(
         **sorting(),
         index=index,
@@ -85,14 +94,21 @@ def build_report(
         configs_file=CONFIGS_FILE,
         terms=terms(results),
     )
-    texts = {name: _csv(lines) for answer in answers for name, lines in answer.section.files.items()}
+    texts = {
+        name: _csv(lines) for answer in answers for name, lines in answer.section.files.items()
+    }
     trials = io.StringIO()
     write_results(results.of_variant(key), "csv", trials)
-    texts |= {TRIALS_FILE: trials.getvalue(), CONFIGS_FILE: _csv(tables.csv_lines(config_records(results)))}
+    texts |= {
+        TRIALS_FILE: trials.getvalue(),
+        CONFIGS_FILE: _csv(tables.csv_lines(config_records(results))),
+    }
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
     with _writable(out):
         write_trial_pages(card, results, records, out, index=index)
-        for name, content in (documents | {name: _encoded(text) for name, text in texts.items()}).items():
+        for name, content in (
+            documents | {name: _encoded(text) for name, text in texts.items()}
+        ).items():
             write_file(out / name, content)
         remove_other_pages(results, out)
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
@@ -124,13 +140,15 @@ def _writable(out: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"the report needs a folder that can be written to, but {out} cannot be ({error.strerror or error}); "
+            f"the report needs a folder that can be written to, but {out} cannot be "
+            f"({error.strerror or error}); "
             "free space or name another one with --out"
         ) from error
 
 
 def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
-    """The answers, and the files of their figures; a user's figure that cannot be drawn costs its section."""
+    """The answers, and the files of their figures; a user's figure that cannot be drawn costs its
+    section."""
     shown: list[Answer] = []
     documents: dict[str, bytes] = {}
     for drawn in answers:
@@ -146,7 +164,8 @@ def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...],
 
 
 def _lead(answers: Sequence[Answer]) -> Section | None:
-    """The section whose first figure stands at the top of the page: the first one, of what the study asks itself."""
+    """The section whose first figure stands at the top of the page: the first one, of what the
+    study asks itself."""
     sections = [answer.section for answer in answers if answer.section.kind not in BESIDE]
     return next((section for section in sections if section.drawings), None)
 

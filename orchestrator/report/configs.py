@@ -13,8 +13,9 @@ CONFIGS_FILE = "configs.csv"
 
 
 def config_records(results: FlatResults) -> list[dict[str, Any]]:
-    """A record for each setting of each group: label, hash, trials, done ones and their ids, and every config value
-    but the seed that differs between trials, which files without a label refer to."""
+    """A record for each setting of each group: label, hash, trials, done ones and their ids, and
+    every config value but the seed that differs between trials, which files without a label refer
+    to."""
     varying = [name for name in results.varying if name != "seed"]
     return [
         {

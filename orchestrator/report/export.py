@@ -1,5 +1,5 @@
-"""The results of a study in four formats: a table to read, CSV, JSON and Parquet to go on with. All of a store as
-three Parquet files."""
+"""The results of a study in four formats: a table to read, CSV, JSON and Parquet to go on with. All
+of a store as three Parquet files."""
 
 from __future__ import annotations
 
@@ -19,46 +19,60 @@ if TYPE_CHECKING:
 
 ResultsFormat = Literal["table", "csv", "json", "parquet"]
 WIDEST_TABLE = 1000
-"""Characters a line where there is no terminal whose width would matter: nothing is cut or wrapped."""
+"""Characters a line where there is no terminal whose width would matter: nothing is cut or
+wrapped."""
 FORMATS: tuple[ResultsFormat, ...] = get_args(ResultsFormat)
 
 
-def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, first_metrics: Sequence[str] = ()) -> None:
+def write_results(
+    results: FlatResults, form: ResultsFormat, stream: TextIO, first_metrics: Sequence[str] = ()
+) -> None:
     """Write all trials to a text stream as `form`.
 
-    csv: one line a trial, columns in the order of `results.columns`, nothing where there is no value. json: one array
-    with an object a trial, null where there is no value. table: the main columns only,
-    `first_metrics` before the others. Raises UserError for parquet, which is no text, and for an unknown format.
-    """
+    csv: one line a trial, columns in the order of `results.columns`, nothing where there is no
+    value. json: one array with an object a trial, null where there is no value. table: the main
+    columns only, `first_metrics` before the others. Raises UserError for parquet, which is no text,
+    and for an unknown format."""
     if form == "csv":
         writer = csv.writer(for_reader(stream), lineterminator="\n")
         writer.writerow(results.columns)
-        writer.writerows([plain(record[name]) for name in results.columns] for record in results.records)
+        writer.writerows(
+            [plain(record[name]) for name in results.columns] for record in results.records
+        )
     elif form == "json":
         json.dump(list(results.records), stream, indent=1, allow_nan=False)
         stream.write("\n")
     elif form == "table":
         _write_table(results, stream, first_metrics)
     elif form == "parquet":
-        raise UserError("parquet is a binary format, which needs a file: redirect the output into one")
+        raise UserError(
+            "parquet is a binary format, which needs a file: redirect the output into one"
+        )
     else:
         raise UserError(f"a results format must be one of {', '.join(FORMATS)}, got {form!r}")
 
 
 def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
-    """Write all trials as Parquet, with the columns and the null values of the CSV and JSON forms; what has no type in
-    common, or none that Parquet has, as text."""
+    """Write all trials as Parquet, with the columns and the null values of the CSV and JSON forms;
+    what has no type in common, or none that Parquet has, as text."""
     _write_parquet(results.columns, results.records, stream)
 
 
 def write_archive(store: Store, folder: Path) -> None:
-    """Write what the studies plan into `folder`, which must exist: `trials.parquet` has a row per study variant and
-    trial, `epochs.parquet` one per trial and epoch, `spectra.parquet` one per trial, its singular values in a list."""
+    """Write what the studies plan into `folder`, which must exist: `trials.parquet` has a row per
+    study variant and trial, `epochs.parquet` one per trial and epoch, `spectra.parquet` one per
+    trial, its singular values in a list."""
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
     columns = list(dict.fromkeys(name for study in studies for name in study.columns))
-    trials = [{name: record.get(name) for name in columns} for study in studies for record in study.records]
-    epochs = {trial_id: epochs for key in keys for trial_id, epochs in store.epochs_by_trial(key).items()}
+    trials = [
+        {name: record.get(name) for name in columns}
+        for study in studies
+        for record in study.records
+    ]
+    epochs = {
+        trial_id: epochs for key in keys for trial_id, epochs in store.epochs_by_trial(key).items()
+    }
     lines = [
         {"trial_id": trial_id, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
         for trial_id, of_trial in epochs.items()
@@ -71,7 +85,9 @@ def write_archive(store: Store, folder: Path) -> None:
     _write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
 
 
-def _write_parquet(columns: Sequence[str], records: Sequence[Mapping[str, Any]], stream: BinaryIO | Path) -> None:
+def _write_parquet(
+    columns: Sequence[str], records: Sequence[Mapping[str, Any]], stream: BinaryIO | Path
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 

@@ -57,7 +57,13 @@ CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
 """Of a cell, around it."""
 LAYOUT_TABLES = ("GDEF", "GPOS", "GSUB")
 """Of a font, for whoever sets text in it."""
-ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, "frameon": False, "borderpad": 0.1}
+ABOVE: dict[str, Any] = {
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1),
+    "ncols": 2,
+    "frameon": False,
+    "borderpad": 0.1,
+}
 """Where a legend lies that covers no point."""
 
 
@@ -80,7 +86,8 @@ def new_figure(
     top_in: float = 0.35,
     bottom_in: float = 0.55,
 ) -> tuple[Figure, Axes]:
-    """An empty figure with one pair of axes; margins are fixed, as measuring them costs more than drawing."""
+    """An empty figure with one pair of axes; margins are fixed, as measuring them costs more than
+    drawing."""
     figure = Figure(figsize=(width_in, height_in), facecolor="white")
     size = (width_in - left_in - right_in) / width_in, (height_in - bottom_in - top_in) / height_in
     axes = figure.add_axes((left_in / width_in, bottom_in / height_in, *size))
@@ -107,15 +114,18 @@ def draw_cells(
     names: Sequence[Sequence[str]] = (),
     trial_ids: Sequence[Sequence[str]] = (),
 ) -> None:
-    """A field of cells coloured by their values, each with its text, the first row at the bottom; hatched where NaN.
+    """A field of cells coloured by their values, each with its text, the first row at the bottom;
+    hatched where NaN.
 
-    `limits` are the values of the darkest and the lightest colour, `rotation` that of the columns' names, in degrees.
-    `names` and `trial_ids` are for `name_marks`, a text a cell; without one, a cell is called by its row and column.
-    """
+    `limits` are the values of the darkest and the lightest colour, `rotation` that of the columns'
+    names, in degrees. `names` and `trial_ids` are for `name_marks`, a text a cell; without one, a
+    cell is called by its row and column."""
     low, high = limits
     masked = np.ma.masked_invalid(np.array(values, dtype=float))
     vmax = high if high > low else low + 1
-    mesh = axes.pcolormesh(masked, cmap=COLOURS, vmin=low, vmax=vmax, edgecolors="white", linewidth=1)
+    mesh = axes.pcolormesh(
+        masked, cmap=COLOURS, vmin=low, vmax=vmax, edgecolors="white", linewidth=1
+    )
     axes.patch.set(facecolor="0.93", edgecolor="0.55", hatch="///", linewidth=0)
     for (i, j), value in np.ndenumerate(masked.filled(np.nan)):
         if np.isnan(value):
@@ -136,7 +146,10 @@ def draw_cells(
     name_marks(
         axes,
         [np.add(CORNERS, (j, i)) for i, j in places],
-        [names[i][j] if names else f"{rows[i]}, {columns[j]}: {texts[i][j] or 'none'}" for i, j in places],
+        [
+            names[i][j] if names else f"{rows[i]}, {columns[j]}: {texts[i][j] or 'none'}"
+            for i, j in places
+        ],
         [trial_ids[i][j] for i, j in places] if trial_ids else (),
     )
 
@@ -149,7 +162,8 @@ def _ink(colour: NDArray[np.float64]) -> str:
 
 
 def group_colour(place: int) -> str:
-    """Of the group at this place among those of a figure; after the last colour comes the first one again."""
+    """Of the group at this place among those of a figure; after the last colour comes the first one
+    again."""
     return GROUP_COLOURS[place % len(GROUP_COLOURS)]
 
 
@@ -159,7 +173,8 @@ def group_line(place: int) -> str:
 
 
 def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> Axis:
-    """Make the axis logarithmic, its labels as one types numbers: formulas stay unparsed in these figures."""
+    """Make the axis logarithmic, its labels as one types numbers: formulas stay unparsed in these
+    figures."""
     axes.set(**{f"{name}scale": "log"})
     axis = axes.xaxis if name == "x" else axes.yaxis
     axis.set_major_formatter("{x:g}")
@@ -168,7 +183,8 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> Axis:
 
 
 def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
-    """Draw the figure: its files by name, as SVG, and as PNG and PDF where `out` does not hold these already.
+    """Draw the figure: its files by name, as SVG, and as PNG and PDF where `out` does not hold
+    these already.
 
     PNG and PDF take most of the time. Each holds the SHA-256 of the SVG that belongs to it.
     """
@@ -176,10 +192,14 @@ def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
         files = {svg: with_marks(_written(figure, "svg", metadata={"Date": None}), figure)}
-        figure.set_layout_engine("none")  # its margins are measured by now, and to measure takes longer than to draw
+        figure.set_layout_engine(
+            "none"
+        )  # its margins are measured by now, and to measure takes longer than to draw
         mark = hashlib.sha256(files[svg]).hexdigest()
         if not _holds(out / pdf, mark):
-            files[pdf] = _written(figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"})
+            files[pdf] = _written(
+                figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"}
+            )
         if not _holds(out / png, mark):
             files[png] = _written(figure, "png", dpi=PNG_DPI, metadata={"Source": f"SVG {mark}"})
     return files
@@ -191,17 +211,21 @@ def draw_as(drawing: Drawing, form: str) -> bytes:
         figure = drawing.draw()
         if form == "svg":
             return with_marks(_written(figure, "svg", metadata={"Date": None}), figure)
-        return _written(figure, form, **({"dpi": PNG_DPI} if form == "png" else {"metadata": {"CreationDate": None}}))
+        return _written(
+            figure,
+            form,
+            **({"dpi": PNG_DPI} if form == "png" else {"metadata": {"CreationDate": None}}),
+        )
 
 
 def inline_svg(document: str, drawing: Drawing) -> str:
     """The <svg> element of an SVG `document`, ready for HTML.
 
-    Every id and every reference to one starts with the drawing's name, so that two figures on a page never share a clip
-    path or marker. Paths keep two decimals, a hundredth of a point. A screen reader reads the caption. Greys and the
-    colours that are too dark for a dark page are named, "var(--b8b8b8, #b8b8b8)", so that the page's style can have
-    others in their places. The XML prologue and the metadata go.
-    """
+    Every id and every reference to one starts with the drawing's name, so that two figures on a
+    page never share a clip path or marker. Paths keep two decimals, a hundredth of a point. A
+    screen reader reads the caption. Greys and the colours that are too dark for a dark page are
+    named, "var(--b8b8b8, #b8b8b8)", so that the page's style can have others in their places. The
+    XML prologue and the metadata go."""
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{drawing.name}-\1"', svg)
@@ -210,17 +234,27 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     svg = re.sub(r'(?<=: |=")#([0-9a-f]{6})\b', _named, svg)
     svg = svg.replace("xlink:href=", "href=")
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
-    # How wide it is in points, for the page's style: in a narrow window a figure shrinks as long as it can be read.
+    # How wide it is in points, for the page's style: in a narrow window a figure shrinks as long as
+    # it can be read.
     svg = re.sub(
-        r'\swidth="([\d.]+)pt"', r' style="--points: \1"', re.sub(r'\sheight="[\d.]+pt"', "", svg, count=1), count=1
+        r'\swidth="([\d.]+)pt"',
+        r' style="--points: \1"',
+        re.sub(r'\sheight="[\d.]+pt"', "", svg, count=1),
+        count=1,
     )
-    return linked(svg).replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
+    return linked(svg).replace(
+        "<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1
+    )
 
 
 def _named(colour: re.Match[str]) -> str:
     digits = colour[1]
     is_grey = digits[:2] == digits[2:4] == digits[4:]
-    return f"var(--{digits}, #{digits})" if is_grey or colour[0] in (OURS[0], PRINTED[0], LIMIT) else colour[0]
+    return (
+        f"var(--{digits}, #{digits})"
+        if is_grey or colour[0] in (OURS[0], PRINTED[0], LIMIT)
+        else colour[0]
+    )
 
 
 def _written(figure: Figure, form: str, **options: Any) -> bytes:
@@ -232,8 +266,8 @@ def _written(figure: Figure, form: str, **options: Any) -> bytes:
 
 
 def _embed_no_layout_tables() -> None:
-    """In a PDF all glyphs have their places already, and to cut a font's tables for that down to a figure's few glyphs
-    takes longer than to draw it."""
+    """In a PDF all glyphs have their places already, and to cut a font's tables for that down to a
+    figure's few glyphs takes longer than to draw it."""
     from fontTools import subset  # a tenth of a second, for PDF alone
 
     dropped = subset.Options._drop_tables_default

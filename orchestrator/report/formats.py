@@ -1,4 +1,5 @@
-"""How quantities are named and numbers written, the same in the terminal, the figures and the page."""
+"""How quantities are named and numbers written, the same in the terminal, the figures and the
+page."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ WITH_BOUND = {
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
-"""Beyond it a number, as the perplexity of a model that blew up, has more digits than mean anything."""
+"""Beyond it a number, as the perplexity of a model that blew up, has more digits than mean
+anything."""
 NAMES_SHOWN = 5
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash stands where there is no value."""
@@ -101,15 +103,19 @@ def corpus_title(name: str) -> str:
 
 
 def with_counts(values: Mapping[str, int]) -> str:
-    """Values with how many trials have each, as in "a (60), b (12)"; the value alone where all trials have the same."""
+    """Values with how many trials have each, as in "a (60), b (12)"; the value alone where all
+    trials have the same."""
     if len(values) == 1:
         return next(iter(values))
-    return some_of([f"{value or 'not recorded'} ({trials})" for value, trials in values.items()], VALUES_SHOWN)
+    return some_of(
+        [f"{value or 'not recorded'} ({trials})" for value, trials in values.items()], VALUES_SHOWN
+    )
 
 
 def number(value: Any, *, digits: int = 5) -> str:
-    """`digits` significant digits, thousands separated; whole numbers whole, and those with more digits before the
-    point rounded to one, up to `LARGEST_WRITTEN`; a dash where there is no value."""
+    """`digits` significant digits, thousands separated; whole numbers whole, and those with more
+    digits before the point rounded to one, up to `LARGEST_WRITTEN`; a dash where there is no
+    value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     if not is_number(value):
@@ -123,8 +129,8 @@ def number(value: Any, *, digits: int = 5) -> str:
 
 
 def setting(value: Any) -> str:
-    """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a kind of model as papers call
-    it; a dash for none."""
+    """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a kind of
+    model as papers call it; a dash for none."""
     if value is None:
         return DASH
     text = f"{value:g}" if isinstance(value, float) else KINDS.get(value) or str(value)
@@ -132,22 +138,35 @@ def setting(value: Any) -> str:
 
 
 def cell(metric: str, value: Any) -> str:
-    """A value in a cell of a table: ranks whole, perplexities to one or two decimals, a metric's name as its title."""
+    """A value in a cell of a table: ranks whole, perplexities to one or two decimals, a metric's
+    name as its title."""
     if metric == "metric":
         return title(value)
     if value is not None and metric.endswith("perplexity"):
-        return f"{value:.2f}" if value < 100 else f"{value:,.1f}" if value < LARGEST_WRITTEN else f"{value:.4g}"
+        return (
+            f"{value:.2f}"
+            if value < 100
+            else f"{value:,.1f}"
+            if value < LARGEST_WRITTEN
+            else f"{value:.4g}"
+        )
     return number(value, digits=4)
 
 
 def described(name: str, metrics: Mapping[str, Any], *, trials: int = 1) -> str:
-    """What a mark in a figure is and shows, a line each: its name, over how many trials its values are means, these."""
-    values = [f"{title(metric)} {cell(metric, value)}" for metric, value in metrics.items() if value is not None]
+    """What a mark in a figure is and shows, a line each: its name, over how many trials its values
+    are means, these."""
+    values = [
+        f"{title(metric)} {cell(metric, value)}"
+        for metric, value in metrics.items()
+        if value is not None
+    ]
     return "\n".join([name, *([f"mean of {trials} trials"] if trials > 1 else []), *values])
 
 
 def spread(metric: str, mean: float | None, deviation: float | None) -> str:
-    """A mean with its standard deviation, where there is one, to as many decimals as mean anything: "57.08 +- 0.09"."""
+    """A mean with its standard deviation, where there is one, to as many decimals as mean anything:
+    "57.08 +- 0.09"."""
     if mean is None:
         return DASH
     if metric == "parameters":
@@ -160,8 +179,8 @@ def spread(metric: str, mean: float | None, deviation: float | None) -> str:
 
 
 def _decimals(metric: str, mean: float, deviation: float) -> int:
-    """Those of the value in a cell, but none finer than the deviation's second digit, which mean nothing, and at least
-    those that show its first."""
+    """Those of the value in a cell, but none finer than the deviation's second digit, which mean
+    nothing, and at least those that show its first."""
     text = cell(metric, mean)
     decimals = 0 if "e" in text else len(text.partition(".")[2])
     if deviation <= 0:
@@ -174,8 +193,14 @@ def printed(value: PublishedNumber, metric: str) -> str:
     """A published mean with its deviation, with the digits that the paper prints."""
     if value.deviation is None:
         return spread(metric, value.value, None)
-    decimals = max(len(f"{number:.10g}".partition(".")[2]) for number in (value.value, value.deviation))
-    return f"{value.value:,.{decimals}f} \N{PLUS-MINUS SIGN} {value.deviation:,.{decimals}f}".replace("-", MINUS)
+    decimals = max(
+        len(f"{number:.10g}".partition(".")[2]) for number in (value.value, value.deviation)
+    )
+    return (
+        f"{value.value:,.{decimals}f} \N{PLUS-MINUS SIGN} {value.deviation:,.{decimals}f}".replace(
+            "-", MINUS
+        )
+    )
 
 
 def coefficient(value: float | None) -> str:
@@ -195,7 +220,8 @@ def bounded(statistic: Statistic) -> str:
 
 
 def ranged(statistic: Statistic, *, digits: int = 3) -> str:
-    """A value with its interval to so many digits, as in 1.94 [1.52, 2.41], or as much of both as there is."""
+    """A value with its interval to so many digits, as in 1.94 [1.52, 2.41], or as much of both as
+    there is."""
     ends = statistic.interval
     interval = f" [{_finite(ends.low, digits)}, {_finite(ends.high, digits)}]" if ends else ""
     return _finite(statistic.value, digits) + interval
@@ -208,7 +234,8 @@ def _finite(value: float | None, digits: int) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in per cent, with a decimal near its ends: "41%", "0.7%", "99.6%"; a dash where there is none."""
+    """A share in per cent, with a decimal near its ends: "41%", "0.7%", "99.6%"; a dash where there
+    is none."""
     if share is None:
         return DASH
     return f"{share:.1%}" if 0 < share < 0.1 or 0.99 < share < 1 else f"{share:.0%}"
@@ -222,7 +249,8 @@ def bounded_percent(statistic: Statistic) -> str:
 
 
 def deviation(variance: float | None) -> str:
-    """The standard deviation that belongs to a variance, to three digits; a dash where there is none."""
+    """The standard deviation that belongs to a variance, to three digits; a dash where there is
+    none."""
     return DASH if variance is None else number(math.sqrt(variance), digits=3)
 
 
@@ -232,7 +260,8 @@ def bounds(least: int, most: int) -> str:
 
 
 def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
-    """Names by their values, the least first, equal ones together: "softmax 26, lms_plif = mos 53.5"."""
+    """Names by their values, the least first, equal ones together: "softmax 26, lms_plif = mos
+    53.5"."""
     names: dict[float, list[str]] = {}
     for name in sorted(values, key=values.__getitem__):
         names.setdefault(values[name], []).append(name)
@@ -241,7 +270,9 @@ def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
         texts = [f"{value:,.{places}f}".rstrip("0").rstrip(".") for value in names]
         if len(set(texts)) == len(names):
             break
-    return ", ".join(f"{' = '.join(same)} {text}" for text, same in zip(texts, names.values(), strict=True))
+    return ", ".join(
+        f"{' = '.join(same)} {text}" for text, same in zip(texts, names.values(), strict=True)
+    )
 
 
 def p_value(value: float | None) -> str:
@@ -258,7 +289,8 @@ def p_equals(value: float | None) -> str:
 
 
 def to_width(value: float, bounds: Interval, *, signed: bool = False) -> str:
-    """`value` to as many decimals as show two digits of half the interval's width: finer ones mean nothing."""
+    """`value` to as many decimals as show two digits of half the interval's width: finer ones mean
+    nothing."""
     half = (bounds.high - bounds.low) / 2
     decimals = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 2
     # Adding 0.0 turns a negative zero into zero.

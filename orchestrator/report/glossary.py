@@ -18,7 +18,8 @@ METRICS = {
     "effective_rank_1e-3": "the fewest singular values that hold all but the share in brackets of the sum of squares",
     "entropy_rank": "exp of the entropy of the singular values divided by their sum (Roy and Vetterli 2007)",
     "kl_rank_1e-3": "the least rank of an approximation of log P, by least squares, whose softmax differs from P by no "
-    "more than so many nats of KL divergence in the mean over contexts; an upper bound on the rank that is needed",
+    "more than so many nats of KL divergence in the mean over contexts; an upper bound on the rank "
+    "that is needed",
     "gradient_lost_share": "of the square of P less the true next word's one-hot vector, the share outside what a step "
     "on the context vector can change in log P; the mean over contexts",
     "gradient_angle_degrees": "mean angle between that vector and the change in log P that a small step of the context "

@@ -1,7 +1,8 @@
-"""What the marks of a figure are called when a pointer rests on them: <title> elements of its SVG, without a script.
+"""What the marks of a figure are called when a pointer rests on them: <title> elements of its SVG,
+without a script.
 
-They lie on top of the figure and show nothing; PNG and PDF have none. On a report's page those of a trial are links.
-"""
+They lie on top of the figure and show nothing; PNG and PDF have none. On a report's page those of a
+trial are links."""
 
 from __future__ import annotations
 
@@ -24,8 +25,11 @@ POINTS_PT = 72
 AREA = ' pointer-events="fill"'
 
 
-def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str], trial_ids: Sequence[str] = ()) -> None:
-    """Say what each mark of a figure is: a point (x, y), or the (n, 2) points of a curve or, where it closes, an area.
+def name_marks(
+    axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str], trial_ids: Sequence[str] = ()
+) -> None:
+    """Say what each mark of a figure is: a point (x, y), or the (n, 2) points of a curve or, where
+    it closes, an area.
 
     `names` are what a person reads; `trial_ids` has the trial that a mark is of, or an empty text.
     """
@@ -53,17 +57,24 @@ class NamedMarks(Artist):
         self.marks = marks
 
     def elements(self) -> Iterator[str]:
-        """An SVG element for each mark, of what the axes show of it, where the figure was drawn last."""
+        """An SVG element for each mark, of what the axes show of it, where the figure was drawn
+        last."""
         assert self.axes is not None
         figure = self.axes.get_figure(root=True)
         assert figure is not None
         scale, box = POINTS_PT / figure.dpi, self.axes.bbox.padded(1)
         for mark in self.marks:
-            with np.errstate(invalid="ignore", divide="ignore"):  # a zero on a logarithmic axis is nowhere
+            with np.errstate(
+                invalid="ignore", divide="ignore"
+            ):  # a zero on a logarithmic axis is nowhere
                 places = self.axes.transData.transform(mark.points)
-            places = places[[bool(np.isfinite(place).all() and box.contains(*place)) for place in places]]
+            places = places[
+                [bool(np.isfinite(place).all() and box.contains(*place)) for place in places]
+            ]
             if len(places):
-                yield _element(mark, places * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight()))
+                yield _element(
+                    mark, places * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight())
+                )
 
 
 def _element(mark: Mark, places: NDArray[np.float64]) -> str:
@@ -80,7 +91,9 @@ def _element(mark: Mark, places: NDArray[np.float64]) -> str:
 
 def with_marks(document: bytes, figure: Figure) -> bytes:
     """The SVG of a figure, just drawn, with its marks' names."""
-    elements = "".join(element for named in figure.findobj(NamedMarks) for element in named.elements())
+    elements = "".join(
+        element for named in figure.findobj(NamedMarks) for element in named.elements()
+    )
     if not elements:
         return document
     look = f'class="marks" fill="none" stroke="none" stroke-width="{TARGET_PT}"'
@@ -89,6 +102,7 @@ def with_marks(document: bytes, figure: Figure) -> bytes:
 
 
 def linked(svg: str) -> str:
-    """An SVG for a report's page: its trials' marks lead to their pages. The rows of a table do that for a keyboard."""
+    """An SVG for a report's page: its trials' marks lead to their pages. The rows of a table do
+    that for a keyboard."""
     link = r'<a href="\2" tabindex="-1"><\1\3</a>'
     return re.sub(r'<(path|circle) data-page="([^"]*)"(.*?</\1>)', link, svg, flags=re.DOTALL)

@@ -31,10 +31,20 @@ class Card(Frozen):
 
 
 def write_index(folder: Path) -> Path:
-    """Write index.html over the reports below the folder, in alphabetical order; returns its path."""
-    cards = [(path.parent.name, card) for path in sorted(folder.glob(f"*/{CARD_FILE}")) if (card := read_card(path))]
+    """Write index.html over the reports below the folder, in alphabetical order; returns its
+    path."""
+    cards = [
+        (path.parent.name, card)
+        for path in sorted(folder.glob(f"*/{CARD_FILE}"))
+        if (card := read_card(path))
+    ]
     path = folder / "index.html"
-    write_file(path, template("index.html.j2").render(cards=cards, **sorting()).encode(errors="backslashreplace"))
+    write_file(
+        path,
+        template("index.html.j2")
+        .render(cards=cards, **sorting())
+        .encode(errors="backslashreplace"),
+    )
     return path
 
 

@@ -1,4 +1,5 @@
-"""Line plots of trials as SVG text: a page a trial has no time for matplotlib, which gives its ticks alone."""
+"""Line plots of trials as SVG text: a page a trial has no time for matplotlib, which gives its
+ticks alone."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ class Curve:
     """ "first", "second" or "limit": how it is drawn."""
 
 
-def spanned(label: str, values: NDArray[np.float64], *, logarithmic: bool = False, whole: bool = False) -> Axis:
+def spanned(
+    label: str, values: NDArray[np.float64], *, logarithmic: bool = False, whole: bool = False
+) -> Axis:
     """The axis that shows all of them, positive ones where it is logarithmic."""
     low, high = float(values.min()), float(values.max())
     if low == high:
@@ -67,7 +70,13 @@ def spanned(label: str, values: NDArray[np.float64], *, logarithmic: bool = Fals
 def plot(x: Axis, y: Axis, curves: Sequence[Curve], *, label: str) -> str:
     """The <svg> element, in the page's colours; a screen reader reads `label`."""
     places = [
-        list(zip(_along(x, curve.points[:, 0], LEFT, RIGHT), _along(y, curve.points[:, 1], BOTTOM, TOP), strict=True))
+        list(
+            zip(
+                _along(x, curve.points[:, 0], LEFT, RIGHT),
+                _along(y, curve.points[:, 1], BOTTOM, TOP),
+                strict=True,
+            )
+        )
         for curve in curves
     ]
     drawn = list(zip(curves, places, strict=True))
@@ -76,8 +85,16 @@ def plot(x: Axis, y: Axis, curves: Sequence[Curve], *, label: str) -> str:
         y=y,
         x_ticks=_labelled(x, LEFT, RIGHT),
         y_ticks=_labelled(y, BOTTOM, TOP),
-        lines=[(curve.kind, " ".join(map("%s,%s".__mod__, line))) for curve, line in drawn if not curve.names],
-        points=[named for curve, line in drawn for named in zip(line, curve.names, strict=bool(curve.names))],
+        lines=[
+            (curve.kind, " ".join(map("%s,%s".__mod__, line)))
+            for curve, line in drawn
+            if not curve.names
+        ],
+        points=[
+            named
+            for curve, line in drawn
+            for named in zip(line, curve.names, strict=bool(curve.names))
+        ],
         label=label,
         box=(LEFT, RIGHT, TOP, BOTTOM, WIDTH, HEIGHT),
     )
@@ -90,4 +107,7 @@ def _along(axis: Axis, values: NDArray[np.float64], start: int, end: int) -> lis
 
 def _labelled(axis: Axis, start: int, end: int) -> list[tuple[str, float]]:
     ticks = axis.ticks()
-    return [(f"{tick:g}", place) for tick, place in zip(ticks, _along(axis, ticks, start, end), strict=True)]
+    return [
+        (f"{tick:g}", place)
+        for tick, place in zip(ticks, _along(axis, ticks, start, end), strict=True)
+    ]

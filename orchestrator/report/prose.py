@@ -36,6 +36,10 @@ def prose(name: str, **values: Any) -> str:
 
 @cache
 def sorting() -> dict[str, str]:
-    """The script by which a page's tables are sorted, and its hash: a page lets no other script run."""
+    """The script by which a page's tables are sorted, and its hash: a page lets no other script
+    run."""
     script = template("sort.js").render()
-    return {"script": script, "script_hash": f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"}
+    return {
+        "script": script,
+        "script_hash": f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
+    }

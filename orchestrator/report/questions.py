@@ -1,9 +1,9 @@
-"""What a study can ask: of each kind of request, what answers it in numbers and what shows the answer.
+"""What a study can ask: of each kind of request, what answers it in numbers and what shows the
+answer.
 
-A new kind is a request in search_spaces/analyses.py (of laws, in laws.py), its numbers in orchestrator/analysis, its
-section in orchestrator/report/sections, and a line of the table here. A function of a study's own file needs none of
-it.
-"""
+A new kind is a request in search_spaces/analyses.py (of laws, in laws.py), its numbers in
+orchestrator/analysis, its section in orchestrator/report/sections, and a line of the table here. A
+function of a study's own file needs none of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ from orchestrator.report.sections.correlation import correlation_section
 from orchestrator.report.sections.custom import custom_section
 from orchestrator.report.sections.extrapolation import extrapolation_section
 from orchestrator.report.sections.grid import grid_section
-from orchestrator.report.sections.groups import count_section, difference_section, group_section, tuned_section
+from orchestrator.report.sections.groups import (
+    count_section,
+    difference_section,
+    group_section,
+    tuned_section,
+)
 from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.kl_curves import kl_curve_section
 from orchestrator.report.sections.lines import curve_section, line_section
@@ -104,32 +109,59 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         lambda r, q: analysis.difference_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
         difference_section,
     ),
-    analyses.Comparison: (lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus), contrast_section),
+    analyses.Comparison: (
+        lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus),
+        contrast_section,
+    ),
     analyses.Counts: (lambda r, q: analysis.count_numbers(r.frame, q), count_section),
-    analyses.Curves: (lambda r, q: analysis.curve_numbers(r.frame, q, corpus=r.corpus), curve_section),
+    analyses.Curves: (
+        lambda r, q: analysis.curve_numbers(r.frame, q, corpus=r.corpus),
+        curve_section,
+    ),
     analyses.Lines: (lambda r, q: analysis.line_numbers(r.frame, q), line_section),
     analyses.Predictions: (
-        lambda r, q: analysis.prediction_numbers(r.frame, q, corpus=r.corpus, tag=r.tag("--contexts")),
+        lambda r, q: analysis.prediction_numbers(
+            r.frame, q, corpus=r.corpus, tag=r.tag("--contexts")
+        ),
         prediction_section,
     ),
     analyses.Similarity: (
-        lambda r, q: analysis.similarity_numbers(r.frame, q, corpus=r.corpus, tag=r.tag("--benchmarks")),
+        lambda r, q: analysis.similarity_numbers(
+            r.frame, q, corpus=r.corpus, tag=r.tag("--benchmarks")
+        ),
         similarity_section,
     ),
     analyses.Tuned: (lambda r, _: analysis.tuned_numbers(r.frame), tuned_section),
     analyses.TrueRank: (lambda r, q: analysis.true_rank_numbers(r.frame, q), true_rank_section),
     analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), kl_curve_section),
     analyses.RankOverTraining: (
-        lambda r, q: analysis.rank_training_numbers(r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]),
+        lambda r, q: analysis.rank_training_numbers(
+            r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]
+        ),
         rank_training_section,
     ),
     laws.PowerLaw: (lambda r, q: analysis.power_law_numbers(r.frame, q), power_law_section),
-    laws.Extrapolation: (lambda r, q: analysis.extrapolation_numbers(r.frame, q), extrapolation_section),
+    laws.Extrapolation: (
+        lambda r, q: analysis.extrapolation_numbers(r.frame, q),
+        extrapolation_section,
+    ),
     laws.Threshold: (lambda r, q: analysis.threshold_numbers(r.frame, q), threshold_section),
-    analyses.PartialCorrelations: (lambda r, q: analysis.confounding_numbers(r.frame, q), confounding_section),
-    analyses.Spectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
-    analyses.GroupSpectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),
-    analyses.JacobianSpectra: (lambda r, q: analysis.jacobian_numbers(r.frame, q, spectra=r.spectra), jacobian_section),
+    analyses.PartialCorrelations: (
+        lambda r, q: analysis.confounding_numbers(r.frame, q),
+        confounding_section,
+    ),
+    analyses.Spectra: (
+        lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False),
+        spectra_section,
+    ),
+    analyses.GroupSpectra: (
+        lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True),
+        spectra_section,
+    ),
+    analyses.JacobianSpectra: (
+        lambda r, q: analysis.jacobian_numbers(r.frame, q, spectra=r.spectra),
+        jacobian_section,
+    ),
     analyses.PressNoise: (lambda r, _: analysis.press_noise_numbers(r.frame), press_noise_section),
     analysis.BySetting: (lambda r, q: analysis.swept_numbers(r.frame, q), swept_section),
     analyses.Audit: (lambda r, _: analysis.audit_numbers(r.frame), audit_section),
@@ -153,12 +185,14 @@ class Answer:
 def answer(results: StudyResults) -> tuple[Answer, ...]:
     """The answers in the order of the study's requests; of a kind that comes again, with a number.
 
-    Where `--set` gave a setting several values, first what these come to; then the study's requests at each value.
-    """
+    Where `--set` gave a setting several values, first what these come to; then the study's requests
+    at each value."""
     requests = list(results.study.analyses)
     keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
     if keys:
-        answers = _answers(replace(results, frame=frame), analysis.by_setting_requests(results.study, keys, frame))
+        answers = _answers(
+            replace(results, frame=frame), analysis.by_setting_requests(results.study, keys, frame)
+        )
         at_values = list(analysis.at_each_value(frame, keys))
         found = [_numbers(replace(results, frame=at.frame), requests) for at in at_values]
         # A question has one family of tests: its comparisons at all values.
@@ -187,18 +221,23 @@ class _Numbers:
     numbers: Any
 
 
-def _answers(results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]) -> list[Answer]:
+def _answers(
+    results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]
+) -> list[Answer]:
     return _shown(_numbers(results, requests), results.frame)
 
 
-def _numbers(results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]) -> list[_Numbers]:
+def _numbers(
+    results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]
+) -> list[_Numbers]:
     found = []
     for request in requests:
         if not isinstance(request, Analysis):
             found.append(_Numbers(request, request))
             continue
         if is_generated(results.corpus):
-            # Of a generated language no paper has printed anything, and another one's values say nothing of it.
+            # Of a generated language no paper has printed anything, and another one's values say
+            # nothing of it.
             request = request.without_published()
         found.append(_Numbers(request, QUESTIONS[type(request)][0](results, request)))
     return found
@@ -209,7 +248,13 @@ def _shown(found: Sequence[_Numbers], frame: pd.DataFrame) -> list[Answer]:
     answers = []
     for one in found:
         if not isinstance(one.request, Analysis):
-            answers.append(Answer(request=one.request, numbers=one.numbers, section=custom_section(one.request, frame)))
+            answers.append(
+                Answer(
+                    request=one.request,
+                    numbers=one.numbers,
+                    section=custom_section(one.request, frame),
+                )
+            )
         elif one.numbers:
             section = QUESTIONS[type(one.request)][1](one.numbers)
             answers.append(Answer(request=one.request, numbers=one.numbers, section=section))
@@ -221,4 +266,6 @@ def _numbered(answers: Sequence[Answer]) -> Iterator[Answer]:
     for answered in answers:
         kinds[answered.section.kind] += 1
         number = kinds[answered.section.kind]
-        yield replace(answered, section=answered.section.numbered(number)) if number > 1 else answered
+        yield (
+            replace(answered, section=answered.section.numbered(number)) if number > 1 else answered
+        )

@@ -1,4 +1,5 @@
-"""The figure of `rank`: the singular values of matrices, and where there are several, their ranks side by side."""
+"""The figure of `rank`: the singular values of matrices, and where there are several, their ranks
+side by side."""
 
 from __future__ import annotations
 
@@ -40,16 +41,20 @@ Ranked = tuple[Mapping[str, Any], Spectrum]
 """What `rank_file` reports, and the singular values."""
 
 
-def write_rank_figure(path: Path, ranked: Sequence[Ranked], *, names: Sequence[str], steps: Sequence[int]) -> None:
-    """Write the figure in the format that the path ends in (svg, png, pdf). `names` are those of the matrices; `steps`
-    the training steps, ascending, or empty. Raises UserError where it cannot be written."""
+def write_rank_figure(
+    path: Path, ranked: Sequence[Ranked], *, names: Sequence[str], steps: Sequence[int]
+) -> None:
+    """Write the figure in the format that the path ends in (svg, png, pdf). `names` are those of
+    the matrices; `steps` the training steps, ascending, or empty. Raises UserError where it cannot
+    be written."""
     drawing = Drawing(name=path.stem, caption="", draw=lambda: _draw(ranked, names, steps))
     content = draw_as(drawing, path.suffix.removeprefix("."))
     try:
         write_file(path, content, durable=False)
     except OSError as error:
         raise UserError(
-            f"The figure cannot be written to {path} ({error.strerror}): name another file with --figure."
+            f"The figure cannot be written to {path} ({error.strerror}): name another file with "
+            f"--figure."
         ) from error
 
 
@@ -66,15 +71,23 @@ def _draw(ranked: Sequence[Ranked], names: Sequence[str], steps: Sequence[int]) 
     return figure
 
 
-def _draw_ranks(axes: Axes, reports: Sequence[Mapping[str, Any]], labels: Sequence[str], steps: Sequence[int]) -> None:
+def _draw_ranks(
+    axes: Axes, reports: Sequence[Mapping[str, Any]], labels: Sequence[str], steps: Sequence[int]
+) -> None:
     x = np.array(steps or range(1, len(reports) + 1), dtype=float)
     drawn = [rank for rank in DRAWN if any(report.get(rank) is not None for report in reports)]
     for place, rank in enumerate(drawn):
         there = [i for i, report in enumerate(reports) if report.get(rank) is not None]
         points = np.array([(x[i], reports[i][rank]) for i in there])
-        look: dict[str, Any] = {"color": group_colour(place), "marker": GROUP_MARKERS[place], "markersize": 4}
+        look: dict[str, Any] = {
+            "color": group_colour(place),
+            "marker": GROUP_MARKERS[place],
+            "markersize": 4,
+        }
         axes.plot(*points.T, linewidth=1.2, label=_title(rank), **look)
-        name_marks(axes, points, [f"{labels[i]}\n{_title(rank)} {reports[i][rank]:,.6g}" for i in there])
+        name_marks(
+            axes, points, [f"{labels[i]}\n{_title(rank)} {reports[i][rank]:,.6g}" for i in there]
+        )
     full = [min(report["rank_rows"], report["rank_columns"]) for report in reports]
     axes.plot(x, full, color=LIMIT, linestyle="--", linewidth=1, label="full rank")
     axes.set_ylim(bottom=0)
@@ -84,7 +97,8 @@ def _draw_ranks(axes: Axes, reports: Sequence[Mapping[str, Any]], labels: Sequen
 
 
 def _set_ticks(axes: Axes, x: NDArray[np.float64], *, logarithmic: bool) -> None:
-    """Of x, ascending: logarithmic, but for a zero, where that is allowed and the values are far apart."""
+    """Of x, ascending: logarithmic, but for a zero, where that is allowed and the values are far
+    apart."""
     positive = x[x > 0]
     if logarithmic and len(positive) > 1 and positive[-1] / positive[0] >= WIDE_STEPS:
         least, last = positive[0], positive[-1]
@@ -95,16 +109,22 @@ def _set_ticks(axes: Axes, x: NDArray[np.float64], *, logarithmic: bool) -> None
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
+    axes.xaxis.set_major_formatter(
+        lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+    )
 
 
 def _draw_spectra(axes: Axes, ranked: Sequence[Ranked], labels: Sequence[str]) -> None:
     colours = COLOURS(np.linspace(0, 0.9, len(ranked))) if len(ranked) > 1 else [OURS[0]]
     ends = (0, len(ranked) - 1)
-    for place, ((report, spectrum), label, colour) in enumerate(zip(ranked, labels, colours, strict=True)):
+    for place, ((report, spectrum), label, colour) in enumerate(
+        zip(ranked, labels, colours, strict=True)
+    ):
         indices = shown_indices(len(spectrum.singular_values))
         values = spectrum.singular_values[indices]
-        axes.plot(indices + 1, values, color=colour, linewidth=1.2, label=label if place in ends else None)
+        axes.plot(
+            indices + 1, values, color=colour, linewidth=1.2, label=label if place in ends else None
+        )
         rank = f"{label}\nPress rank {report['press_rank']:,}"
         name_marks(axes, [np.column_stack([indices + 1, values])], [rank])
     make_logarithmic(axes, "x")

@@ -1,4 +1,5 @@
-"""What was run, in a line a fact: what all trials share once, what differs between them as a range."""
+"""What was run, in a line a fact: what all trials share once, what differs between them as a
+range."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from search_spaces.study import Study
 
 WIDTHS = ("model.hidden_width", "model.hidden_width", "model.context_width")
 """Of the three LSTM layers."""
-TRANSFORMER = {"model.layers": "layers", "model.width": "width", "model.heads": "heads", "training.window": "window"}
+TRANSFORMER = {
+    "model.layers": "layers",
+    "model.width": "width",
+    "model.heads": "heads",
+    "training.window": "window",
+}
 COUNTED = {"rank_columns": "vocabulary", "parameters": "weights"}
 SECONDS = ("wall_seconds", "seconds")
 """A trial's time with its measurements, or as much of it as was measured."""
@@ -28,8 +34,8 @@ def run_facts(
     times: Iterable[tuple[datetime, datetime]] = (),
     environment: Environment | None = None,
 ) -> dict[str, str]:
-    """What is known of scale, corpus, trials, what they trained, when and for how long, and what the done ones were
-    computed with; `times` are the trials' first start and their end."""
+    """What is known of scale, corpus, trials, what they trained, when and for how long, and what
+    the done ones were computed with; `times` are the trials' first start and their end."""
     key = summary.key
     with_seeds = study.trains or len(summary.seeds) > 1
     facts = {
@@ -51,7 +57,9 @@ def _trained(results: FlatResults) -> dict[str, str]:
     facts: dict[str, str] = {}
     if "model.hidden_width" in results.config_columns:
         facts["embedding width"] = _range(results, "model.embedding_width")
-        facts["LSTM layers"] = f"{len(WIDTHS)}, of widths {', '.join(_range(results, name) for name in WIDTHS)}"
+        facts["LSTM layers"] = (
+            f"{len(WIDTHS)}, of widths {', '.join(_range(results, name) for name in WIDTHS)}"
+        )
     if "model.heads" in results.config_columns:
         sizes = (f"{title} {_range(results, name)}" for name, title in TRANSFORMER.items())
         facts["Transformer"] = ", ".join(sizes)
@@ -60,15 +68,22 @@ def _trained(results: FlatResults) -> dict[str, str]:
     return {
         **facts,
         "rank of the head": _range(results, "model.head_rank"),
-        **{formats.title(name): _range(results, name) for name in ("training.learning_rate", "training.epochs")},
+        **{
+            formats.title(name): _range(results, name)
+            for name in ("training.learning_rate", "training.epochs")
+        },
         **{title: _range(results, name) for name, title in COUNTED.items()},
     }
 
 
 def _range(results: FlatResults, name: str) -> str:
     """The value that all trials with one share, or the least and the greatest."""
-    values: list[float] = sorted({value for record in results.records if is_number(value := record.get(name))})
-    shown: list[str] = [formats.setting(value) if value % 1 else formats.number(value) for value in values]
+    values: list[float] = sorted(
+        {value for record in results.records if is_number(value := record.get(name))}
+    )
+    shown: list[str] = [
+        formats.setting(value) if value % 1 else formats.number(value) for value in values
+    ]
     return f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else "".join(shown)
 
 
@@ -84,4 +99,6 @@ def _date(times: Sequence[tuple[datetime, datetime]]) -> str:
         return ""
     start, end = min(start for start, _ in times), max(end for _, end in times)
     first, last = f"{start:{MINUTE}}", f"{end:{MINUTE}}"
-    return f"{first} UTC" if first == last else f"{first} to {last.removeprefix(f'{start:{DAY}}')} UTC"
+    return (
+        f"{first} UTC" if first == last else f"{first} to {last.removeprefix(f'{start:{DAY}}')} UTC"
+    )

@@ -16,35 +16,52 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 
 
 def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[str]:
-    """What the data say about the study's question, as far as they allow: the first answer, coverage, the others,
-    ranges. Without a result, coverage alone comes first."""
+    """What the data say about the study's question, as far as they allow: the first answer,
+    coverage, the others, ranges. Without a result, coverage alone comes first."""
     said = [sentence for answer in answers for sentence in answer.section.findings]
     first = 1 if summary.done else 0
-    return [*said[:first], coverage(summary), *said[first:], *(_range(extremes) for extremes in summary.extremes)]
+    return [
+        *said[:first],
+        coverage(summary),
+        *said[first:],
+        *(_range(extremes) for extremes in summary.extremes),
+    ]
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
-    """How many trials there are results of, what became of the rest, and which results are of a model that blew up."""
+    """How many trials there are results of, what became of the rest, and which results are of a
+    model that blew up."""
     return " ".join(filter(None, [_done(summary), formats.blown_up(summary.worse_than_uniform)]))
 
 
 def _done(summary: StudySummaryNumbers) -> str:
     if summary.done == summary.trials:
-        return f"All {summary.trials} trials are done." if summary.trials > 1 else "The one trial is done."
-    rest = ", ".join(f"{count} {state}" for state, count in summary.counts.items() if state != "done")
+        return (
+            f"All {summary.trials} trials are done."
+            if summary.trials > 1
+            else "The one trial is done."
+        )
+    rest = ", ".join(
+        f"{count} {state}" for state, count in summary.counts.items() if state != "done"
+    )
     is_or_are = "is" if summary.done == 1 else "are"
     return (
-        f"{summary.done} of {summary.trials} trials {is_or_are} done ({rest}); everything here is over "
+        f"{summary.done} of {summary.trials} trials {is_or_are} done ({rest}); everything here is "
+        f"over "
         f"{'that one' if summary.done == 1 else 'the done ones'}."
     )
 
 
 def _range(extremes: Extremes) -> str:
     name = formats.capital(formats.title(extremes.metric))
-    least, greatest = (formats.cell(extremes.metric, value) for value in (extremes.least, extremes.greatest))
+    least, greatest = (
+        formats.cell(extremes.metric, value) for value in (extremes.least, extremes.greatest)
+    )
     if extremes.least == extremes.greatest:
         return f"{name} is {least} in every trial."
-    spread = f"{name} runs from {least} ({extremes.least_name}) to {greatest} ({extremes.greatest_name})"
+    spread = (
+        f"{name} runs from {least} ({extremes.least_name}) to {greatest} ({extremes.greatest_name})"
+    )
     if extremes.least <= 0:
         return f"{spread}."
     return f"{spread}, a factor of {formats.number(extremes.greatest / extremes.least, digits=3)}."
@@ -53,22 +70,37 @@ def _range(extremes: Extremes) -> str:
 def cautions(
     study: Study, summary: StudySummaryNumbers, answers: Sequence[Answer], environment: Environment
 ) -> list[str]:
-    """What keeps the numbers from saying more; `environment` is what the done trials were computed with."""
+    """What keeps the numbers from saying more; `environment` is what the done trials were computed
+    with."""
     published = any(answer.has_published for answer in answers)
-    sentences = [*_not_the_paper(study, summary, published=published), *names(summary), *_not_alike(environment)]
+    sentences = [
+        *_not_the_paper(study, summary, published=published),
+        *names(summary),
+        *_not_alike(environment),
+    ]
     if study.trains and summary.trials_per_setting == 1 and summary.trials > 1:
-        sentences.append("Each setting was trained once: how much a number moves with the seed is not measured here.")
-    return [*sentences, *dict.fromkeys(text for answer in answers for text in answer.section.cautions)]
+        sentences.append(
+            "Each setting was trained once: how much a number moves with the seed is not measured "
+            "here."
+        )
+    return [
+        *sentences,
+        *dict.fromkeys(text for answer in answers for text in answer.section.cautions),
+    ]
 
 
 def names(summary: StudySummaryNumbers) -> list[str]:
-    """That the settings in the trials' names are not those that were trained; nothing where they are."""
+    """That the settings in the trials' names are not those that were trained; nothing where they
+    are."""
     if summary.named_otherwise is None:
         return []
     name, settings = summary.named_otherwise
-    trained = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()])
+    trained = listed(
+        [f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()]
+    )
     return [
-        "Names have settings as the study writes them, for scale paper, and those of --set as they were typed: "
+        "Names have settings as the study writes them, for scale paper, and those of --set as they "
+        "were typed: "
         f'"{name}" was trained with {trained}.'
     ]
 
@@ -80,23 +112,34 @@ def _not_alike(environment: Environment) -> list[str]:
         if len(environment.get(name, {})) > 1
     ]
     text = "What differs between two trials can come from that too."
-    return [f"The trials were not all computed alike: {'; '.join(differing)}. {text}"] if differing else []
+    return (
+        [f"The trials were not all computed alike: {'; '.join(differing)}. {text}"]
+        if differing
+        else []
+    )
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> list[str]:
     key, sentences = summary.key, []
     if not is_paper_scale(study, key.scale):
         models = "trains other, smaller models on less text than the paper"
-        arrays = "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
+        arrays = (
+            "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
+        )
         arrays = arrays if study.scaled else "runs a part of the trials of scale paper"
-        end = ": its numbers neither confirm nor contradict the published ones." if published else "."
+        end = (
+            ": its numbers neither confirm nor contradict the published ones." if published else "."
+        )
         sentences.append(f"Scale {key.scale} {models if study.reads_text else arrays}{end}")
     if study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
-        sentences.append(f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}.")
+        sentences.append(
+            f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}."
+        )
     if typed_model(key.overrides):
         sentences.append(
-            "Transformers stand in place of the source's AWD-LSTMs, by a recipe of this project's own: no printed "
+            "Transformers stand in place of the source's AWD-LSTMs, by a recipe of this project's "
+            "own: no printed "
             "number is of such models."
         )
     if changed := typed_settings(key.overrides):

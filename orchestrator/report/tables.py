@@ -66,7 +66,11 @@ def text_table(caption: str, rows: Iterable[Mapping[str, object]]) -> TextTable:
     A short text is kept on one line, and so is the first of its row, a name.
     """
     records = list(rows)
-    return headed_table(caption, tuple(records[0]) if records else (), (tuple(record.values()) for record in records))
+    return headed_table(
+        caption,
+        tuple(records[0]) if records else (),
+        (tuple(record.values()) for record in records),
+    )
 
 
 def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> TextTable:
@@ -75,7 +79,8 @@ def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[obje
         caption=caption,
         head=head,
         body=tuple(
-            tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(values)) for values in rows
+            tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(values))
+            for values in rows
         ),
     )
 
@@ -89,26 +94,36 @@ def _cell(value: object, *, kind: str) -> Cell:
     return Cell(str(value), value)
 
 
-def record_table(caption: str, records: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> TextTable:
-    """A table of what a csv file holds: these columns of it, or all, titles and digits as `formats` has them."""
+def record_table(
+    caption: str, records: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()
+) -> TextTable:
+    """A table of what a csv file holds: these columns of it, or all, titles and digits as `formats`
+    has them."""
     return text_table(
         caption,
         (
-            {formats.title(name): sortable(row[name], formats.cell(name, row[name])) for name in columns or row}
+            {
+                formats.title(name): sortable(row[name], formats.cell(name, row[name]))
+                for name in columns or row
+            }
             for row in records
         ),
     )
 
 
 def csv_lines(records: Sequence[Mapping[str, Any]], empty: Sequence[str] = ()) -> list[list[Any]]:
-    """A heading and a line for each record, which all have the same keys; the heading `empty` where there is none."""
+    """A heading and a line for each record, which all have the same keys; the heading `empty` where
+    there is none."""
     heading = list(records[0]) if records else list(empty)
     return [heading, *(list(record.values()) for record in records)]
 
 
 def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     """The two ends of an interval under names of their own; None where there is none."""
-    return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}
+    return {
+        f"{name}_low": interval.low if interval else None,
+        f"{name}_high": interval.high if interval else None,
+    }
 
 
 def group_metrics(study: Study) -> list[str]:
@@ -117,30 +132,42 @@ def group_metrics(study: Study) -> list[str]:
     return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
 
 
-def trials_table(results: FlatResults, first_metrics: Sequence[str] = (), *, hashes: bool = False) -> TextTable:
-    """Every trial: name, state, the settings that differ between trials, the main metrics, and the cause of trouble.
+def trials_table(
+    results: FlatResults, first_metrics: Sequence[str] = (), *, hashes: bool = False
+) -> TextTable:
+    """Every trial: name, state, the settings that differ between trials, the main metrics, and the
+    cause of trouble.
 
-    `first_metrics` are those of the study itself, which come before those that every study has. `hashes` shows
-    the first digits of each setting's hash and of each trial's id.
-    """
+    `first_metrics` are those of the study itself, which come before those that every study has.
+    `hashes` shows the first digits of each setting's hash and of each trial's id."""
     varying = [name for name in results.varying if name != "output_layer.name"]
-    if len(varying) > MOST_SETTINGS:  # models of different kinds: their names say more than their settings
+    if (
+        len(varying) > MOST_SETTINGS
+    ):  # models of different kinds: their names say more than their settings
         varying = [name for name in varying if name == "seed"]
     names = [*(name for name in first_metrics if name not in METRICS), *TRIAL_METRICS]
-    metrics = [name for name in names if name in results.metric_columns] or list(results.metric_columns)
+    metrics = [name for name in names if name in results.metric_columns] or list(
+        results.metric_columns
+    )
     with_cause = any(record["cause"] for record in results.records)
     last = [*(["setting", "trial id"] if hashes else []), *(["cause"] if with_cause else [])]
     head = ["trial", "state", *varying, *metrics, *last]
     body = []
     for record in results.records:
         state = Cell(record["state"], kind="bad" if record["state"] in LOST else "short")
-        ids = [Cell(text, kind="short") for text in (record["setting"], record["trial_id"][:ID_DIGITS]) if hashes]
+        ids = [
+            Cell(text, kind="short")
+            for text in (record["setting"], record["trial_id"][:ID_DIGITS])
+            if hashes
+        ]
         cause = [_cause(record)] if with_cause else []
         settings = [sortable(record[name], formats.setting(record[name])) for name in varying]
         values = [sortable(record[name], formats.cell(name, record[name])) for name in metrics]
         body.append((_name(record), state, *settings, *values, *ids, *cause))
     caption = f"{len(body)} trials in the order of the plan"
-    return TextTable(caption=caption, head=tuple(formats.title(name) for name in head), body=tuple(body))
+    return TextTable(
+        caption=caption, head=tuple(formats.title(name) for name in head), body=tuple(body)
+    )
 
 
 def trouble_table(summary: StudySummaryNumbers) -> TextTable:

@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 LEAST_TEXT = 14
-"""A wrapped text has at least so many characters a line; a heading of up to so many is not wrapped."""
+"""A wrapped text has at least so many characters a line; a heading of up to so many is not
+wrapped."""
 COLUMN_BORDER, TABLE_BORDER = 3, 1
 """A blank on both sides and a line for each column, and the last line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """A table, or where it is wider than the console, several tables of the same; all of them whole at any width."""
+    """A table, or where it is wider than the console, several tables of the same; all of them whole
+    at any width."""
 
     table: TextTable
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
         for part in split(self.table, options.max_width):
             if part.caption:  # as wide as the console, however narrow the table is
                 yield Text(part.caption, style="table.title")
@@ -44,11 +48,16 @@ def summary_group(report: ReportResult) -> Group:
     if report.summary.trouble:
         shown.append(trouble_table(report.summary))
     parts = (Text(part) if isinstance(part, str) else Fitting(table=part) for part in shown)
-    return Group(*parts, *map(Text, sentences.names(report.summary)), Text(sentences.coverage(report.summary)))
+    return Group(
+        *parts,
+        *map(Text, sentences.names(report.summary)),
+        Text(sentences.coverage(report.summary)),
+    )
 
 
 def column_widths(table: TextTable, width: int) -> list[int] | None:
-    """The characters for each column where the table is at most `width` wide; None where it does not fit."""
+    """The characters for each column where the table is at most `width` wide; None where it does
+    not fit."""
     least = [_least_width(table, i) for i in range(len(table.head))]
     spare = width - _total(least)
     if spare < 0:
@@ -62,7 +71,8 @@ def column_widths(table: TextTable, width: int) -> list[int] | None:
 
 
 def split(table: TextTable, width: int) -> list[TextTable]:
-    """The table as one or more, each at most `width` wide: all have the first column, the others go in order.
+    """The table as one or more, each at most `width` wide: all have the first column, the others go
+    in order.
 
     Where a single column beside the first one is too wide already, that table is too.
     """
@@ -107,7 +117,9 @@ def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
     for i, name in enumerate(table.head):
         numeric = any(row[i].number is not None for row in table.body)
         justify: Literal["right", "left"] = "right" if numeric else "left"
-        rich_table.add_column(Text(name), justify=justify, overflow="fold", width=widths[i] if widths else None)
+        rich_table.add_column(
+            Text(name), justify=justify, overflow="fold", width=widths[i] if widths else None
+        )
     for row in table.body:
         rich_table.add_row(*(Text(cell.text, style=STYLES.get(cell.kind, "")) for cell in row))
     return rich_table

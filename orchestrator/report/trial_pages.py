@@ -1,4 +1,5 @@
-"""A page for each trial of a report: its curve, its spectrum, its config, all its metrics, and how to run it alone."""
+"""A page for each trial of a report: its curve, its spectrum, its config, all its metrics, and how
+to run it alone."""
 
 from __future__ import annotations
 
@@ -69,13 +70,25 @@ class TrialPage:
         epochs = [tuple(vars(epoch).values()) for epoch in self.epochs]
         names = [other and (other["name"], other["trial_id"]) for other in self.neighbours]
         report = (_code(), self.title, self.variant, self.index, names)
-        inputs = (*report, self.record["name"], self.row, self.settings, epochs, self.environment, self.times)
-        return sha256(repr(inputs).encode(errors="surrogatepass") + self.spectrum.tobytes()).hexdigest()
+        inputs = (
+            *report,
+            self.record["name"],
+            self.row,
+            self.settings,
+            epochs,
+            self.environment,
+            self.times,
+        )
+        return sha256(
+            repr(inputs).encode(errors="surrogatepass") + self.spectrum.tobytes()
+        ).hexdigest()
 
     def render(self) -> str:
         """The page."""
         config = json.dumps(self.row["config"], indent=1)
-        measured = {name: self.record[name] for name in self.metric_columns if self.record[name] is not None}
+        measured = {
+            name: self.record[name] for name in self.metric_columns if self.record[name] is not None
+        }
         contexts = [name for name in measured if TOP_K.fullmatch(name)]
         metrics = {name: value for name, value in measured.items() if name not in contexts}
         return template("trial.html.j2").render(
@@ -89,8 +102,13 @@ class TrialPage:
             curve=_learning_curve(self.epochs),
             averaged=next((epoch.epoch for epoch in self.epochs if epoch.averaging), None),
             spectrum=_spectrum(self.spectrum, metrics.get("press_tolerance")),
-            metrics=[(formats.title(name), formats.cell(name, value)) for name, value in metrics.items()],
-            words={name.partition(" ")[2]: WordsAfter.model_validate_json(measured[name]) for name in contexts},
+            metrics=[
+                (formats.title(name), formats.cell(name, value)) for name, value in metrics.items()
+            ],
+            words={
+                name.partition(" ")[2]: WordsAfter.model_validate_json(measured[name])
+                for name in contexts
+            },
             config=config,
             environment=self.environment,
             times=[f"{moment:{MINUTE}} UTC" for moment in self.times],
@@ -102,9 +120,11 @@ class TrialPage:
         )
 
 
-def write_trial_pages(card: Card, results: FlatResults, records: StudyRecords, out: Path, *, index: bool) -> None:
-    """Write the page of every trial that has none or another one below the folder `out`; `index` says whether there is
-    a page over all reports. Raises OSError."""
+def write_trial_pages(
+    card: Card, results: FlatResults, records: StudyRecords, out: Path, *, index: bool
+) -> None:
+    """Write the page of every trial that has none or another one below the folder `out`; `index`
+    says whether there is a page over all reports. Raises OSError."""
     (out / TRIALS_FOLDER).mkdir(parents=True, exist_ok=True)
     for page in trial_pages(card, results, records, index=index):
         path, mark = out / trial_page(page.row["trial_id"]), f"<!-- {page.mark} -->\n".encode()
@@ -113,14 +133,17 @@ def write_trial_pages(card: Card, results: FlatResults, records: StudyRecords, o
 
 
 def remove_other_pages(results: FlatResults, out: Path) -> None:
-    """Remove the pages of trials that left the plan, and nothing that was not written here. Raises OSError."""
+    """Remove the pages of trials that left the plan, and nothing that was not written here. Raises
+    OSError."""
     pages = {out / trial_page(record["trial_id"]) for record in results.records}
     for path in (out / TRIALS_FOLDER).glob(f"{'[0-9a-f]' * ID_DIGITS}.html"):
         if path not in pages and path.is_file() and MARK.fullmatch(_end_of(path)):
             path.unlink(missing_ok=True)
 
 
-def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, index: bool) -> Iterator[TrialPage]:
+def trial_pages(
+    card: Card, results: FlatResults, records: StudyRecords, *, index: bool
+) -> Iterator[TrialPage]:
     """In the order of the plan."""
     values = {
         name: list(dict.fromkeys(formats.setting(record[name]) for record in results.records))
@@ -155,9 +178,12 @@ def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, inde
 
 
 def _learning_curve(epochs: Sequence[EpochMetrics]) -> str:
-    """Empty where there is none to draw; an epoch in which the loss became infinite has no place."""
+    """Empty where there is none to draw; an epoch in which the loss became infinite has no
+    place."""
     rows = [(epoch.epoch, epoch.valid_loss, epoch.train_loss, epoch.averaging) for epoch in epochs]
-    table = np.array([row for row in rows if max(map(abs, row[1:3])) < LARGEST_LOSS], dtype=float).reshape(-1, 4)
+    table = np.array(
+        [row for row in rows if max(map(abs, row[1:3])) < LARGEST_LOSS], dtype=float
+    ).reshape(-1, 4)
     if not len(table):
         return ""
     places, valid, train = table[:, 0], np.exp(table[:, 1]), np.exp(table[:, 2])
@@ -165,7 +191,9 @@ def _learning_curve(epochs: Sequence[EpochMetrics]) -> str:
     y = spanned("perplexity", np.concatenate([valid, train]), logarithmic=True)
     averaged = places[table[:, 3] == 1][:1] - 0.5
     named = shown_indices(len(table), points=EPOCHS_SHOWN)
-    names = [f"epoch {places[i]:.0f}: {formats.cell('valid_perplexity', float(valid[i]))}" for i in named]
+    names = [
+        f"epoch {places[i]:.0f}: {formats.cell('valid_perplexity', float(valid[i]))}" for i in named
+    ]
     curves = [
         *(_limit(x, y, across=max(x.low, switch)) for switch in averaged),
         Curve(points=np.column_stack([places, train]), kind="second"),
@@ -186,12 +214,19 @@ def _spectrum(values: NDArray[np.float64], tolerance: Any) -> str:
     x = spanned("index of the singular value", points[:, 0], logarithmic=True)
     y = spanned("singular value / largest one", points[:, 1], logarithmic=True)
     limits = [_limit(x, y, down=limit)] if y.low < limit < y.high else []
-    return plot(x, y, [Curve(points=points), *limits], label="Singular values over their index, both logarithmic")
+    return plot(
+        x,
+        y,
+        [Curve(points=points), *limits],
+        label="Singular values over their index, both logarithmic",
+    )
 
 
 def _limit(x: Axis, y: Axis, *, across: float | None = None, down: float | None = None) -> Curve:
     """A line through the axes."""
-    ends = [(x.low, down), (x.high, down)] if across is None else [(across, y.low), (across, y.high)]
+    ends = (
+        [(x.low, down), (x.high, down)] if across is None else [(across, y.low), (across, y.high)]
+    )
     return Curve(points=np.array(ends, dtype=float), kind="limit")
 
 

@@ -9,9 +9,11 @@ from math import ceil
 from orchestrator.worker import Ending, EndingKind
 
 MOST_MACHINES_LOST = 5
-"""A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial that loses so many
-may be what brings them down."""
-MORE_MEMORY = "train with a smaller batch (--set training.batch_size=N), or where there is more memory"
+"""A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial
+that loses so many may be what brings them down."""
+MORE_MEMORY = (
+    "train with a smaller batch (--set training.batch_size=N), or where there is more memory"
+)
 
 
 class Attempts:
@@ -31,8 +33,8 @@ class Attempts:
     def failure(self, trial_id: str, ending: Ending) -> str | None:
         """Count a death; where it was the last one that the trial may have, why it fails.
 
-        One that runs out of memory gets another attempt in any case, alone on its machine, and no more after that.
-        """
+        One that runs out of memory gets another attempt in any case, alone on its machine, and no
+        more after that."""
         if ending.short_of_memory:
             if trial_id in self._starved:
                 return f"{ending.cause}, alone on its machine too: {MORE_MEMORY}"
@@ -51,8 +53,9 @@ class Attempts:
         return None
 
     def split(self, trial_ids: Collection[str]) -> None:
-        """The process of these trials died, which were trained as one. Nobody knows by whose fault: they go on in two
-        stacks, and where it dies again, in smaller ones, until the one at fault is alone. It counts as no attempt."""
+        """The process of these trials died, which were trained as one. Nobody knows by whose fault:
+        they go on in two stacks, and where it dies again, in smaller ones, until the one at fault
+        is alone. It counts as no attempt."""
         self._most_mates |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
     def most_mates(self, trial_id: str, stack: int) -> int:
@@ -64,7 +67,8 @@ class Attempts:
         return trial_id in self._starved
 
     def machines_left(self, present: Collection[str]) -> None:
-        """Only machines of these addresses are there now: what died with another one died by no fault of its own.
+        """Only machines of these addresses are there now: what died with another one died by no
+        fault of its own.
 
         That a process died is known at once, and that its whole machine did only some time later.
         """

@@ -1,8 +1,8 @@
 """Which pack runs next, and which trials go back into the queue. Knows nothing of Ray.
 
-Trials are claimed pack by pack, when a worker is about to be free: two drivers that are given the same study share it.
-Trials that are done and lack measurements are handed out unclaimed: whoever takes one first, nothing is overwritten.
-"""
+Trials are claimed pack by pack, when a worker is about to be free: two drivers that are given the
+same study share it. Trials that are done and lack measurements are handed out unclaimed: whoever
+takes one first, nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 
 class Dispatcher:
-    """Hands out packs and takes in what they report. Every trial ends in exactly one of: recorded, failed, released."""
+    """Hands out packs and takes in what they report. Every trial ends in exactly one of: recorded,
+    failed, released."""
 
-    def __init__(self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int) -> None:
-        """`owner` is this driver's name in the store; `slots` packs fit on the machines at first."""
+    def __init__(
+        self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int
+    ) -> None:
+        """`owner` is this driver's name in the store; `slots` packs fit on the machines at
+        first."""
         self._work = work
         self._listener, self._source = work.listener, work.source
         self.attempts = Attempts(work.options.max_attempts)
@@ -42,7 +46,8 @@ class Dispatcher:
     def resize(self, slots: int) -> None:
         """So many packs fit on the machines that there are now; `slots` says it."""
         self.slots, limit = slots, self._work.options.max_concurrent
-        # One pack waits ready for the next free worker, except where that would exceed the user's own limit.
+        # One pack waits ready for the next free worker, except where that would exceed the user's
+        # own limit.
         self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
 
@@ -54,28 +59,42 @@ class Dispatcher:
             self._listener.added(len(new))
 
     def stop(self, trial_ids: Collection[str]) -> None:
-        """Run these trials no more: they are given back, as they are, and are left to a later run."""
+        """Run these trials no more: they are given back, as they are, and are left to a later
+        run."""
         self._stop_requests |= set(trial_ids)
         elsewhere = self._table.trials(State.ELSEWHERE)
-        self._release([trial for trial_id, trial in elsewhere.items() if trial_id in self._stop_requests])
+        self._release(
+            [trial for trial_id, trial in elsewhere.items() if trial_id in self._stop_requests]
+        )
 
     def leave_starved(self, waited_s: float) -> None:
-        """Leave what waits for a machine of its own to a later run, if that is what packs have waited for so long."""
+        """Leave what waits for a machine of its own to a later run, if that is what packs have
+        waited for so long."""
         waiting = self._table.trials(State.CLAIMED, State.RETRIED, State.HANDED_OUT)
-        starved = {trial_id for trial_id in waiting if self.attempts.starved(trial_id)} - self._stop_requests
+        starved = {
+            trial_id for trial_id in waiting if self.attempts.starved(trial_id)
+        } - self._stop_requests
         if starved and any(flight.pack.alone for flight in self._flights.values()):
             waited = duration(waited_s)
-            self._listener.note(f"For {waited} no machine was free of others, as what ran out of memory needs it.")
+            self._listener.note(
+                f"For {waited} no machine was free of others, as what ran out of memory needs it."
+            )
             self.stop(starved)
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
-        """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop and
-        cannot leave its mates, or they have none, and all their trials are to stop or there is no machine for them any
-        more (`nowhere`)."""
-        to_stop = (self._stop_requests & self._table.trials(State.RUNNING).keys()).difference(*self.leaving.values())
+        """The packs, of those not named before, that have to be ended: their worker is at a trial
+        that is to stop and cannot leave its mates, or they have none, and all their trials are to
+        stop or there is no machine for them any more (`nowhere`)."""
+        to_stop = (self._stop_requests & self._table.trials(State.RUNNING).keys()).difference(
+            *self.leaving.values()
+        )
         keys = [key for key, flight in self._flights.items() if flight.left.keys() & to_stop]
         waiting = [key for key, flight in self._flights.items() if not flight.started]
-        keys += [key for key in waiting if key in nowhere or self._flights[key].left.keys() <= self._stop_requests]
+        keys += [
+            key
+            for key in waiting
+            if key in nowhere or self._flights[key].left.keys() <= self._stop_requests
+        ]
         new = [key for key in keys if not self._flights[key].given_up]
         for key in new:
             self._flights[key].given_up = True
@@ -84,7 +103,11 @@ class Dispatcher:
     @property
     def leaving(self) -> dict[str, set[str]]:
         """By packs that are trained as one, the trials that are to stop while their mates go on."""
-        stacks = {key: flight.left.keys() for key, flight in self._flights.items() if flight.pack.stack > 1}
+        stacks = {
+            key: flight.left.keys()
+            for key, flight in self._flights.items()
+            if flight.pack.stack > 1
+        }
         return {
             key: left & self._stop_requests
             for key, left in stacks.items()
@@ -94,7 +117,9 @@ class Dispatcher:
     @property
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
-        return not (self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source)
+        return not (
+            self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source
+        )
 
     @property
     def not_measured(self) -> dict[str, str]:
@@ -117,11 +142,13 @@ class Dispatcher:
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
     def trial_at(self, key: str) -> str | None:
-        """The id of the trial that the pack's worker is at, by what it has told; None after its last one."""
+        """The id of the trial that the pack's worker is at, by what it has told; None after its
+        last one."""
         return next(iter(self._flights[key].left), None)
 
     def next_pack(self, key: str) -> Pack | None:
-        """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
+        """Claim and hand out the next pack under the name `key`; None while there is nothing to
+        hand out."""
         if len(self._flights) >= self._most_flights:
             return None
         if not self._queue.shared:
@@ -147,7 +174,8 @@ class Dispatcher:
         return None
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Take in what the pack's worker reports. Raises UserError where its disk takes nothing more."""
+        """Take in what the pack's worker reports. Raises UserError where its disk takes nothing
+        more."""
         flight, events = self._flights[key], list(events)
         self._queue.add(self._packs(self._outcomes.events(flight, events)))
         self._release([flight.left.pop(event.trial_id) for event in events if event.left])
@@ -155,17 +183,20 @@ class Dispatcher:
     def ended(self, key: str, ending: Ending | None) -> None:
         """The pack is over; `ending` says why where its worker did not come to its end.
 
-        The trial that was running when the process died gets another attempt in a pack of its own, or fails. Trials
-        that were not started go back into the queue, and so does all that came to an unfit machine; one that was asked
-        to stop is given back to the store. Raises UserError where workers do not even start.
-        """
+        The trial that was running when the process died gets another attempt in a pack of its own,
+        or fails. Trials that were not started go back into the queue, and so does all that came to
+        an unfit machine; one that was asked to stop is given back to the store. Raises UserError
+        where workers do not even start."""
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
-        self._queue.add(self._packs(self._outcomes.ended(flight, ending or Ending(EndingKind.ERROR))))
+        self._queue.add(
+            self._packs(self._outcomes.ended(flight, ending or Ending(EndingKind.ERROR)))
+        )
         self._put_back(list(flight.left.values()))
 
     def close(self) -> None:
-        """Record results that are durable already, and give back every other trial that is still ours."""
+        """Record results that are durable already, and give back every other trial that is still
+        ours."""
         try:
             # Where an object store is away, the next run finds these results.
             with contextlib.suppress(BucketError):
@@ -184,13 +215,16 @@ class Dispatcher:
         self._queue.add(self._packs(trials), first=True)
 
     def _take_over(self) -> None:
-        """Take what is free again of the trials of other drivers; the store is asked now and then only."""
+        """Take what is free again of the trials of other drivers; the store is asked now and then
+        only."""
         if not self._table.any(State.ELSEWHERE) or time.monotonic() < self._next_poll_s:
             return
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
         self._outcomes.ended_elsewhere()
-        self._queue.add(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
+        self._queue.add(
+            self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values())))
+        )
 
     def _ask_source(self) -> None:
         """Queue what the source has for a free worker; forget the source at its end."""
@@ -198,7 +232,9 @@ class Dispatcher:
             return
         if time.monotonic() < self._next_ask_s:
             return
-        busy = set(self._table.trials(State.RETRIED, State.HANDED_OUT, State.RUNNING, State.ELSEWHERE))
+        busy = set(
+            self._table.trials(State.RETRIED, State.HANDED_OUT, State.RUNNING, State.ELSEWHERE)
+        )
         more = self._source.more(busy | self._stop_requests)
         if more is None or (self._stop_requests and not (more or busy)):
             self._source = None
@@ -211,15 +247,17 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Packs of trials. Searched ones are trained at once, as stacks or alone, and never one after another, since
-        their thresholds are those of the moment; later measurements, of whose time nothing is known, and what ran out
-        of memory go alone."""
+        """Packs of trials. Searched ones are trained at once, as stacks or alone, and never one
+        after another, since their thresholds are those of the moment; later measurements, of whose
+        time nothing is known, and what ran out of memory go alone."""
         lacking = self._work.lacking
         together, searched, apart = [], [], []
         for trial in trials:
             alone = self.attempts.starved(trial.trial_id)
             if alone or trial.trial_id in lacking:
-                apart.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ())), alone=alone))
+                apart.append(
+                    Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ())), alone=alone)
+                )
             elif self._is_searched(trial):
                 searched.append(trial)
             else:
@@ -252,13 +290,18 @@ class Dispatcher:
             self._listener.stopped(trial.trial_id, trial.name)
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Of queued trials those that may start now; those that another driver runs are kept in mind."""
+        """Of queued trials those that may start now; those that another driver runs are kept in
+        mind."""
         waited = self._table.any(State.ELSEWHERE)
         claimed = self._table.claim(trials)
         if len(claimed) < len(trials):
             self._outcomes.ended_elsewhere()
             count = len(self._table.trials(State.ELSEWHERE))
             if count and not waited:
-                subject, them = ("1 trial is", "it") if count == 1 else (f"{count} trials are", "them")
-                self._listener.note(f"{subject} run by another command: waiting for {them} at the end.")
+                subject, them = (
+                    ("1 trial is", "it") if count == 1 else (f"{count} trials are", "them")
+                )
+                self._listener.note(
+                    f"{subject} run by another command: waiting for {them} at the end."
+                )
         return claimed

@@ -1,5 +1,5 @@
-"""One sweep as its executor sees it: packs go out, what workers tell comes in, and around it things change: machines
-come and go, somebody asks for the end, trials are added to the study."""
+"""One sweep as its executor sees it: packs go out, what workers tell comes in, and around it things
+change: machines come and go, somebody asks for the end, trials are added to the study."""
 
 from __future__ import annotations
 
@@ -25,22 +25,32 @@ from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
-from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel, ask_to_leave, forget_asking
+from orchestrator.worker import (
+    EVENTS,
+    Beat,
+    Ending,
+    EndingKind,
+    Parcel,
+    ask_to_leave,
+    forget_asking,
+)
 from trainables.config import CustomConfig, LanguageTrialConfig, output_layer_of
 from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
-"""A worker that was to end and is there after so long is killed; and one that is there still, after so long, is left to
-a new Ray."""
+"""A worker that was to end and is there after so long is killed; and one that is there still, after
+so long, is left to a new Ray."""
 START_S = 300.0
 """So long Ray may take to start a worker while none is at a pack."""
 ALONE_S = 600.0
-"""So long a trial that ran out of memory waits, while nothing else of this sweep runs, for a machine of its own."""
+"""So long a trial that ran out of memory waits, while nothing else of this sweep runs, for a
+machine of its own."""
 
 
 class Driver:
-    """What the executor calls. After the first error, or once a signal came, it does nothing more and is `stopping`."""
+    """What the executor calls. After the first error, or once a signal came, it does nothing more
+    and is `stopping`."""
 
     def __init__(
         self,
@@ -80,8 +90,8 @@ class Driver:
             raise self._error
 
     def next_pack(self, key: str) -> Parcel | None:
-        """The next pack, under the name `key`; None while there is none, which Tune asks for again and again where no
-        pack is at work: for so long it does not call `look`."""
+        """The next pack, under the name `key`; None while there is none, which Tune asks for again
+        and again where no pack is at work: for so long it does not call `look`."""
         if self._parcels:
             beat()
         else:
@@ -102,7 +112,8 @@ class Driver:
         self._guarded(lambda: self._ended(key, ending), None)
 
     def look(self) -> list[str]:
-        """See what has changed around the sweep, the lease included; returns the packs that are to be ended.
+        """See what has changed around the sweep, the lease included; returns the packs that are to
+        be ended.
 
         The cluster and the store are asked every 2 s.
         """
@@ -122,8 +133,8 @@ class Driver:
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
         """Do something unless the sweep is stopping; an error stops it.
 
-        Looks at the lease first: a driver that lost it must not speak for trials that another one runs.
-        """
+        Looks at the lease first: a driver that lost it must not speak for trials that another one
+        runs."""
         if self.stopping:
             return otherwise
         try:
@@ -145,7 +156,11 @@ class Driver:
         self._parcels.pop(key).empty()
         if key in self._asked:
             forget_asking(key)
-        if ending is not None and ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
+        if (
+            ending is not None
+            and ending.kind is EndingKind.MACHINE_UNFIT
+            and ending.machine is not None
+        ):
             self._placement.keep_off(ending.machine)
         if key in self._watch.keys:
             ending = ending and self._explained(key, ending)
@@ -172,7 +187,9 @@ class Driver:
                 ask_to_leave(stack, trial_ids)
             self._look_at_workers()
             self._look_at_starts()
-        nowhere = [key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)]
+        nowhere = [
+            key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)
+        ]
         new = self._watch.standing_still()
         self._stood_still |= new
         given_up = [*self._dispatcher.give_up(nowhere), *new]
@@ -193,9 +210,11 @@ class Driver:
             start_again_or_raise("A worker that stands still cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """See that Ray starts workers. A cluster may have others to serve, and no machine free of them; a Ray of this
-        command has not."""
-        self._looks_without_start = self._looks_without_start + 1 if self._dispatcher.waits_for_a_start else 0
+        """See that Ray starts workers. A cluster may have others to serve, and no machine free of
+        them; a Ray of this command has not."""
+        self._looks_without_start = (
+            self._looks_without_start + 1 if self._dispatcher.waits_for_a_start else 0
+        )
         waited_s = self._looks_without_start * POLL_S
         if waited_s > START_S and self._work.options.address is None:
             start_again_or_raise(f"Ray has started no worker for {START_S:g} s")
@@ -227,12 +246,18 @@ class Driver:
         self._dispatcher.stop(requests.stop_trials)
         if planned_ids is not None and requests.planned_at != self._planned_at:
             self._planned_at = requests.planned_at
-            rows = [row for row in store.trials(study) if row.state == "planned" and row.trial_id not in planned_ids]
-            self._dispatcher.add([trial for trial in (row.planned() for row in rows) if self._can_run(trial)])
+            rows = [
+                row
+                for row in store.trials(study)
+                if row.state == "planned" and row.trial_id not in planned_ids
+            ]
+            self._dispatcher.add(
+                [trial for trial in (row.planned() for row in rows) if self._can_run(trial)]
+            )
 
     def _can_run(self, trial: PlannedTrial) -> bool:
-        """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
-        among those that came with it."""
+        """Whether the trial reads the text that this run has, and its output layer, if it is one of
+        the user's own, is among those that came with it."""
         config, corpus = trial.validated, self._work.corpus
         if (
             isinstance(config, LanguageTrialConfig)
@@ -242,13 +267,19 @@ class Driver:
             return False
         layer = output_layer_of(config)
         files = self._work.options.runtime.layer_files
-        return not isinstance(layer, CustomConfig) or layer.sha256 in {file.sha256 for file in files}
+        return not isinstance(layer, CustomConfig) or layer.sha256 in {
+            file.sha256 for file in files
+        }
 
 
 def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
     """The newest of each pack's worker that has sent one; None where they cannot be had."""
     texts = signs(keys)
-    return None if texts is None else {key: Beat.model_validate_json(text) for key, text in texts.items()}
+    return (
+        None
+        if texts is None
+        else {key: Beat.model_validate_json(text) for key, text in texts.items()}
+    )
 
 
 def start_again_or_raise(reason: str) -> NoReturn:

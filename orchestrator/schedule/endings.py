@@ -13,11 +13,11 @@ from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
 
 def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending:
-    """The ending with where this trial was in the last beat, and what memory it had taken where that ran out.
+    """The ending with where this trial was in the last beat, and what memory it had taken where
+    that ran out.
 
-    The beat may be of the trial before it. A process that was killed when its machine was full, or since when the
-    kernel has killed one, ran out of memory.
-    """
+    The beat may be of the trial before it. A process that was killed when its machine was full, or
+    since when the kernel has killed one, ran out of memory."""
     if last is None or not ending.died:
         return ending
     memory = last.machine_memory
@@ -31,7 +31,8 @@ def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending
 
 
 def kill_worker(last: Beat | None) -> None:
-    """Kill the process that sent the beat, if it is on this machine: not another one that has its number by now."""
+    """Kill the process that sent the beat, if it is on this machine: not another one that has its
+    number by now."""
     if last is None or last.machine != machine_here():
         return
     with suppress(OSError):  # it has ended, or is another user's

@@ -1,4 +1,5 @@
-"""What becomes of trials: by what their workers report and leave behind, by how packs end, and with other drivers."""
+"""What becomes of trials: by what their workers report and leave behind, by how packs end, and with
+other drivers."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class Outcomes:
         return retried
 
     def ended(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
-        """The pack is over; returns the trials that get another attempt. What is in `flight.left` then was not started.
+        """The pack is over; returns the trials that get another attempt. What is in `flight.left`
+        then was not started.
 
         Raises UserError where workers do not even start.
         """
@@ -87,13 +89,17 @@ class Outcomes:
             self._count_start_failure(ending)
         return []
 
-    def _split(self, flight: Flight, running: Sequence[PlannedTrial], ending: Ending) -> list[PlannedTrial]:
+    def _split(
+        self, flight: Flight, running: Sequence[PlannedTrial], ending: Ending
+    ) -> list[PlannedTrial]:
         """The process of a stack is over, of all its trials at once."""
         what_next = "they go on from their last checkpoints"
         if ending.kind is not EndingKind.MACHINE_LEFT:
             self._attempts.split([trial.trial_id for trial in running])
             what_next += ", fewer together"
-        self._listener.note(f"{len(running)} trials that are trained as one: {ending.cause}; {what_next}.")
+        self._listener.note(
+            f"{len(running)} trials that are trained as one: {ending.cause}; {what_next}."
+        )
         for trial in running:
             self._end_attempt(trial, ending)
             del flight.left[trial.trial_id]
@@ -107,11 +113,15 @@ class Outcomes:
     def recover(self, flight: Flight) -> None:
         """Record what the worker made durable and could not report."""
         if flight.pack.lacking:
-            for outcome in self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking):
+            for outcome in self._recorder.unreported_measurements(
+                list(flight.left), flight.pack.lacking
+            ):
                 self._end(flight.left.pop(outcome.trial_id), outcome)
             return
         may_be_pruned = bool(flight.pack.stop_above)
-        for outcome, taken in self._recorder.unreported(list(flight.left), may_be_pruned=may_be_pruned):
+        for outcome, taken in self._recorder.unreported(
+            list(flight.left), may_be_pruned=may_be_pruned
+        ):
             self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
 
     def ended_elsewhere(self) -> None:
@@ -122,7 +132,11 @@ class Outcomes:
 
     def _record_starts(self, events: Sequence[TrialEvent]) -> None:
         places = {event.trial_id: event.place for event in events if event.place is not None}
-        claimed = {trial_id: place for trial_id, place in places.items() if trial_id in self._table.attempts}
+        claimed = {
+            trial_id: place
+            for trial_id, place in places.items()
+            if trial_id in self._table.attempts
+        }
         if claimed:
             self._work.store.record_starts(claimed, attempts=self._table.attempts)
 
@@ -144,7 +158,10 @@ class Outcomes:
         return []
 
     def _retry_or_fail(
-        self, trial: PlannedTrial, ending: Ending, what_next: str = "it goes on from its last checkpoint"
+        self,
+        trial: PlannedTrial,
+        ending: Ending,
+        what_next: str = "it goes on from its last checkpoint",
     ) -> list[PlannedTrial]:
         """Returns the trial where it gets another attempt."""
         measured = trial.trial_id in self._work.lacking
@@ -170,31 +187,36 @@ class Outcomes:
 
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
-        fix = (
-            "check that every machine has this project, its packages and the same Ray token (or RAY_AUTH_MODE=disabled)"
-        )
+        fix = "check that every machine has this project, its packages and the same Ray token (or RAY_AUTH_MODE=disabled)"
         if ending.short_of_memory:  # of another program, which may give it back
             fix = "free memory on that machine"
             if self._start_failures == 1:
-                self._listener.note(f"A worker ended before it started a trial: {ending.cause}; trying again.")
-        if self._start_failures >= (MOST_MEMORY_FAILURES if ending.short_of_memory else MOST_START_FAILURES):
+                self._listener.note(
+                    f"A worker ended before it started a trial: {ending.cause}; trying again."
+                )
+        if self._start_failures >= (
+            MOST_MEMORY_FAILURES if ending.short_of_memory else MOST_START_FAILURES
+        ):
             raise UserError(
-                f"{self._start_failures} workers in a row ended before they started a trial ({ending.cause}): {fix}, "
+                f"{self._start_failures} workers in a row ended before they started a trial "
+                f"({ending.cause}): {fix}, "
                 "then run the same command again."
             )
 
     def _end_if_taken(
         self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool, state: State = State.RECORDED
     ) -> None:
-        """The trial came to this end, unless the store has not taken it: then another driver has the trial by now, or
-        has brought it to its end."""
+        """The trial came to this end, unless the store has not taken it: then another driver has
+        the trial by now, or has brought it to its end."""
         if taken:
             self._end(trial, outcome, state)
         else:
             self._table.move([trial], State.ELSEWHERE)
             self.ended_elsewhere()
 
-    def _end(self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED) -> None:
+    def _end(
+        self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED
+    ) -> None:
         self._table.move([trial], state)
         trial_ended()
         self._attempts.ended(trial.trial_id)

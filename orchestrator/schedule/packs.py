@@ -1,8 +1,7 @@
 """Group trials into packs, the unit that Ray Tune schedules.
 
-Handing a pack to a worker costs Tune about 0.1 s, so short trials share one; long trials go alone, so that workers end
-at about the same time.
-"""
+Handing a pack to a worker costs Tune about 0.1 s, so short trials share one; long trials go alone,
+so that workers end at about the same time."""
 
 from __future__ import annotations
 
@@ -43,7 +42,8 @@ class Flight:
 
 
 class PackQueue:
-    """Packs that wait for a worker. Those that have to be alone on their machines come last, when no other is out."""
+    """Packs that wait for a worker. Those that have to be alone on their machines come last, when
+    no other is out."""
 
     def __init__(self) -> None:
         self.shared, self._alone = deque[Pack](), deque[Pack]()
@@ -80,8 +80,8 @@ def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float
 def stacked(
     trials: Sequence[PlannedTrial], most: Callable[[str], int], *, slots: int
 ) -> tuple[list[Pack], list[PlannedTrial]]:
-    """Packs of trials to be trained as one, as many together as `most` allows by trial id, and those left that train
-    alone. No slot stays without trials where there are enough of them."""
+    """Packs of trials to be trained as one, as many together as `most` allows by trial id, and
+    those left that train alone. No slot stays without trials where there are enough of them."""
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     alone = []
     for trial in trials:
@@ -99,7 +99,8 @@ def stacked(
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
-    """How many trials a pack may hold: about 10 s of work, fewer where slots would run dry, at most 100."""
+    """How many trials a pack may hold: about 10 s of work, fewer where slots would run dry, at most
+    100."""
     seconds = max(seconds_per_trial, PACK_S / MOST_TRIALS)
     balanced = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(SMALLEST_PACK_S / seconds))
     return max(1, min(round(PACK_S / seconds), balanced))

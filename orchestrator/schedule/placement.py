@@ -1,4 +1,5 @@
-"""Which machines can take a pack, and what memory it asks for: a large trial is not put where it does not fit."""
+"""Which machines can take a pack, and what memory it asks for: a large trial is not put where it
+does not fit."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
 
 STEP_BYTES = 250_000_000
-"""Requests are rounded up to multiples of this: Ray hands a process on only to a pack that asks for just as much."""
+"""Requests are rounded up to multiples of this: Ray hands a process on only to a pack that asks for
+just as much."""
 
 
 WHOLE = ("CPU", "GPU")
@@ -23,9 +25,13 @@ class Placement:
     """The machines that there are at a time, by Ray's ids."""
 
     def __init__(
-        self, options: RunOptions, corpus: CorpusIdentity | None, machines: Mapping[str, Mapping[str, float]]
+        self,
+        options: RunOptions,
+        corpus: CorpusIdentity | None,
+        machines: Mapping[str, Mapping[str, float]],
     ) -> None:
-        """`machines` has Ray's resources of each; what memory trials need is known with the `corpus` they read."""
+        """`machines` has Ray's resources of each; what memory trials need is known with the
+        `corpus` they read."""
         self._options, self._corpus = options, corpus
         self._unfit: set[str] = set()
         self.update(machines)
@@ -46,7 +52,8 @@ class Placement:
         return sum(fit_on(has, self._options) for has in self._machines.values()) or None
 
     def place(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> Place:
-        """What a pack of these trials asks for: never more memory than the largest machine has, where it runs alone.
+        """What a pack of these trials asks for: never more memory than the largest machine has,
+        where it runs alone.
 
         One that has to be `alone` asks for all that this machine has.
         """
@@ -57,10 +64,13 @@ class Placement:
         return Place(memory_bytes, tuple(sorted(self._unfit)), whole)
 
     def has(self, place: Place) -> bool:
-        """Whether a machine is there that such a pack can be put on; True, too, where none is there for any pack."""
+        """Whether a machine is there that such a pack can be put on; True, too, where none is there
+        for any pack."""
         needs = {"memory": place.memory_bytes, **place.whole}
         machines = self._machines.values()
-        return not machines or any(all(has.get(name, 0) >= need for name, need in needs.items()) for has in machines)
+        return not machines or any(
+            all(has.get(name, 0) >= need for name, need in needs.items()) for has in machines
+        )
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
         """Bytes of memory; 0 where that is unknown."""

@@ -1,7 +1,7 @@
 """From the files that workers leave to the store; the only road by which results get there.
 
-A worker makes its result durable before it reports it, so whatever a driver did not live to record is found again.
-"""
+A worker makes its result durable before it reports it, so whatever a driver did not live to record
+is found again."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ class Recorder:
     """Takes what trials left in their folders to the store, for one run."""
 
     def __init__(
-        self, store: Store, options: RunOptions, run_id: int, attempts: Mapping[str, int] = MappingProxyType({})
+        self,
+        store: Store,
+        options: RunOptions,
+        run_id: int,
+        attempts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """`attempts`: those for which trials are claimed, by trial id, always the last; none of them: for whoever finds
-        results."""
+        """`attempts`: those for which trials are claimed, by trial id, always the last; none of
+        them: for whoever finds results."""
         self._store, self._run_id, self._attempts = store, run_id, attempts
         self._storage = options.storage
 
@@ -37,10 +41,9 @@ class Recorder:
     ) -> int:
         """Record results that were left as files by a driver that died; returns how many.
 
-        Looks at trials that are planned or running. One that was stopped early counts only where `may_be_pruned` says
-        so; any other runs on. Files that are truncated or belong to another trial are set aside with a note: such a
-        trial simply runs again.
-        """
+        Looks at trials that are planned or running. One that was stopped early counts only where
+        `may_be_pruned` says so; any other runs on. Files that are truncated or belong to another
+        trial are set aside with a note: such a trial simply runs again."""
         states = self._store.states([trial.trial_id for trial in trials])
         left = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
         self._storage.bring([trial.trial_id for trial in left])
@@ -54,9 +57,11 @@ class Recorder:
                 self._storage.set_aside_result(trial.trial_id)
         return recorded
 
-    def unreported(self, trial_ids: Sequence[str], *, may_be_pruned: bool) -> list[tuple[TrialOutcome, bool]]:
-        """Record the results of these trials whose worker made them durable and did not report them; returns them, and
-        of each whether the store took it."""
+    def unreported(
+        self, trial_ids: Sequence[str], *, may_be_pruned: bool
+    ) -> list[tuple[TrialOutcome, bool]]:
+        """Record the results of these trials whose worker made them durable and did not report
+        them; returns them, and of each whether the store took it."""
         self._storage.bring(trial_ids)
         outcomes = []
         for trial_id in trial_ids:
@@ -67,10 +72,16 @@ class Recorder:
                     outcomes.append((result[0], self._record(*result)))
         return outcomes
 
-    def _result(self, trial_id: str, *, may_be_pruned: bool) -> tuple[TrialOutcome, np.ndarray | None] | None:
+    def _result(
+        self, trial_id: str, *, may_be_pruned: bool
+    ) -> tuple[TrialOutcome, np.ndarray | None] | None:
         """The result that lies in the trial's folder; None where there is none that counts."""
         result = self._storage.trial(trial_id).result()
-        return None if result is None or (result[0].state == "pruned" and not may_be_pruned) else result
+        return (
+            None
+            if result is None or (result[0].state == "pruned" and not may_be_pruned)
+            else result
+        )
 
     def _record(self, outcome: TrialOutcome, spectrum: np.ndarray | None) -> bool:
         attempt = self._attempts.get(outcome.trial_id)
@@ -79,9 +90,8 @@ class Recorder:
     def outcome(self, outcome: TrialOutcome) -> bool:
         """Record a reported outcome and its spectrum; returns whether the store took it.
 
-        Raises DamagedFileError, with the result set aside, where its spectrum was damaged meanwhile: a done trial never
-        changes, so it could never get its spectrum later.
-        """
+        Raises DamagedFileError, with the result set aside, where its spectrum was damaged
+        meanwhile: a done trial never changes, so it could never get its spectrum later."""
         if outcome.state != "done":
             return self._record(outcome, None)
         patiently(lambda: self._storage.bring([outcome.trial_id]))
@@ -95,8 +105,8 @@ class Recorder:
     def measurements(self, lacking: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
         """Record those of these later measurements, by trial id, that lie in the trials' folders.
 
-        Returns how many were new, for what the store has stays, and by trial id why one could not be recorded.
-        """
+        Returns how many were new, for what the store has stays, and by trial id why one could not
+        be recorded."""
         self._storage.bring(lacking, measurement_files(set[str]().union(*lacking.values())))
         recorded, problems = 0, {}
         for trial_id, names in lacking.items():
@@ -112,11 +122,18 @@ class Recorder:
                 problems[trial_id] = f"what was measured cannot be recorded: {error}"
         return recorded, problems
 
-    def unreported_measurements(self, trial_ids: Sequence[str], names: Sequence[str]) -> list[TrialOutcome]:
-        """Record those of these later measurements that lie in the trials' folders; an outcome for each trial of which
-        all do. One that cannot be recorded is measured again, and its trouble said then."""
+    def unreported_measurements(
+        self, trial_ids: Sequence[str], names: Sequence[str]
+    ) -> list[TrialOutcome]:
+        """Record those of these later measurements that lie in the trials' folders; an outcome for
+        each trial of which all do. One that cannot be recorded is measured again, and its trouble
+        said then."""
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
-        folders = {trial_id: self._storage.trial(trial_id) for trial_id in trial_ids if trial_id not in problems}
+        folders = {
+            trial_id: self._storage.trial(trial_id)
+            for trial_id in trial_ids
+            if trial_id not in problems
+        }
         return [
             TrialOutcome(trial_id=trial_id, state="done")
             for trial_id, folder in folders.items()

@@ -1,4 +1,5 @@
-"""What a study asks the schedule to do and what it answers: plain data around `run_trials`, without Ray."""
+"""What a study asks the schedule to do and what it answers: plain data around `run_trials`, without
+Ray."""
 
 from __future__ import annotations
 
@@ -33,16 +34,18 @@ class StudyWork:
     """So many trials of equal shapes at most are trained as one; 1: none are."""
     listener: Listener = field(default_factory=Listener)
     study: StudyKey | None = None
-    """Whose trials they are, for those who watch and whose requests to stop are followed; None: nobody's."""
+    """Whose trials they are, for those who watch and whose requests to stop are followed; None:
+    nobody's."""
     planned_ids: Collection[str] | None = None
-    """The study's trials when this run was planned. Those that another command adds later are run, too; None: they are
-    not."""
+    """The study's trials when this run was planned. Those that another command adds later are run,
+    too; None: they are not."""
     corpus: CorpusIdentity | None = None
     """What trials read; with it, what memory they need is known."""
     measurements: tuple[str, ...] = ()
     """Of every trial, names with versions, for example "spectrum@1"."""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By trial id, the measurements that are taken of trials that are done; all others are trained."""
+    """By trial id, the measurements that are taken of trials that are done; all others are
+    trained."""
     source: Tuner | None = None
     """Gives further trials as results come in, until it has no more."""
     functions: TrialFunctions = field(default_factory=TrialFunctions)

@@ -1,4 +1,5 @@
-"""The trials of a sweep, each in exactly one state; every change of a state is one of those that are listed here.
+"""The trials of a sweep, each in exactly one state; every change of a state is one of those that
+are listed here.
 
 Whose a trial is says the store: drivers that are given the same study share it.
 """
@@ -18,9 +19,11 @@ class State(Enum):
     WAITING = auto()
     """In the queue, and not ours yet."""
     CLAIMED = auto()
-    """Ours for an attempt that no worker has begun: about to be handed out, or back in the queue."""
+    """Ours for an attempt that no worker has begun: about to be handed out, or back in the
+    queue."""
     RETRIED = auto()
-    """In the queue and claimed: its worker died at it, and it is claimed again for another attempt."""
+    """In the queue and claimed: its worker died at it, and it is claimed again for another
+    attempt."""
     HANDED_OUT = auto()
     """In a pack that is with a worker, or on its way to one."""
     RUNNING = auto()
@@ -59,14 +62,17 @@ class TrialTable:
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
         self.attempts: dict[str, int] = {}
-        """Of each trial that was claimed, the attempt for which it was, last: what the store knows this driver by."""
+        """Of each trial that was claimed, the attempt for which it was, last: what the store knows
+        this driver by."""
 
     def __contains__(self, trial_id: str) -> bool:
         return trial_id in self._states
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
         """Those in one of these states, by id."""
-        return {trial_id: trial for state in states for trial_id, trial in self._trials[state].items()}
+        return {
+            trial_id: trial for state in states for trial_id, trial in self._trials[state].items()
+        }
 
     def any(self, state: State) -> bool:
         """Whether a trial is in this state."""
@@ -75,7 +81,11 @@ class TrialTable:
     @property
     def claimed(self) -> list[PlannedTrial]:
         """The trials that are ours by the store: claimed, and neither ended nor given back."""
-        return [trial for trial_id, trial in self.trials(*OURS).items() if trial_id not in self._unclaimed]
+        return [
+            trial
+            for trial_id, trial in self.trials(*OURS).items()
+            if trial_id not in self._unclaimed
+        ]
 
     def move(self, trials: Iterable[PlannedTrial], state: State) -> None:
         """Put trials into a state; new ones begin by waiting."""
@@ -90,7 +100,8 @@ class TrialTable:
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials for an attempt, unless they are; returns those that are ours now, the others are elsewhere."""
+        """Claim trials for an attempt, unless they are; returns those that are ours now, the others
+        are elsewhere."""
         new = [trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED]
         ids = [trial.trial_id for trial in new if trial.trial_id not in self._unclaimed]
         claimed = self._store.claim(ids, owner=self._owner, lease_s=LEASE_S) if ids else {}

@@ -29,15 +29,16 @@ from orchestrator.worker import Job
 
 
 def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
-    """Run trials that are registered in the store and not done, and return when every one of them has ended.
+    """Run trials that are registered in the store and not done, and return when every one of them
+    has ended.
 
-    Those in `work.lacking` are done already: they are measured, not trained. Trials that `work.source` gives follow,
-    and requests to stop the study or a trial reach this sweep. Machines may come and go. SIGINT and SIGTERM end the
-    sweep early: what ran is planned again and goes on from its checkpoint next time, and what was measured is kept.
-    Trials that another driver runs are waited for. Raises UserError for an address where no cluster is, a Ray that
-    cannot start, machines that could not run the trials, and a disk or store that can no longer be written; no trial
-    stays claimed then.
-    """
+    Those in `work.lacking` are done already: they are measured, not trained. Trials that
+    `work.source` gives follow, and requests to stop the study or a trial reach this sweep. Machines
+    may come and go. SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on
+    from its checkpoint next time, and what was measured is kept. Trials that another driver runs
+    are waited for. Raises UserError for an address where no cluster is, a Ray that cannot start,
+    machines that could not run the trials, and a disk or store that can no longer be written; no
+    trial stays claimed then."""
     if not trials and work.source is None:
         return RunSummary()
     store, options = work.store, work.options
@@ -58,14 +59,18 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         slots = slots_of(list(machines.values()), options)
         if options.address is not None:
             configs = [trial.validated for trial in trials]
-            question = cluster_question(options, marker, configs, corpus=work.corpus, measurements=work.measurements)
+            question = cluster_question(
+                options, marker, configs, corpus=work.corpus, measurements=work.measurements
+            )
             late = check_machines(question, lambda: interrupt.requested)
         if work.study is not None:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)
         dispatcher = Dispatcher(trials, work, owner, slots=slots)
         driver = Driver(work, dispatcher, placement, interrupt, keeper, check_storage)
-        job = Job(options=options.for_workers(), measurements=work.measurements, functions=work.functions)
+        job = Job(
+            options=options.for_workers(), measurements=work.measurements, functions=work.functions
+        )
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):
             fit(driver, job, title=title, late=late)

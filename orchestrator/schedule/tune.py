@@ -1,8 +1,8 @@
 """A sweep's packs as trials of Ray Tune; nothing else here knows Tune.
 
-A searcher hands out packs, a callback takes in what they report, and a function trainable runs them in Tune's workers.
-The decisions are the driver's. Nothing of Tune's own state is read back: what is done is known from the store.
-"""
+A searcher hands out packs, a callback takes in what they report, and a function trainable runs them
+in Tune's workers. The decisions are the driver's. Nothing of Tune's own state is read back: what is
+done is known from the store."""
 
 from __future__ import annotations
 
@@ -48,16 +48,18 @@ from trainables.errors import last_line
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
 MOST_PENDING = "1000"
-"""Of Tune's trials that wait for a machine. The dispatcher hands out one more pack than fits, so there are never as
-many, whatever machines join; with one, Tune would start one at a time."""
+"""Of Tune's trials that wait for a machine. The dispatcher hands out one more pack than fits, so
+there are never as many, whatever machines join; with one, Tune would start one at a time."""
 LOW_ON_MEMORY = "low on memory"
 """In what Ray says of a process that its memory monitor ended."""
 KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of every number in it."""
+"""What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of
+every number in it."""
 
 
 class _Shared:
-    """Tune pickles all it is given for a restore that never happens, and copies it; these keep what they hold."""
+    """Tune pickles all it is given for a restore that never happens, and copies it; these keep what
+    they hold."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -83,7 +85,11 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
         layers = [file.name for file in job.options.runtime.layer_files]
         with beating(exchange, machine_here(), layers):
             run_pack(
-                pack, job, lambda text: tune.report({"events": text}), ray_patches.name_process, stopped.__contains__
+                pack,
+                job,
+                lambda text: tune.report({"events": text}),
+                ray_patches.name_process,
+                stopped.__contains__,
             )
 
     run.__name__ = title
@@ -91,13 +97,20 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
 
 
 def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> None:
-    """Let Tune run until the driver has nothing more; raises what it met. The dashboard calls the workers `title`."""
+    """Let Tune run until the driver has nothing more; raises what it met. The dashboard calls the
+    workers `title`."""
     bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
         place: Place = config["pack"].place
-        need = {**bundle, **place.whole, **({"memory": place.memory_bytes} if place.memory_bytes else {})}
-        where: dict[str, Any] = {"bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(place.not_on)})"}]}
+        need = {
+            **bundle,
+            **place.whole,
+            **({"memory": place.memory_bytes} if place.memory_bytes else {}),
+        }
+        where: dict[str, Any] = {
+            "bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(place.not_on)})"}]
+        }
         return tune.PlacementGroupFactory([need], **(where if place.not_on else {}))
 
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
@@ -134,11 +147,16 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
 
 
 def _why(error: RayError | OSError) -> str:
-    """Return why Tune ended, e.g. memory that another program took, or a folder that was removed."""
+    """Return why Tune ended, e.g. memory that another program took, or a folder that was
+    removed."""
     if not isinstance(error, OutOfMemoryError):
         return f"Ray Tune failed ({last_line(error)})"
     largest = re.search(r"MEM\(GB\)\s+COMMAND\s+(\d+)\s+([\d.]+)\s+(.+)", str(error))
-    most = f"; process {largest[1]} ({largest[3][:60].strip()}) held {largest[2]} GB, the most" if largest else ""
+    most = (
+        f"; process {largest[1]} ({largest[3][:60].strip()}) held {largest[2]} GB, the most"
+        if largest
+        else ""
+    )
     return f"Memory ran out, and Ray ended one of its processes{most}"
 
 
@@ -162,7 +180,9 @@ class _Packs(_Shared, Searcher):
         return {"pack": pack}
 
     @override
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
         """Nothing: the callback hears of it too, and knows the error."""
 
     @override
@@ -175,7 +195,8 @@ class _Packs(_Shared, Searcher):
 
 
 class _Controls(_Shared, FIFOScheduler):
-    """Tune's own order of packs, and a hold on Tune itself for ending one that no machine has taken up."""
+    """Tune's own order of packs, and a hold on Tune itself for ending one that no machine has taken
+    up."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Ray has no type for it
@@ -207,7 +228,8 @@ class _Reports(_Shared, TrialProgressCallback):
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill running workers when stopping, or whose trial was asked to stop: Tune would wait for an epoch's end.
+        """Kill running workers when stopping, or whose trial was asked to stop: Tune would wait for
+        an epoch's end.
 
         Packs that wait for a machine that is gone end, too.
         """
@@ -226,7 +248,9 @@ class _Reports(_Shared, TrialProgressCallback):
                 self._controls.end(trial)
 
     @override
-    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+    def on_trial_start(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
         """A worker has the pack now."""
         self._driver.began(trial.trial_id)
 
@@ -241,20 +265,27 @@ class _Reports(_Shared, TrialProgressCallback):
         self._driver.events(trial.trial_id, text)
 
     @override
-    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+    def on_trial_complete(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
         """A pack came to its end."""
         self._driver.ended(trial.trial_id)
 
     @override
-    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+    def on_trial_error(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
         """A pack's worker died or raised."""
         self._driver.ended(trial.trial_id, _ending(trial))
 
 
 def _ending(trial: Trial) -> Ending:
-    """Why a worker ended, from the error that Tune has just written to a file in this run's own folder."""
+    """Why a worker ended, from the error that Tune has just written to a file in this run's own
+    folder."""
     if trial.pickled_error_file is None:
-        if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(encoding="utf-8"):
+        if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(
+            encoding="utf-8"
+        ):
             return Ending(EndingKind.LOW_MEMORY)
         return Ending(EndingKind.ERROR, "its worker could not start")
     error: Exception = pickle.loads(Path(trial.pickled_error_file).read_bytes())

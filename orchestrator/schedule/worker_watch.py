@@ -1,13 +1,13 @@
 """How long each worker has given no sign of progress, and when that is too long.
 
-Progress counts, not that a process lives. By default a training step may take ten times as long as the longest one of
-the trial so far, and never less than two minutes; where there is no pace yet, or none to be had (the start, validation,
-measuring), ten minutes pass, and more where the work itself says so: a decomposition of a large matrix. So a trial
-whose steps take minutes goes on, and one that hangs is ended within minutes.
+Progress counts, not that a process lives. By default a training step may take ten times as long as
+the longest one of the trial so far, and never less than two minutes; where there is no pace yet, or
+none to be had (the start, validation, measuring), ten minutes pass, and more where the work itself
+says so: a decomposition of a large matrix. So a trial whose steps take minutes goes on, and one
+that hangs is ended within minutes.
 
-Only time counts in which the driver itself looked: a laptop that slept, or a sweep that was stopped and continued, ends
-no trial.
-"""
+Only time counts in which the driver itself looked: a laptop that slept, or a sweep that was stopped
+and continued, ends no trial."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from trainables.pulse import TRAINING
 
 SHORTEST_S, STEPS, WITHOUT_PACE_S = 120.0, 10, 600.0
 LONGEST_LOOK_S = 3 * POLL_S
-"""After a longer time between two looks the driver itself stood still: of that, one usual look counts."""
+"""After a longer time between two looks the driver itself stood still: of that, one usual look
+counts."""
 
 
 @dataclass
@@ -40,7 +41,8 @@ class WorkerWatch:
     """The workers of one driver, by the names of their packs."""
 
     def __init__(self, limit_s: float | None) -> None:
-        """`limit_s` without a sign are too long, whatever the worker does; None: as the file's head says."""
+        """`limit_s` without a sign are too long, whatever the worker does; None: as the file's head
+        says."""
         self._limit_s = limit_s
         self._workers: dict[str, _Worker] = {}
         self._looked_s: float | None = None
@@ -72,7 +74,8 @@ class WorkerWatch:
             _take_in(worker, beats.get(key), POLL_S if looked_s > LONGEST_LOOK_S else looked_s)
 
     def standing_still(self) -> dict[str, Ending]:
-        """Those that gave no sign for too long and are not being ended, by the names of their packs, and why."""
+        """Those that gave no sign for too long and are not being ended, by the names of their
+        packs, and why."""
         return {
             key: Ending(EndingKind.STOOD_STILL, _cause(worker))
             for key, worker in self._workers.items()
@@ -82,7 +85,11 @@ class WorkerWatch:
     def lingering(self, seconds: float) -> list[Beat | None]:
         """The last beats of those that should have ended so long ago."""
         workers = self._workers.values()
-        return [worker.beat for worker in workers if worker.ending_s is not None and worker.ending_s > seconds]
+        return [
+            worker.beat
+            for worker in workers
+            if worker.ending_s is not None and worker.ending_s > seconds
+        ]
 
     def _longest_silence_s(self, worker: _Worker) -> float:
         if self._limit_s is not None:
@@ -115,5 +122,7 @@ def _cause(worker: _Worker) -> str:
     if beat is None:
         return f"{cause} before it began"
     if worker.same_beat_s > LONGEST_LOOK_S:
-        return f"{cause} (no thread of its process ran any more; last seen {beat.place}, {beat.line})"
+        return (
+            f"{cause} (no thread of its process ran any more; last seen {beat.place}, {beat.line})"
+        )
     return f"{cause} {beat.place} ({beat.line})"

@@ -1,8 +1,9 @@
-"""A folder of an S3-compatible object store, by its URL. Objects are whole or absent: a PUT is atomic.
+"""A folder of an S3-compatible object store, by its URL. Objects are whole or absent: a PUT is
+atomic.
 
-Keys and endpoint come from where every AWS program takes them (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
-AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, ~/.aws); none of them is ever given in a URL, kept or printed.
-"""
+Keys and endpoint come from where every AWS program takes them (AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, ~/.aws); none of them is ever given
+in a URL, kept or printed."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ CONNECT_S, READ_S = 10, 30
 TRIES = 3
 """Of each request, a second or two apart."""
 AWAY_S = 300.0
-"""For so long a trial that starts or ends waits for a store that does not answer; then the sweep stops."""
+"""For so long a trial that starts or ends waits for a store that does not answer; then the sweep
+stops."""
 AGAIN_S = 2.0
 T = TypeVar("T")
 
@@ -43,7 +45,8 @@ class UnreachableError(BucketError):
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Do it, and where the store is away again until it is back. Raises BucketError after `AWAY_S`."""
+    """Do it, and where the store is away again until it is back. Raises BucketError after
+    `AWAY_S`."""
     deadline_s = time.monotonic() + AWAY_S
     with unwatched():
         while True:
@@ -69,13 +72,16 @@ class Bucket:
 
     @classmethod
     def at(cls, text: str, option: str) -> Bucket:
-        """The place that was typed after `option`. Raises UserError for anything but an S3 URL without credentials."""
+        """The place that was typed after `option`. Raises UserError for anything but an S3 URL
+        without credentials."""
         if not URL.fullmatch(text):
             # What was typed is repeated only up to where keys may stand.
             scheme = text.partition("://")[0]
             raise UserError(
-                f"{option} takes a folder or {SCHEME}BUCKET/PREFIX, and this {scheme}:// URL is neither: leave keys "
-                "out of it (they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws) and use letters, "
+                f"{option} takes a folder or {SCHEME}BUCKET/PREFIX, and this {scheme}:// URL is "
+                f"neither: leave keys "
+                "out of it (they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws) "
+                "and use letters, "
                 "digits and !_.'()=+/-"
             )
         return cls(text.rstrip("/"))
@@ -87,17 +93,22 @@ class Bucket:
         with self._trouble("listed"):
             _files().ls(self.url)
         if self.read([probe]) != {probe: b"x"}:
-            raise BucketError(f"{self.url} does not give back what was just written to it: use another object store")
+            raise BucketError(
+                f"{self.url} does not give back what was just written to it: use another object "
+                f"store"
+            )
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """The objects below a folder: their paths from there, and marks that change with their contents."""
+        """The objects below a folder: their paths from there, and marks that change with their
+        contents."""
         path = self._path(folder)
         with self._trouble("listed"):
             listed: Mapping[str, Mapping[str, Any]] = _files().find(path, detail=True)
         start = len(path.removeprefix(SCHEME)) + 1
-        # An object whose name is a folder's stands for that folder where it is empty.
-        # One that is no path inside the folder here ("..", or a slash at its start) this program has not put there.
+        # An object whose name is a folder's stands for that folder where it is empty. One that is
+        # no path inside the folder here ("..", or a slash at its start) this program has not put
+        # there.
         return {
             name[start:]: f"{info['ETag']} {info['size']}"
             for name, info in listed.items()
@@ -121,7 +132,8 @@ class Bucket:
         }
 
     def get(self, key: str, path: Path) -> None:
-        """Copy an object to a file, which is whole or not there. Raises UnreachableError if the object is gone."""
+        """Copy an object to a file, which is whole or not there. Raises UnreachableError if the
+        object is gone."""
         # A name by which `remove_unfinished` knows it.
         part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
@@ -130,14 +142,16 @@ class Bucket:
                     _files().get_file(self._path(key), str(part))
                 except FileNotFoundError as error:
                     raise UnreachableError(
-                        f"{self._path(key)} was removed while it was read: type the same command again"
+                        f"{self._path(key)} was removed while it was read: type the same command "
+                        f"again"
                     ) from error
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
 
     def put(self, path: Path, key: str) -> None:
-        """Copy a file to an object, which is there when this returns; nothing where the file has vanished."""
+        """Copy a file to an object, which is there when this returns; nothing where the file has
+        vanished."""
         with self._trouble("written to"):
             try:
                 _files().put_file(str(path), self._path(key))
@@ -146,13 +160,19 @@ class Bucket:
                     raise
 
     def put_many(self, files: Mapping[str, Path], folder: str) -> None:
-        """Copy files to objects by their keys, all below `folder`, several at a time; those that are there already,
-        as far as the store's marks tell, are left out."""
+        """Copy files to objects by their keys, all below `folder`, several at a time; those that
+        are there already, as far as the store's marks tell, are left out."""
         held = {f"{folder}/{name}": mark for name, mark in self.files(folder).items()}
-        changed = [key for key, path in sorted(files.items()) if key not in held or held[key] != _mark(path)]
+        changed = [
+            key
+            for key, path in sorted(files.items())
+            if key not in held or held[key] != _mark(path)
+        ]
         with self._trouble("written to"):
             if changed:
-                _files().put([str(files[key]) for key in changed], [self._path(key) for key in changed])
+                _files().put(
+                    [str(files[key]) for key in changed], [self._path(key) for key in changed]
+                )
 
     def write(self, key: str, content: bytes) -> None:
         """Make an object."""
@@ -174,7 +194,8 @@ class Bucket:
 
     @contextmanager
     def _trouble(self, doing: str) -> Iterator[None]:
-        """Raises BucketError where the store or the way to it fails; a fault of this machine's disk is let through."""
+        """Raises BucketError where the store or the way to it fails; a fault of this machine's disk
+        is let through."""
         _files()  # says it in a sentence where the client is not installed
         from aiohttp import ClientError as HttpError
         from botocore.exceptions import BotoCoreError, ClientError
@@ -182,8 +203,17 @@ class Bucket:
 
         try:
             yield
-        except (BotoCoreError, ClientError, HttpError, ResponseParserError, OSError, ValueError) as error:
-            if isinstance(error, OSError) and (error.filename is not None or error.errno in DISK_TROUBLES):
+        except (
+            BotoCoreError,
+            ClientError,
+            HttpError,
+            ResponseParserError,
+            OSError,
+            ValueError,
+        ) as error:
+            if isinstance(error, OSError) and (
+                error.filename is not None or error.errno in DISK_TROUBLES
+            ):
                 raise
             raise self._explained(doing, error) from error
 
@@ -191,28 +221,42 @@ class Bucket:
         """Why, and what to do."""
         from botocore.exceptions import NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
-        trouble, keys = f"{self.url} cannot be {doing}", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws"
+        trouble, keys = (
+            f"{self.url} cannot be {doing}",
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws",
+        )
         # Of an address only the server and the object: no user, and no query that nobody typed.
         reason = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first_line(error)))
         if isinstance(error, FileNotFoundError):
-            return BucketError(f"{trouble}: there is no bucket {self._name}: create it, or name another one")
+            return BucketError(
+                f"{trouble}: there is no bucket {self._name}: create it, or name another one"
+            )
         if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
-            return BucketError(f"{trouble}: there are no credentials ({reason}): give them by {keys}, on every machine")
+            return BucketError(
+                f"{trouble}: there are no credentials ({reason}): give them by {keys}, on every "
+                f"machine"
+            )
         if isinstance(error, PermissionError):
             return BucketError(
-                f"{trouble}: the store refuses these credentials ({reason}): see {keys}, and what their owner may do "
+                f"{trouble}: the store refuses these credentials ({reason}): see {keys}, and what "
+                f"their owner may do "
                 f"in {self._name}"
             )
         if isinstance(error, ValueError):
-            return BucketError(f"{trouble}: {reason}: AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
+            return BucketError(
+                f"{trouble}: {reason}: AWS_ENDPOINT_URL takes an address such as "
+                f"https://s3.example.org"
+            )
         return UnreachableError(
-            f"{trouble}: {reason}: see that the store runs and that AWS_ENDPOINT_URL is right, then type the same "
+            f"{trouble}: {reason}: see that the store runs and that AWS_ENDPOINT_URL is right, "
+            f"then type the same "
             "command again"
         )
 
 
 def _mark(path: Path) -> str:
-    """What `Bucket.files` says of a file's content where the store takes MD5 for that, as most do."""
+    """What `Bucket.files` says of a file's content where the store takes MD5 for that, as most
+    do."""
     content = path.read_bytes()
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}" {len(content)}'
 
@@ -222,12 +266,19 @@ def _files() -> Any:
     """The client of this process."""
     import fsspec
 
-    requests = {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": {"total_max_attempts": TRIES}}
+    requests = {
+        "connect_timeout": CONNECT_S,
+        "read_timeout": READ_S,
+        "retries": {"total_max_attempts": TRIES},
+    }
     try:
-        files = fsspec.filesystem("s3", use_listings_cache=False, skip_instance_cache=True, config_kwargs=requests)
+        files = fsspec.filesystem(
+            "s3", use_listings_cache=False, skip_instance_cache=True, config_kwargs=requests
+        )
     except ImportError as error:
         raise UserError(
-            f"a place {SCHEME}... needs the package s3fs: install it on every machine with pip install '.[s3]'"
+            f"a place {SCHEME}... needs the package s3fs: install it on every machine with pip "
+            f"install '.[s3]'"
         ) from error
     files.retries = 2  # around those of the request itself
     return files

@@ -1,4 +1,5 @@
-"""Corpora and benchmarks in an object store: copied to a machine once, and again where they have changed."""
+"""Corpora and benchmarks in an object store: copied to a machine once, and again where they have
+changed."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ MARKS = ".objects.json"
 
 @dataclass(frozen=True)
 class DataFolder:
-    """A data folder that is a URL, below which corpora lie as in a folder: ptb/train.txt and so on."""
+    """A data folder that is a URL, below which corpora lie as in a folder: ptb/train.txt and so
+    on."""
 
     bucket: Bucket
     names: tuple[str, ...]
@@ -33,7 +35,9 @@ class DataFolder:
         here = cache_folder("data", self.bucket.url)
         for name in self.names:
             objects = self.bucket.files(name).items()
-            listed = {file: mark for file, mark in objects if file.endswith(".txt") and "/" not in file}
+            listed = {
+                file: mark for file, mark in objects if file.endswith(".txt") and "/" not in file
+            }
             if listed or (here / name).is_dir():
                 self._bring(here / name, listed)
         return here
@@ -59,11 +63,14 @@ class DataFolder:
             write_file(folder / MARKS, json.dumps(listed).encode())
 
 
-def data_folder_at(argument: str | None, corpora: Sequence[str]) -> tuple[Path | None, DataFolder | None]:
-    """The local folder of what was typed after --data-dir, and its place in an object store if it is a URL.
+def data_folder_at(
+    argument: str | None, corpora: Sequence[str]
+) -> tuple[Path | None, DataFolder | None]:
+    """The local folder of what was typed after --data-dir, and its place in an object store if it
+    is a URL.
 
-    `corpora` are those typed. Nothing is copied yet: see `DataFolder.fetch`. Raises UserError for another kind of URL.
-    """
+    `corpora` are those typed. Nothing is copied yet: see `DataFolder.fetch`. Raises UserError for
+    another kind of URL."""
     if argument is None or not is_url(argument):
         return None if argument is None else Path(argument), None
     bucket = Bucket.at(argument, "--data-dir")

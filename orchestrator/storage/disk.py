@@ -1,4 +1,5 @@
-"""This machine's disk: whether it can be written to, and where copies of what lies in an object store are kept."""
+"""This machine's disk: whether it can be written to, and where copies of what lies in an object
+store are kept."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def check_folder(folder: Path) -> None:
         write_probe(folder)
     except OSError as error:
         raise UserError(
-            f"results need a folder that can be written to, but {folder} cannot be ({error.strerror}); "
+            f"results need a folder that can be written to, but {folder} cannot be "
+            f"({error.strerror}); "
             "free space there or name another one with --storage"
         ) from error
 
@@ -42,17 +44,23 @@ def write_probe(folder: Path) -> None:
 
 def copies_folder() -> Path:
     """Where all copies of this user's lie; it need not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softmax-bottleneck-sweeps"
+    return (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        / "softmax-bottleneck-sweeps"
+    )
 
 
 def cache_folder(kind: str, url: str) -> Path:
-    """The folder of this user, made if need be, for copies of the objects at a URL. Raises UserError."""
+    """The folder of this user, made if need be, for copies of the objects at a URL. Raises
+    UserError."""
     folder = copies_folder() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UserError(
-            f"what lies at {url} is copied to this machine while it is in use, and {folder} cannot be made "
-            f"({error.strerror}): name a folder that can be written to by the environment variable XDG_CACHE_HOME"
+            f"what lies at {url} is copied to this machine while it is in use, and {folder} cannot "
+            f"be made "
+            f"({error.strerror}): name a folder that can be written to by the environment variable "
+            f"XDG_CACHE_HOME"
         ) from error
     return folder.resolve()

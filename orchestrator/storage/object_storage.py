@@ -1,8 +1,7 @@
 """Trials and reports in an object store, by way of this machine's disk.
 
-A trial works in a folder of its machine, with the locks and renames that an object store has not: see
-`orchestrator.storage.working_copy`.
-"""
+A trial works in a folder of its machine, with the locks and renames that an object store has not:
+see `orchestrator.storage.working_copy`."""
 
 from __future__ import annotations
 
@@ -65,9 +64,8 @@ class ObjectStorage(Storage):
     def working(self, trial_id: str) -> Iterator[TrialFolder]:
         """Only one process of a machine works in the folder: a second one waits.
 
-        Where the store is away at the start or the end, this waits for it; in between it is not needed. Raises
-        BucketError where it does not come back or refuses.
-        """
+        Where the store is away at the start or the end, this waits for it; in between it is not
+        needed. Raises BucketError where it does not come back or refuses."""
         home = self.work_folder / trial_id
         home.mkdir(parents=True, exist_ok=True)
         with locked(home):
@@ -78,9 +76,14 @@ class ObjectStorage(Storage):
     @override
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:
         keys = [_key(*file) for file in itertools.product(trial_ids, files)]
-        # Another command of this machine may bring the same files: what one reads it writes before the other reads.
+        # Another command of this machine may bring the same files: what one reads it writes before
+        # the other reads.
         with locked(self.folder):
-            listed = {f"trials/{name}" for name in self.bucket.files("trials")} if len(keys) > MANY else keys
+            listed = (
+                {f"trials/{name}" for name in self.bucket.files("trials")}
+                if len(keys) > MANY
+                else keys
+            )
             contents = self.bucket.read(key for key in keys if key in listed)
             for key in keys:
                 if key in contents:
@@ -100,19 +103,31 @@ class ObjectStorage(Storage):
         super().forget(trial_id, checkpoints=checkpoints)
         names = self.bucket.files(_key(trial_id))
         # Without the fence, what its worker left on its machine does not count either.
-        old = [name for name in names if name == RESULT or (checkpoints and (name == FENCE or is_checkpoint(name)))]
+        old = [
+            name
+            for name in names
+            if name == RESULT or (checkpoints and (name == FENCE or is_checkpoint(name)))
+        ]
         self.bucket.remove(_key(trial_id, name) for name in old)
 
     @override
     def bring_reports(self, name: str) -> None:
-        keys = [f"reports/{file}" for file in self.bucket.files("reports") if file.endswith(f"/{name}")]
+        keys = [
+            f"reports/{file}" for file in self.bucket.files("reports") if file.endswith(f"/{name}")
+        ]
         for key, content in self.bucket.read(keys).items():
             _write(self.folder / key, content)
 
     @override
     def publish_report(self, page: Path, index: Path) -> str | None:
-        paths = [path for path in [*page.parent.rglob("*"), index] if path.is_file() and not path.name.startswith(".")]
-        self.bucket.put_many({str(path.relative_to(self.folder)): path for path in paths}, page.parent.parent.name)
+        paths = [
+            path
+            for path in [*page.parent.rglob("*"), index]
+            if path.is_file() and not path.name.startswith(".")
+        ]
+        self.bucket.put_many(
+            {str(path.relative_to(self.folder)): path for path in paths}, page.parent.parent.name
+        )
         return f"{self.bucket.url}/{page.relative_to(self.folder)}"
 
     @override

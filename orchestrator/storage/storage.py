@@ -1,4 +1,5 @@
-"""Where the trials and reports of a run lie: one interface, a folder or an object store behind it."""
+"""Where the trials and reports of a run lie: one interface, a folder or an object store behind
+it."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from trainables.trial_folder import RESULT_FILES, TrialFolder, trial_directory
 class Storage(ABC):
     """A place for trials and reports, which prints as users know it; pickled, it is its address.
 
-    What a trial has written is in the storage once `working` has been left, so a result is there before anyone is told
-    of it. Who may work on a trial is decided by the lease in the results store; of two workers that both believe to,
-    the fence in the trial's folder lets the later one write. Methods raise UserError where the place fails. Those that
-    are not abstract suit a place where everything lies below `folder` from the start.
-    """
+    What a trial has written is in the storage once `working` has been left, so a result is there
+    before anyone is told of it. Who may work on a trial is decided by the lease in the results
+    store; of two workers that both believe to, the fence in the trial's folder lets the later one
+    write. Methods raise UserError where the place fails. Those that are not abstract suit a place
+    where everything lies below `folder` from the start."""
 
     @property
     @abstractmethod
@@ -38,24 +39,28 @@ class Storage(ABC):
         return self.folder
 
     def check(self) -> None:
-        """Make the place if need be, and see that it can be used. Raises UserError where it cannot."""
+        """Make the place if need be, and see that it can be used. Raises UserError where it
+        cannot."""
         check_folder(self.folder)
 
     @abstractmethod
     def marked(self) -> AbstractContextManager[str]:
-        """The name of something that lies at the root for so long, by which machines know the place."""
+        """The name of something that lies at the root for so long, by which machines know the
+        place."""
 
     @abstractmethod
     def problem(self, marker: str) -> str | None:
-        """Why this machine does not see what another one has `marked`, or could not work there; None if it can."""
+        """Why this machine does not see what another one has `marked`, or could not work there;
+        None if it can."""
 
     def watched(self) -> AbstractContextManager[Callable[[], None]]:
-        """Something to ask for so long, every few seconds: it raises UserError where the place is gone, another one or
-        read-only. Where that shows by itself, it does nothing."""
+        """Something to ask for so long, every few seconds: it raises UserError where the place is
+        gone, another one or read-only. Where that shows by itself, it does nothing."""
         return nullcontext(lambda: None)
 
     def working(self, trial_id: str) -> AbstractContextManager[TrialFolder]:
-        """The trial's folder on this machine, for as long as it is worked in; its files are in the storage in the end.
+        """The trial's folder on this machine, for as long as it is worked in; its files are in the
+        storage in the end.
 
         Raises SupersededError at the end where another worker has taken the trial over.
         """
@@ -86,7 +91,8 @@ class Storage(ABC):
         """Have the files `name` of all reports below `folder`."""
 
     def publish_report(self, page: Path, index: Path) -> str | None:
-        """Put the report at `page` and the page over all reports where others see it; the address, if that is new."""
+        """Put the report at `page` and the page over all reports where others see it; the address,
+        if that is new."""
         del page, index
         return None
 
@@ -141,18 +147,21 @@ class FolderStorage(Storage):
             raise self._no_folder(error) from error
         if not os.path.samestat(now, before):
             raise UserError(
-                f"The storage folder {self} was replaced by another one, and nothing is recorded since: put the first "
+                f"The storage folder {self} was replaced by another one, and nothing is recorded "
+                f"since: put the first "
                 "one back, and type the same command again."
             )
         if flags & os.ST_RDONLY or not os.access(self.root, os.W_OK | os.X_OK):
             raise UserError(
-                f"The storage folder {self} became read-only: make it writable, and type the same command again; what "
+                f"The storage folder {self} became read-only: make it writable, and type the same "
+                f"command again; what "
                 "was done before is kept."
             )
 
     def _no_folder(self, error: OSError) -> UserError:
         return UserError(
-            f"The storage folder {self} is gone ({error.strerror}), and nothing is recorded since: put it back, or "
+            f"The storage folder {self} is gone ({error.strerror}), and nothing is recorded since: "
+            f"put it back, or "
             "name another one with --storage, and type the same command again."
         )
 
@@ -167,9 +176,7 @@ class FolderStorage(Storage):
     @override
     def problem(self, marker: str) -> str | None:
         if not (self.root / marker).exists():
-            return (
-                f"{self} is not the same folder there: name one that all machines of the cluster share with --storage"
-            )
+            return f"{self} is not the same folder there: name one that all machines of the cluster share with --storage"
         try:
             write_probe(self.root)
         except OSError as error:
@@ -178,7 +185,8 @@ class FolderStorage(Storage):
 
 
 def storage_at(argument: str) -> Storage:
-    """The place that was typed after --storage: a folder, or s3://BUCKET/PREFIX. Raises UserError for another URL."""
+    """The place that was typed after --storage: a folder, or s3://BUCKET/PREFIX. Raises UserError
+    for another URL."""
     from orchestrator.storage.bucket import Bucket, is_url
     from orchestrator.storage.object_storage import ObjectStorage
 

@@ -11,17 +11,18 @@ from contextlib import suppress
 from pathlib import Path
 
 UNFINISHED = re.compile(r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp|\.writable-[0-9a-f]{16}")
-"""The names under which files are written before they get their own, and those of files that only prove a point. What
-a storage has marked lies there as long as the sweep, and is written once."""
+"""The names under which files are written before they get their own, and those of files that only
+prove a point. What a storage has marked lies there as long as the sweep, and is written once."""
 IDLE_S = 600.0
 """Who has not written to a file for so long is gone, on whatever machine it ran."""
 
 
 def remove_unfinished(folder: Path) -> list[int]:
-    """Remove this user's unfinished files of processes that are gone, at any depth; their sizes in bytes.
+    """Remove this user's unfinished files of processes that are gone, at any depth; their sizes in
+    bytes.
 
-    A folder shared by machines may hold files of processes elsewhere: of no file is this known before `IDLE_S`.
-    """
+    A folder shared by machines may hold files of processes elsewhere: of no file is this known
+    before `IDLE_S`."""
     sizes = []
     for path in _unfinished(folder):
         with suppress(OSError):

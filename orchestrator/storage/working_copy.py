@@ -1,10 +1,10 @@
 """A trial's folder on a machine's disk, and the same folder in an object store.
 
-The trial's files are brought here before it starts, what it writes is copied to the store while it runs, and the end
-waits until all of it is there. The store has a fence of its own: the token of the worker that began last, written
-before that worker fetches anything and looked at before each copy. Only this worker may write there, and only it may go
-on from what it could not copy and left on its disk.
-"""
+The trial's files are brought here before it starts, what it writes is copied to the store while it
+runs, and the end waits until all of it is there. The store has a fence of its own: the token of the
+worker that began last, written before that worker fetches anything and looked at before each copy.
+Only this worker may write there, and only it may go on from what it could not copy and left on its
+disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from trainables.trial_folder import (
 LOOK_S = 2.0
 """How often a running trial's folder is looked at for new files."""
 TOKEN = ".token"
-"""The file here with the store's fence: what lies beside it was fetched and written under this token."""
+"""The file here with the store's fence: what lies beside it was fetched and written under this
+token."""
 
 
 class WorkingCopy:
@@ -38,13 +39,15 @@ class WorkingCopy:
     def __init__(self, bucket: Bucket, key: str, folder: TrialFolder) -> None:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
-        """What the store has of the folder: names, with the time and size of the file here of which it is a copy."""
+        """What the store has of the folder: names, with the time and size of the file here of which
+        it is a copy."""
         self._token = secrets.token_hex(16).encode()
         """By which the store knows this worker."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Have the trial's newest files here, and in the store in the end. Raises BucketError and SupersededError."""
+        """Have the trial's newest files here, and in the store in the end. Raises BucketError and
+        SupersededError."""
         patiently(self._begin)
         try:
             with self._pushed_again_and_again():
@@ -62,7 +65,8 @@ class WorkingCopy:
         return f"{self._key}/{FENCE}"
 
     def _begin(self) -> None:
-        """Go on from what is here where no other worker began since it was left; else take over, and fetch."""
+        """Go on from what is here where no other worker began since it was left; else take over,
+        and fetch."""
         if self._goes_on():
             return
         self._bucket.write(self._fence, self._token)
@@ -76,7 +80,8 @@ class WorkingCopy:
         write_file(path / TOKEN, self._token)
 
     def _goes_on(self) -> bool:
-        """Whether the files here are those of the worker that began last, and none of them was cleared away since."""
+        """Whether the files here are those of the worker that began last, and none of them was
+        cleared away since."""
         path = self._folder.path
         token = self._bucket.read([self._fence]).get(self._fence)
         if token is None or not (path / TOKEN).exists() or (path / TOKEN).read_bytes() != token:
@@ -95,7 +100,8 @@ class WorkingCopy:
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
-        """Copy new and changed files, the result last, and remove from the store those that are gone here.
+        """Copy new and changed files, the result last, and remove from the store those that are
+        gone here.
 
         Raises SupersededError, with nothing copied, where another worker has taken the trial over.
         """
@@ -113,7 +119,8 @@ class WorkingCopy:
             del self._stored[name]
 
     def _push_last(self) -> None:
-        """Push, and remove the checkpoints that an older worker had under way when this one began."""
+        """Push, and remove the checkpoints that an older worker had under way when this one
+        began."""
         for name in filter(is_checkpoint, self._listed()):
             self._stored.setdefault(name)
         self._push()
@@ -122,16 +129,19 @@ class WorkingCopy:
     def _check_fence(self) -> None:
         if self._bucket.read([self._fence]).get(self._fence) != self._token:
             raise SupersededError(
-                f"another worker has taken over the trial in {self._bucket.url}/{self._key}: let commands that share a "
+                f"another worker has taken over the trial in {self._bucket.url}/{self._key}: let "
+                f"commands that share a "
                 "--storage share a --store too"
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """The files in the folder with their times and sizes; not those of the machine, nor what is half written."""
+        """The files in the folder with their times and sizes; not those of the machine, nor what is
+        half written."""
         left_out = {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
         files = {}
         for path in self._folder.path.iterdir():
-            # A result that comes while this looks is left for the next look, with the files that it speaks of.
+            # A result that comes while this looks is left for the next look, with the files that it
+            # speaks of.
             if path.name not in left_out and not path.name.startswith("."):
                 with suppress(FileNotFoundError):
                     stat = path.stat()
@@ -140,7 +150,8 @@ class WorkingCopy:
 
     @contextmanager
     def _pushed_again_and_again(self) -> Iterator[None]:
-        """A thread that copies what is new, for as long as this lasts. What fails is tried again at the next look."""
+        """A thread that copies what is new, for as long as this lasts. What fails is tried again at
+        the next look."""
         over = threading.Event()
 
         def push() -> None:
@@ -148,7 +159,8 @@ class WorkingCopy:
                 try:
                     self._push()
                 except SupersededError:
-                    # The trial stops at its next checkpoint; one that is not that far yet, after a later look.
+                    # The trial stops at its next checkpoint; one that is not that far yet, after a
+                    # later look.
                     self._folder.drop_fence()
                 except (BucketError, OSError):
                     continue

@@ -1,8 +1,8 @@
 """The results store: one class, SQLite and PostgreSQL behind it.
 
-`opening` opens and upgrades a store, `store` says what it guarantees, `records` is the data that passes in and out,
-`integrity` checks a store, `repair` puts it right. Only this package imports SQLAlchemy; `records` alone does not.
-"""
+`opening` opens and upgrades a store, `store` says what it guarantees, `records` is the data that
+passes in and out, `integrity` checks a store, `repair` puts it right. Only this package imports
+SQLAlchemy; `records` alone does not."""
 
 import lazy_loader
 

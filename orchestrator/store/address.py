@@ -9,7 +9,9 @@ from sqlalchemy.exc import ArgumentError
 
 from trainables.errors import UserError
 
-FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER@HOST/DATABASE"
+FORMS = (
+    "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER@HOST/DATABASE"
+)
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """What PostgreSQL's client library takes in the query of a URL and nobody else should read."""
 
@@ -30,7 +32,9 @@ def parse(address: str) -> URL:
             url.get_dialect()().create_connect_args(url)  # looks at the ports
     except (ArgumentError, ValueError):
         # What was typed is not repeated: it may hold a password.
-        raise UserError(f"The {scheme} URL given as the results store cannot be read: a store is {FORMS}.") from None
+        raise UserError(
+            f"The {scheme} URL given as the results store cannot be read: a store is {FORMS}."
+        ) from None
     if url.drivername == "sqlite":
         return _sqlite(url.database or "")
     if url.drivername == "postgresql+psycopg":
@@ -54,5 +58,8 @@ def has_secret(address: str) -> bool:
 
 def _sqlite(database: str) -> URL:
     if database in ("", ":memory:"):
-        raise UserError(f"A results store has to outlive the command, a database in memory does not: it is {FORMS}.")
+        raise UserError(
+            f"A results store has to outlive the command, a database in memory does not: it is "
+            f"{FORMS}."
+        )
     return URL.create("sqlite", database=str(Path(database).expanduser().absolute()))

@@ -21,17 +21,20 @@ class Claims(Transactions):
     """The part of the store that says who works on what; see `Store`."""
 
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
-        """Take trials for `owner` until `lease_s` seconds from now; returns those it got, in the given order, each with
-        its attempt: the token by which the store knows what comes from this claim and what from an earlier one.
+        """Take trials for `owner` until `lease_s` seconds from now; returns those it got, in the
+        given order, each with its attempt: the token by which the store knows what comes from this
+        claim and what from an earlier one.
 
-        It gets those that are planned, those running whose lease has run out, and those it owns already. Each one got
-        counts as one more attempt.
-        """
+        It gets those that are planned, those running whose lease has run out, and those it owns
+        already. Each one got counts as one more attempt."""
         with self._database.write() as connection:
             moment = now(connection)
             is_free = or_(
                 trial.c.state == "planned",
-                and_(trial.c.state == "running", or_(trial.c.lease_until <= moment, trial.c.owner == owner)),
+                and_(
+                    trial.c.state == "running",
+                    or_(trial.c.lease_until <= moment, trial.c.owner == owner),
+                ),
             )
             taken = {
                 "state": "running",
@@ -47,14 +50,17 @@ class Claims(Transactions):
         return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed}
 
     def renew(self, owner: str, lease_s: float) -> int:
-        """Extend the lease of all that `owner` runs to `lease_s` seconds from now; returns how many those are."""
+        """Extend the lease of all that `owner` runs to `lease_s` seconds from now; returns how many
+        those are."""
         with self._database.write() as connection:
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
 
-    def release(self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED) -> int:
-        """Give back what `owner` runs, all of it or those of these trials; returns how many became planned. `cause` is
-        that of the end of the attempts at them."""
+    def release(
+        self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED
+    ) -> int:
+        """Give back what `owner` runs, all of it or those of these trials; returns how many became
+        planned. `cause` is that of the end of the attempts at them."""
         with self._database.write() as connection:
             released = _update(connection, trial.c.owner == owner, _IDLE, among=trial_ids)
             end_attempts(connection, released, cause, now(connection))
@@ -65,18 +71,26 @@ class Claims(Transactions):
         query = select(trial.c.owner).where(trial.c.owner.is_not(None)).distinct()
         with self._database.read() as connection:
             # Sorted here: databases sort text by different rules.
-            return sorted(owner for owner in connection.execute(query).scalars() if owner is not None)
+            return sorted(
+                owner for owner in connection.execute(query).scalars() if owner is not None
+            )
 
     def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
-        """Make those of these trials that are in `states` planned again; returns which, in the given order.
+        """Make those of these trials that are in `states` planned again; returns which, in the
+        given order.
 
-        Their cause and measurements go; their epochs stay until the next attempt replaces them. Raises ValueError for
-        the states done (it never changes) and running (see `release`).
-        """
+        Their cause and measurements go; their epochs stay until the next attempt replaces them.
+        Raises ValueError for the states done (it never changes) and running (see `release`)."""
         if {"done", "running"}.intersection(states):
-            raise ValueError(f"a done trial never changes, and a running one is released: none of {states} is reset")
+            raise ValueError(
+                f"a done trial never changes, and a running one is released: none of {states} is "
+                f"reset"
+            )
         checksums = [column.name for column in trial.c if column.name.endswith("checksum")]
-        cleared = {**_IDLE, **dict.fromkeys(["cause", "environment", "run_id", "ended_at", *checksums])}
+        cleared = {
+            **_IDLE,
+            **dict.fromkeys(["cause", "environment", "run_id", "ended_at", *checksums]),
+        }
         with self._database.write() as connection:
             ids = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
             for chunk in chunks(ids):
@@ -92,16 +106,22 @@ def _update(
     *,
     among: Collection[str] | None = None,
 ) -> set[str]:
-    """Set columns of the trials that meet the condition, of all or of those `among`; returns their ids.
+    """Set columns of the trials that meet the condition, of all or of those `among`; returns their
+    ids.
 
-    They are locked first. PostgreSQL waits for whoever holds one of them and then looks at the condition again. That
-    takes milliseconds; skipping locked rows instead would hide a free trial from `claim` whenever someone else touches
-    it. The lock is FOR NO KEY UPDATE, which a mere reference to the trial (a study being planned) does not hold up,
-    taken in the order of the ids, so that no two transactions wait for each other. SQLite locks the whole database and
-    needs none of this. The update is by id: the condition itself might meanwhile hold for trials that are not locked.
-    """
+    They are locked first. PostgreSQL waits for whoever holds one of them and then looks at the
+    condition again. That takes milliseconds; skipping locked rows instead would hide a free trial
+    from `claim` whenever someone else touches it. The lock is FOR NO KEY UPDATE, which a mere
+    reference to the trial (a study being planned) does not hold up, taken in the order of the ids,
+    so that no two transactions wait for each other. SQLite locks the whole database and needs none
+    of this. The update is by id: the condition itself might meanwhile hold for trials that are not
+    locked."""
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
-    queries = [query] if among is None else [query.where(trial.c.id.in_(chunk)) for chunk in chunks(sorted(among))]
+    queries = (
+        [query]
+        if among is None
+        else [query.where(trial.c.id.in_(chunk)) for chunk in chunks(sorted(among))]
+    )
     ids: set[str] = set()
     for query in queries:
         ids.update(connection.execute(query).scalars())

@@ -26,7 +26,8 @@ from trainables.errors import PROGRAM, UserError, first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
-"""So long a store that has answered before is waited for: its server starts again, another's transaction is long."""
+"""So long a store that has answered before is waited for: its server starts again, another's
+transaction is long."""
 AGAIN_S = 1.0
 SERVER_SETTINGS = {"statement_timeout": "45s", "idle_in_transaction_session_timeout": "60s"}
 CONNECT_ARGUMENTS = {
@@ -36,7 +37,8 @@ CONNECT_ARGUMENTS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-"""By these a server that is gone without a word is noticed within 20 s; what a store's address says goes first."""
+"""By these a server that is gone without a word is noticed within 20 s; what a store's address says
+goes first."""
 ANSWER_S = 10.0
 """So long a server may take to answer an empty query, for which it has to wait for nobody."""
 IDS_A_STATEMENT = 5_000
@@ -44,7 +46,8 @@ IDS_A_STATEMENT = 5_000
 
 
 class Database:
-    """A database with read and write transactions; trouble that a user can cure comes out as UserError.
+    """A database with read and write transactions; trouble that a user can cure comes out as
+    UserError.
 
     A database that has answered once and is away when a transaction is to begin is waited for.
     """
@@ -60,13 +63,19 @@ class Database:
         if url.drivername == "sqlite":
             path = Path(url.database or "")
             read_only = unchanging(path)
-            self._reader: Engine = create_engine(read_only or url, connect_args={"timeout": BUSY_TIMEOUT_S})
-            event.listen(self._reader, "connect", _set_up_unchanging if read_only else _set_up_sqlite)
+            self._reader: Engine = create_engine(
+                read_only or url, connect_args={"timeout": BUSY_TIMEOUT_S}
+            )
+            event.listen(
+                self._reader, "connect", _set_up_unchanging if read_only else _set_up_sqlite
+            )
             event.listen(self._reader, "begin", _begin_sqlite)
             self._files = SqliteFiles(path, self._reader, is_unchanging=read_only is not None)
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
-            arguments = {name: value for name, value in CONNECT_ARGUMENTS.items() if name not in url.query}
+            arguments = {
+                name: value for name, value in CONNECT_ARGUMENTS.items() if name not in url.query
+            }
             self._writer = create_engine(url, connect_args=arguments)
             event.listen(self._writer, "connect", _set_up_postgresql)
             event.listen(self._writer, "checkout", _await_answer)
@@ -74,7 +83,8 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one moment of the database; a value in it that cannot be read is a UserError."""
+        """A transaction that sees one moment of the database; a value in it that cannot be read is
+        a UserError."""
         with self._transaction(self._reader) as connection, self.reading():
             try:
                 yield connection
@@ -84,12 +94,14 @@ class Database:
 
     @contextmanager
     def reading(self, cure: str = CHECK) -> Iterator[None]:
-        """Turn what comes of a stored value that cannot be read into a UserError, which ends with the cure."""
+        """Turn what comes of a stored value that cannot be read into a UserError, which ends with
+        the cure."""
         try:
             yield
         except NEVER_WRITTEN as error:
             raise UserError(
-                f"The results store {self.address} holds what this program never wrote ({first_line(error)}): {cure}."
+                f"The results store {self.address} holds what this program never wrote "
+                f"({first_line(error)}): {cure}."
             ) from error
 
     @contextmanager
@@ -131,7 +143,8 @@ class Database:
                 if not self._waiting:
                     self._waiting = True
                     sentence = (
-                        f"The results store {self.address} cannot be used now ({first_line(str(error.orig))}): waiting "
+                        f"The results store {self.address} cannot be used now "
+                        f"({first_line(str(error.orig))}): waiting "
                         f"for it for up to {self._away_s / 60:g} minutes."
                     )
                     print(terminal_text(sentence), file=sys.stderr)
@@ -154,18 +167,21 @@ class Transactions:
         if damage:
             more = f", and so with {len(damage) - 1} more" if len(damage) > 1 else ""
             raise UserError(
-                f"The results store {self._database.address} is damaged: {damage[0]}{more}; {CHECK}, and have it put "
+                f"The results store {self._database.address} is damaged: {damage[0]}{more}; "
+                f"{CHECK}, and have it put "
                 f"right by the next run of its study, or by `{PROGRAM} store check --repair`."
             )
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # the driver begins no transactions by itself, `_begin_sqlite` does
+    connection.isolation_level = (
+        None  # the driver begins no transactions by itself, `_begin_sqlite` does
+    )
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA journal_mode = WAL")
-    # In WAL mode NORMAL may forget the last transactions at a power cut; FULL syncs the log at each commit, and a
-    # few milliseconds are nothing beside the training that a lost result would cost.
+    # In WAL mode NORMAL may forget the last transactions at a power cut; FULL syncs the log at each
+    # commit, and a few milliseconds are nothing beside the training that a lost result would cost.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
 
@@ -181,8 +197,8 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
 
 
 def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
-    """Before a transaction: replace a lost connection, and that to a server which is frozen, of which TCP notices
-    nothing since the kernel answers for it."""
+    """Before a transaction: replace a lost connection, and that to a server which is frozen, of
+    which TCP notices nothing since the kernel answers for it."""
     import psycopg
 
     server = connection.pgconn
@@ -202,13 +218,16 @@ def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and writes later fails at once, without waiting, when another one wrote between;
-    # IMMEDIATE takes the write lock at the start and waits for it.
-    connection.exec_driver_sql("BEGIN " + connection.get_execution_options().get("sqlite_begin", "DEFERRED"))
+    # A transaction that reads first and writes later fails at once, without waiting, when another
+    # one wrote between; IMMEDIATE takes the write lock at the start and waits for it.
+    connection.exec_driver_sql(
+        "BEGIN " + connection.get_execution_options().get("sqlite_begin", "DEFERRED")
+    )
 
 
 def now(connection: Connection) -> datetime:
-    """The time by the one clock that all users of this database share: the server's, or this machine's."""
+    """The time by the one clock that all users of this database share: the server's, or this
+    machine's."""
     if connection.dialect.name == "postgresql":
         moment = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         assert isinstance(moment, datetime)
@@ -217,17 +236,23 @@ def now(connection: Connection) -> datetime:
 
 
 def storable(words: str) -> str:
-    """Text of anybody's, with a question mark for what a database refuses: surrogates and the character 0."""
+    """Text of anybody's, with a question mark for what a database refuses: surrogates and the
+    character 0."""
     return words.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
-_INSERTS: dict[str, Callable[[Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_INSERTS: dict[str, Callable[[Table], Any]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
 
 
 def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
     """Insert those rows whose key, or other unique columns, the table does not have yet."""
     if rows:
-        connection.execute(_INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), list(rows))
+        connection.execute(
+            _INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), list(rows)
+        )
 
 
 def upsert(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
@@ -236,7 +261,9 @@ def upsert(connection: Connection, table: Table, rows: Collection[dict[str, Any]
         return
     insert = _INSERTS[connection.dialect.name](table)
     keys = list(table.primary_key.columns)
-    values = {column.name: insert.excluded[column.name] for column in table.columns if column not in keys}
+    values = {
+        column.name: insert.excluded[column.name] for column in table.columns if column not in keys
+    }
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), list(rows))
 
 

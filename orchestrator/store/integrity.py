@@ -39,17 +39,22 @@ _NAMELESS = "typeof(id) <> 'text' OR length(id) <> 64 OR id GLOB '*[^0-9a-f]*'"
 def check(url: str) -> list[str]:
     """Every problem found in the store at `url`, one sentence each; empty for a sound one.
 
-    Looks for: damaged pages, broken rules of the tables and dangling references (SQLite; PostgreSQL guards its own),
-    trials and studies that are not what their checksums say, values that no version of this program writes, and done
-    trials without results. Raises UserError where the store cannot be opened or read at all.
-    """
+    Looks for: damaged pages, broken rules of the tables and dangling references (SQLite; PostgreSQL
+    guards its own), trials and studies that are not what their checksums say, values that no
+    version of this program writes, and done trials without results. Raises UserError where the
+    store cannot be opened or read at all."""
     with closing(open_database(url, create=False)) as database, database.read() as connection:
         findings = sqlite_findings(connection)
-        sentences = [f"{ROW_IS_WRONG if is_about_a_row(finding) else PAGES_DAMAGED}{finding}." for finding in findings]
+        sentences = [
+            f"{ROW_IS_WRONG if is_about_a_row(finding) else PAGES_DAMAGED}{finding}."
+            for finding in findings
+        ]
         if not all(map(is_about_a_row, findings)):
             return sentences  # nothing read from damaged pages says anything about the rest
         for table, row, parent, _ in dangling(connection):
-            sentences.append(f"Row {row} of the table {table} refers to a row of {parent} that does not exist.")
+            sentences.append(
+                f"Row {row} of the table {table} refers to a row of {parent} that does not exist."
+            )
         for row in nameless_trials(connection):
             sentences.append(f"Row {row} of the table trial has no trial's id.")
         for row in unreadable_attempts(connection):
@@ -70,7 +75,8 @@ def sqlite_findings(connection: Connection) -> list[str]:
 
 
 def is_about_a_row(finding: str) -> bool:
-    """Whether SQLite finds a row that breaks a rule of its table, and not damage of pages or indices."""
+    """Whether SQLite finds a row that breaks a rule of its table, and not damage of pages or
+    indices."""
     return finding.startswith(("CHECK constraint", "NULL value in"))
 
 
@@ -124,7 +130,8 @@ def _is_readable(connection: Connection, query: Select[Any], **values: int) -> b
 
 
 def ids_of_trials(connection: Connection, key: StudyKey | None = None) -> list[str]:
-    """Of all trials, or of those that the store has of a study; those that are none are left out."""
+    """Of all trials, or of those that the store has of a study; those that are none are left
+    out."""
     query = select(trial.c.id)
     if key is not None:
         query = query.where(trial.c.id.in_(select_members(key, study_trial.c.trial_id)))
@@ -134,11 +141,16 @@ def ids_of_trials(connection: Connection, key: StudyKey | None = None) -> list[s
 
 
 def damaged_trials(connection: Connection, trial_ids: Collection[str]) -> dict[str, str]:
-    """A sentence for each of these trials that is not what was recorded, by its id, in the given order."""
+    """A sentence for each of these trials that is not what was recorded, by its id, in the given
+    order."""
     problems: dict[str, str] = {}
     for chunk in chunks(trial_ids, CHECKED_AT_ONCE):
         problems |= _problems(connection, chunk)
-    return {trial_id: f"Trial {trial_id} {problems[trial_id]}." for trial_id in trial_ids if trial_id in problems}
+    return {
+        trial_id: f"Trial {trial_id} {problems[trial_id]}."
+        for trial_id in trial_ids
+        if trial_id in problems
+    }
 
 
 def _problems(connection: Connection, trial_ids: Sequence[str]) -> dict[str, str]:
@@ -185,7 +197,9 @@ def _problem(row: Row[Any], parts: Mapping[str, str | None], results: Sequence[s
 def has_config(connection: Connection, trial_id: str) -> bool:
     """Whether a trial's config is that which it was planned with."""
     try:
-        config = connection.execute(select(trial.c.config).where(trial.c.id == trial_id)).scalar_one()
+        config = connection.execute(
+            select(trial.c.config).where(trial.c.id == trial_id)
+        ).scalar_one()
     except OperationalError as error:
         _about_a_value(error)
         return False
@@ -201,12 +215,16 @@ def damaged_studies(connection: Connection) -> dict[int, str]:
         try:
             row = connection.execute(select(study).where(study.c.id == study_id)).one()
             name, key = row.study, [getattr(row, column.name) for column in STUDY]
-            members = connection.execute(select(*MEMBER).where(study_trial.c.study_id == study_id)).all()
+            members = connection.execute(
+                select(*MEMBER).where(study_trial.c.study_id == study_id)
+            ).all()
             is_sound = row.checksum == study_checksum(key, members)
         except (*NEVER_WRITTEN, OperationalError) as error:
             _about_a_value(error)
         if not is_sound:
-            problems[study_id] = f"The study {study_id} ({name}) or the list of its trials is not what was planned."
+            problems[study_id] = (
+                f"The study {study_id} ({name}) or the list of its trials is not what was planned."
+            )
     return problems
 
 

@@ -1,4 +1,5 @@
-"""Who runs a trial: a driver's name, the lease it renews while it lives, and how to tell that it is dead."""
+"""Who runs a trial: a driver's name, the lease it renews while it lives, and how to tell that it is
+dead."""
 
 from __future__ import annotations
 
@@ -29,14 +30,17 @@ def this_owner() -> str:
 def dead_owners(owners: Iterable[str]) -> list[str]:
     """Those owners that were processes of this machine and no longer exist.
 
-    Of owners elsewhere, in another container or before the last boot, this machine cannot tell; their leases run out.
-    """
+    Of owners elsewhere, in another container or before the last boot, this machine cannot tell;
+    their leases run out."""
     here = [socket.gethostname(), _kernel()]
     processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
     return [
         owner
         for owner, parts in processes
-        if len(parts) == 4 and parts[:2] == here and parts[2].isdecimal() and _start_ticks(int(parts[2])) != parts[3]
+        if len(parts) == 4
+        and parts[:2] == here
+        and parts[2].isdecimal()
+        and _start_ticks(int(parts[2])) != parts[3]
     ]
 
 
@@ -52,7 +56,8 @@ def _kernel() -> str:
 
 
 def _start_ticks(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty where there is none (zombies count as none)."""
+    """When a process started, in clock ticks since boot; empty where there is none (zombies count
+    as none)."""
     stat = process_stat(pid)
     return "" if stat is None or stat.state == "Z" else stat.start_ticks
 
@@ -63,7 +68,8 @@ def _since_boot_s() -> float:
 
 
 class LeaseKeeper:
-    """Context in which a thread renews the owner's lease. `check`, on the main thread, raises what went wrong."""
+    """Context in which a thread renews the owner's lease. `check`, on the main thread, raises what
+    went wrong."""
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
@@ -82,11 +88,12 @@ class LeaseKeeper:
         self._thread.join()
 
     def check(self, held: int) -> None:
-        """Raise the error for which the lease ran out, if one did: a store that takes no lease takes no result.
+        """Raise the error for which the lease ran out, if one did: a store that takes no lease
+        takes no result.
 
-        Raises UserError where this process stood still for longer than its lease (a laptop that slept) and owns fewer
-        trials by now than the `held` ones it believes to: another driver runs those, or has ended them.
-        """
+        Raises UserError where this process stood still for longer than its lease (a laptop that
+        slept) and owns fewer trials by now than the `held` ones it believes to: another driver runs
+        those, or has ended them."""
         if self._error is not None:
             raise self._error
         if not self._lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:
@@ -95,7 +102,8 @@ class LeaseKeeper:
         self._lapsed = False
         if lost > 0:
             raise UserError(
-                f"This command stood still for more than {self._lease_s:g} s, and {lost} of its trials were taken over "
+                f"This command stood still for more than {self._lease_s:g} s, and {lost} of its "
+                f"trials were taken over "
                 f"by another one: {GO_ON}"
             )
 
@@ -105,7 +113,10 @@ class LeaseKeeper:
                 self._renew()
             except Exception as error:
                 # What fails once may succeed while the lease still has time to run.
-                if not isinstance(error, UserError) or _since_boot_s() - self._renewed_s > self._lease_s:
+                if (
+                    not isinstance(error, UserError)
+                    or _since_boot_s() - self._renewed_s > self._lease_s
+                ):
                     self._error = error  # raised again on the main thread, by check
                     return
 

@@ -1,7 +1,7 @@
 """Open, create and upgrade a store.
 
-Alembic is imported only to create or upgrade one; opening an existing store compares its version by a plain SELECT.
-"""
+Alembic is imported only to create or upgrade one; opening an existing store compares its version by
+a plain SELECT."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ from trainables.errors import PROGRAM, UserError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-_UPGRADE_LOCK = 0x5357_4545_50  # any number no one else uses: PostgreSQL's advisory locks are named by numbers
+_UPGRADE_LOCK = (
+    0x5357_4545_50  # any number no one else uses: PostgreSQL's advisory locks are named by numbers
+)
 
 
 def open_store(url: str, *, create: bool = True, away_s: float = AWAY_S) -> Store:
     """The store at `url`: a path, `sqlite:///PATH` or `postgresql+psycopg://USER@HOST/DATABASE`.
 
-    A SQLite store is for the processes of one machine (its log is shared through memory); drivers on several machines
-    share a PostgreSQL one. With `create`, a store that does not exist is made, its folder included. One that has
-    answered and is away for a moment is waited for, for `away_s` seconds.
+    A SQLite store is for the processes of one machine (its log is shared through memory); drivers
+    on several machines share a PostgreSQL one. With `create`, a store that does not exist is made,
+    its folder included. One that has answered and is away for a moment is waited for, for `away_s`
+    seconds.
 
-    Raises UserError for an address of another kind, a store of another version, a file or database that is something
-    else, and where it cannot be reached.
-    """
+    Raises UserError for an address of another kind, a store of another version, a file or database
+    that is something else, and where it cannot be reached."""
     return Store(open_database(url, create=create, away_s=away_s))
 
 
@@ -47,7 +49,8 @@ def open_database(url: str, *, create: bool, away_s: float = AWAY_S) -> Database
             _bring_up_to_date(database)
         elif version != REVISIONS[-1]:
             raise UserError(
-                f"The results store {database.address} is at schema version {version}, this program needs "
+                f"The results store {database.address} is at schema version {version}, this "
+                f"program needs "
                 f"{REVISIONS[-1]}: run `{PROGRAM} store upgrade` on it."
             )
     except BaseException:
@@ -57,7 +60,8 @@ def open_database(url: str, *, create: bool, away_s: float = AWAY_S) -> Database
 
 
 def upgrade(url: str) -> str:
-    """Bring an existing store to the newest schema version; returns a sentence that says what was done.
+    """Bring an existing store to the newest schema version; returns a sentence that says what was
+    done.
 
     Raises UserError as `open_store` does; a failed upgrade leaves the store as it was.
     """
@@ -104,8 +108,12 @@ def _missing(address: str) -> UserError:
 
 
 def _version(database: Database, *, may_be_empty: bool) -> str | None:
-    """The schema version; None for a database without tables. Raises UserError for any that is not our own."""
-    with database.read() as connection, user_errors(database.address, COPY):  # the check opens a store too
+    """The schema version; None for a database without tables. Raises UserError for any that is not
+    our own."""
+    with (
+        database.read() as connection,
+        user_errors(database.address, COPY),
+    ):  # the check opens a store too
         tables = set(inspect(connection).get_table_names())
         if not tables and may_be_empty:
             return None
@@ -116,16 +124,21 @@ def _version(database: Database, *, may_be_empty: bool) -> str | None:
                 f"The database {database.address} holds something else than a results store "
                 f"(the table {min(tables)}): name another one with --store."
             )
-        versions = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
+        versions = (
+            connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
+        )
     if len(versions) != 1:
         raise UserError(
-            f"The results store {database.address} is damaged: it does not say of what version it is; {AFRESH}."
+            f"The results store {database.address} is damaged: it does not say of what version it "
+            f"is; {AFRESH}."
         )
     version = str(versions[0])
     if version not in REVISIONS:
         raise UserError(
-            f"The results store {database.address} was made by a newer version of this program (schema version "
-            f"{version}, this one knows up to {REVISIONS[-1]}): update the program, or name another one with --store."
+            f"The results store {database.address} was made by a newer version of this program "
+            f"(schema version "
+            f"{version}, this one knows up to {REVISIONS[-1]}): update the program, or name "
+            f"another one with --store."
         )
     return version
 
@@ -135,12 +148,16 @@ def _bring_up_to_date(database: Database) -> None:
     from alembic import command
 
     with database.write() as connection:
-        # Two processes may create the same store; on SQLite the write transaction itself makes one wait.
+        # Two processes may create the same store; on SQLite the write transaction itself makes one
+        # wait.
         if connection.dialect.name == "postgresql":
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})
         if inspect(connection).has_table("alembic_version"):
-            with database.reading(COPY), user_errors(database.address, COPY):  # the check takes no older store
+            with (
+                database.reading(COPY),
+                user_errors(database.address, COPY),
+            ):  # the check takes no older store
                 command.upgrade(alembic_config(connection), "head")
         else:
             metadata.create_all(connection)

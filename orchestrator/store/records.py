@@ -28,21 +28,25 @@ Stage = Literal["stage1", "stage2", "final"]
 
 @dataclass(frozen=True, kw_only=True)
 class StudyKey:
-    """One variant of a study: the same study at another scale, corpus or with other overrides is another one."""
+    """One variant of a study: the same study at another scale, corpus or with other overrides is
+    another one."""
 
     study: str
     scale: str
     corpus: str
     overrides: str = "{}"
-    """The `--set` options as canonical JSON, several values as a list, with "search" where `--search` was not the
-    default, and under "--contexts" and "--benchmarks" what the user brought."""
+    """The `--set` options as canonical JSON, several values as a list, with "search" where
+    `--search` was not the default, and under "--contexts" and "--benchmarks" what the user
+    brought."""
 
     @property
     def variant(self) -> str:
         """A name for each variant of a study, fit for a folder: "gss_grid-quick-ptb"."""
         name = f"{self.study}-{self.scale}-{self.corpus}"
         if self.overrides != "{}":
-            name += "-" + hashlib.sha256(self.overrides.encode(errors="surrogatepass")).hexdigest()[:8]
+            name += (
+                "-" + hashlib.sha256(self.overrides.encode(errors="surrogatepass")).hexdigest()[:8]
+            )
         return file_name(name)
 
 
@@ -71,7 +75,9 @@ class PlannedTrial:
     @classmethod
     def of(cls, config: AnyConfig, name: str, place: Place | None = None) -> PlannedTrial:
         """The trial of a config that is validated already."""
-        trial = PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)
+        trial = PlannedTrial(
+            trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place
+        )
         vars(trial)["validated"] = config
         return trial
 
@@ -94,7 +100,9 @@ class TrialRow(PlannedTrial):
 
     def planned(self) -> PlannedTrial:
         """The trial as a plan has it."""
-        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=self.config, place=self.place)
+        return PlannedTrial(
+            trial_id=self.trial_id, name=self.name, config=self.config, place=self.place
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,12 +187,15 @@ def name_and_version(name_at_version: str) -> tuple[str, int]:
     """("spectrum", 1) of "spectrum@1". Raises ValueError for another form."""
     name, separator, version = name_at_version.rpartition("@")
     if not (name and separator and version.isascii() and version.isdigit()):
-        raise ValueError(f'a measurement is called "name@version", as in "spectrum@1": not "{name_at_version}"')
+        raise ValueError(
+            f'a measurement is called "name@version", as in "spectrum@1": not "{name_at_version}"'
+        )
     return name, int(version)
 
 
 def metrics_of(text: str) -> dict[str, Metric]:
-    """The metrics of a result as it is stored. Raises ValueError or TypeError for what no program can have recorded."""
+    """The metrics of a result as it is stored. Raises ValueError or TypeError for what no program
+    can have recorded."""
     metrics: dict[str, Metric] = json.loads(text)
     check_metrics(metrics)
     return metrics

@@ -1,4 +1,5 @@
-"""Damage put right where nothing is lost by it: what is sound stays, what is damaged is planned again."""
+"""Damage put right where nothing is lost by it: what is sound stays, what is damaged is planned
+again."""
 
 from __future__ import annotations
 
@@ -62,26 +63,28 @@ _FREE = {"owner": None, "lease_until": None, "state": _IDLE}
 def repair(url: str) -> list[str]:
     """Put the store at `url` right; returns a sentence for each damage that there was.
 
-    A damaged trial is planned again: the next run of its study records its result file where that still lies in the
-    storage, and trains it again where not. A trial without its config or id, and a study without its members, are
-    forgotten until they are planned again. What no result hangs on (moments, who ran a trial, in which run) is replaced
-    by what is known. Raises UserError where the pages of the file themselves are damaged; the store stays as it was
-    then.
-    """
+    A damaged trial is planned again: the next run of its study records its result file where that
+    still lies in the storage, and trains it again where not. A trial without its config or id, and
+    a study without its members, are forgotten until they are planned again. What no result hangs on
+    (moments, who ran a trial, in which run) is replaced by what is known. Raises UserError where
+    the pages of the file themselves are damaged; the store stays as it was then."""
     with closing(open_database(url, create=False)) as database:
         return _put_right(database, ids_of_trials, lambda _: False)
 
 
 def repair_for(url: str, key: StudyKey, trial_ids: Collection[str]) -> list[str]:
-    """The same of what a run of this study reads: these trials, those that the store has of the study, all lists of
-    trials; any other trial stays as it is. Nothing is written where all of it is sound."""
+    """The same of what a run of this study reads: these trials, those that the store has of the
+    study, all lists of trials; any other trial stays as it is. Nothing is written where all of it
+    is sound."""
 
     def concerned(connection: Connection) -> Collection[str]:
         return dict.fromkeys([*trial_ids, *ids_of_trials(connection, key)])
 
     with closing(open_database(url, create=False)) as database:
         with database.read() as connection:
-            if not damaged_trials(connection, concerned(connection)) and not damaged_studies(connection):
+            if not damaged_trials(connection, concerned(connection)) and not damaged_studies(
+                connection
+            ):
                 return []
         # Rows of others may break the rules of the tables still.
         return _put_right(database, concerned, is_about_a_row)
@@ -92,9 +95,12 @@ def _hopeless(address: str, problem: str) -> str:
 
 
 def _put_right(
-    database: Database, concerned: Callable[[Connection], Collection[str]], stays: Callable[[str], bool]
+    database: Database,
+    concerned: Callable[[Connection], Collection[str]],
+    stays: Callable[[str], bool],
 ) -> list[str]:
-    """Put right, of trials, those that `concerned` gives; a finding of SQLite that is left must be one that `stays`."""
+    """Put right, of trials, those that `concerned` gives; a finding of SQLite that is left must be
+    one that `stays`."""
     with database.write() as connection:
         try:
             sentences = _repair(connection, concerned)
@@ -105,11 +111,15 @@ def _put_right(
         return sentences
 
 
-def _repair(connection: Connection, concerned: Callable[[Connection], Collection[str]]) -> list[str]:
+def _repair(
+    connection: Connection, concerned: Callable[[Connection], Collection[str]]
+) -> list[str]:
     drop_triggers(connection)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
-        connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
+        connection.exec_driver_sql(
+            "PRAGMA ignore_check_constraints = ON"
+        )  # a row may break several until all is done
     sentences = [
         *_index_again(connection),
         *_fill_in(connection),
@@ -117,11 +127,17 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
         *_free(connection),
         *_fix_numbers(connection),
     ]
-    sentences += [*_forget_nameless(connection), *_forget_attempts(connection), *_fix_references(connection)]
+    sentences += [
+        *_forget_nameless(connection),
+        *_forget_attempts(connection),
+        *_fix_references(connection),
+    ]
     for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
         planned = has_config(connection, trial_id)
         _plan_again(connection, trial_id, has_config=planned)
-        cure = "it is planned again" if planned else "it is forgotten until its study is planned again"
+        cure = (
+            "it is planned again" if planned else "it is forgotten until its study is planned again"
+        )
         sentences.append(f"{damage.rstrip('.')}: {cure}.")
     for study_id, damage in damaged_studies(connection).items():
         for table in (stop_request, study_trial):
@@ -144,7 +160,11 @@ def _replace_moments(connection: Connection) -> Iterator[str]:
     """Those that cannot be read: by the present one, or by none where there need be none."""
     for table, column, row in list(unreadable_moments(connection)):
         values = {column.name: None if column.nullable else now(connection)}
-        connection.execute(update(table).where(_is_row(row)).values(_FREE if column is trial.c.lease_until else values))
+        connection.execute(
+            update(table)
+            .where(_is_row(row))
+            .values(_FREE if column is trial.c.lease_until else values)
+        )
         yield f"{column.name} in row {row} of the table {table.name} cannot be read: it is replaced."
 
 
@@ -179,14 +199,18 @@ def _fix_numbers(connection: Connection) -> Iterator[str]:
 
 
 def _fill_in(connection: Connection) -> Iterator[str]:
-    """What is missing where nothing may be, and no result hangs on it; a row that does not say whose it is goes.
+    """What is missing where nothing may be, and no result hangs on it; a row that does not say
+    whose it is goes.
 
     (SQLite takes `IS NULL` for false where a column may have no NULL.)
     """
     for table in metadata.sorted_tables if connection.dialect.name == "sqlite" else ():
         for column in table.c:
             missing = func.typeof(column) == "null"
-            if column.nullable or not connection.execute(select(func.count()).where(missing)).scalar_one():
+            if (
+                column.nullable
+                or not connection.execute(select(func.count()).where(missing)).scalar_one()
+            ):
                 continue
             if column.name in ("trial_id", "study_id") or table is attempt:
                 connection.execute(delete(table).where(missing))
@@ -222,12 +246,15 @@ def _forget_attempts(connection: Connection) -> Iterator[str]:
 
 
 def _fix_references(connection: Connection) -> Iterator[str]:
-    """Of what came from a lost run to a stand-in; a row that refers to anything else that is lost goes with it."""
+    """Of what came from a lost run to a stand-in; a row that refers to anything else that is lost
+    goes with it."""
     stand_in = None
     for name, row, parent, _ in dangling(connection):
         if parent == "run":
             stand_in = stand_in or _insert_stand_in(connection)
-            connection.exec_driver_sql(f'UPDATE "{name}" SET run_id = ? WHERE rowid = ?', (stand_in, row))
+            connection.exec_driver_sql(
+                f'UPDATE "{name}" SET run_id = ? WHERE rowid = ?', (stand_in, row)
+            )
             yield f"Row {row} of the table {name} came from a run that is lost: a stand-in takes its place."
         else:
             connection.exec_driver_sql(f'DELETE FROM "{name}" WHERE rowid = ?', (row,))
@@ -246,7 +273,9 @@ def _plan_again(connection: Connection, trial_id: str, *, has_config: bool) -> N
     if has_config:
         kept = {"id", "attempt", "planned_at", "started_at", "config"}
         cleared = {column.name: None for column in trial.c if column.name not in kept}
-        connection.execute(update(trial).where(trial.c.id == trial_id).values({**cleared, "state": "planned"}))
+        connection.execute(
+            update(trial).where(trial.c.id == trial_id).values({**cleared, "state": "planned"})
+        )
     else:
         for table in (stop_request, attempt, study_trial):
             connection.execute(delete(table).where(table.c.trial_id == trial_id))

@@ -1,4 +1,5 @@
-"""The tables of the results store, as its newest schema version has them. Older versions: `migrations`."""
+"""The tables of the results store, as its newest schema version has them. Older versions:
+`migrations`."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ import sqlalchemy as sa
 from orchestrator.store.records import STATES
 
 REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
-"""Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
+"""Every schema version from the first to the newest, the ids of the files in
+`migrations/versions`."""
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """A moment in UTC: aware in Python; `timestamptz` in PostgreSQL, text without an offset in SQLite."""
+    """A moment in UTC: aware in Python; `timestamptz` in PostgreSQL, text without an offset in
+    SQLite."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -68,7 +71,8 @@ run = sa.Table(
     sa.Column("ended_at", UtcDateTime),
 )
 
-# The long columns come last: SQLite then finds the state without reading the config's overflow pages.
+# The long columns come last: SQLite then finds the state without reading the config's overflow
+# pages.
 trial = sa.Table(
     "trial",
     metadata,
@@ -89,7 +93,9 @@ trial = sa.Table(
     sa.Column("results_checksum", sa.String(64)),
     sa.Column("epochs_checksum", sa.String(64)),
     sa.Column("spectrum_checksum", sa.String(64)),
-    sa.CheckConstraint("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"),
+    sa.CheckConstraint(
+        "state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"
+    ),
     sa.CheckConstraint("(state = 'running') = (owner IS NOT NULL)", name="owner"),
     sa.CheckConstraint("(owner IS NULL) = (lease_until IS NULL)", name="lease"),
     sa.CheckConstraint("attempt >= 0", name="attempt"),
@@ -108,7 +114,9 @@ study_trial = sa.Table(
     sa.UniqueConstraint("study_id", "trial_id"),
     sa.CheckConstraint("stage IN ('stage1', 'stage2', 'final')", name="stage"),
     sa.CheckConstraint("(side IS NULL) = (stage IS NULL)", name="side"),
-    sa.CheckConstraint("(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')", name="number"),
+    sa.CheckConstraint(
+        "(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')", name="number"
+    ),
 )
 
 stop_request = sa.Table(

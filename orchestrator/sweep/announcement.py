@@ -1,4 +1,5 @@
-"""What a run says before it starts and after it ends, and the commands it tells the reader to type."""
+"""What a run says before it starts and after it ends, and the commands it tells the reader to
+type."""
 
 from __future__ import annotations
 
@@ -53,16 +54,18 @@ def opening(
     seconds_each: tuple[float, str],
     options: RunOptions,
 ) -> str:
-    """What will run and for how long. `missing` counts trials that are not chosen yet, too; `seconds_each` is the time
-    of a trial and where that is known from; `lacking` has the measurements that done trials have not got, by trial id.
-    """
+    """What will run and for how long. `missing` counts trials that are not chosen yet, too;
+    `seconds_each` is the time of a trial and where that is known from; `lacking` has the
+    measurements that done trials have not got, by trial id."""
     done, stopped = (sum(state == wanted for state in states.values()) for wanted in COMPLETE)
     others = plan.total - done - stopped - missing
     troubled = f", {stopped} stopped early" if stopped else ""
     troubled += f", {others} not run (without a result so far)" if others else ""
     names = ", ".join(dict.fromkeys(name for each in lacking.values() for name in each))
     later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
-    with_set = f", with {' '.join(variant)}" if (variant := typed_variant(plan.key.overrides)) else ""
+    with_set = (
+        f", with {' '.join(variant)}" if (variant := typed_variant(plan.key.overrides)) else ""
+    )
     summary = scale_summary(plan.study, plan.scale.name, all_trials=plan.all_trials)
     if plan.scale.name == "paper" and typed_model(plan.key.overrides):
         summary = OTHER_MODELS
@@ -70,14 +73,16 @@ def opening(
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",
         *(stage.sentence for stage in outlook(plan)),
-        f"{counted(plan.total, 'trial')}{_seeds(plan)}: {missing} to run, {done} already done{later}{troubled}.",
+        f"{counted(plan.total, 'trial')}{_seeds(plan)}: {missing} to run, {done} already "
+        f"done{later}{troubled}.",
     ]
     if missing:
         unit, concurrent = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
         units = f"{concurrent} {unit}{'s' * (concurrent > 1)}"
         whole = duration(START_S + missing * seconds_each[0] / concurrent)
         lines.append(
-            f"Estimated time: about {whole} on {units} ({duration(seconds_each[0])} a trial and {unit}, "
+            f"Estimated time: about {whole} on {units} ({duration(seconds_each[0])} a trial and "
+            f"{unit}, "
             f"{seconds_each[1]}; {START_S:.0f} s to start)."
         )
     command = paper_command(plan.argument, plan.study, plan.key, options.typed)
@@ -91,11 +96,11 @@ def _seeds(plan: Plan) -> str:
 
 
 def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[str]) -> str | None:
-    """What to type for the paper's scale, on the same store and storage as in `typed`; None where this is it.
+    """What to type for the paper's scale, on the same store and storage as in `typed`; None where
+    this is it.
 
-    The corpora are the paper's, but for a generated language, which is a question of its own; of a study without any,
-    the one at hand, or Penn Treebank in place of the built-in.
-    """
+    The corpora are the paper's, but for a generated language, which is a question of its own; of a
+    study without any, the one at hand, or Penn Treebank in place of the built-in."""
     if is_paper_scale(study, key.scale):
         return None
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
@@ -105,23 +110,31 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
 
 
 def run_command(
-    argument: str, study: Study, key: StudyKey, typed: Sequence[str], rows: Sequence[Mapping[str, Any]] = ()
+    argument: str,
+    study: Study,
+    key: StudyKey,
+    typed: Sequence[str],
+    rows: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """What to type for the trials of this variant, `rows` as the store has them, on the same store and storage as in
-    `typed`; a file that the user brought stands there by its name."""
+    """What to type for the trials of this variant, `rows` as the store has them, on the same store
+    and storage as in `typed`; a file that the user brought stands there by its name."""
     words = [word for words, _ in _options(typed, *SIZES) for word in words]
     words += [word for word in typed if word == "--all-trials"]
     if not any(_options(typed, "--seeds")) and (seeds := _further_seeds(study, key, rows)):
         words += ["--seeds", str(seeds)]
-    return command_line(*_words(argument, key.scale, (key.corpus,), typed, *words, *_of_variant(key, rows)))
+    return command_line(
+        *_words(argument, key.scale, (key.corpus,), typed, *words, *_of_variant(key, rows))
+    )
 
 
 def retry_command(key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()) -> str:
-    """What to type to run again what this variant has without a result, as far as a store knows it, whose rows these
-    are: a study of one's own and a file that the user brought stand there by their names, and a number of seeds or a
-    budget is left out."""
+    """What to type to run again what this variant has without a result, as far as a store knows it,
+    whose rows these are: a study of one's own and a file that the user brought stand there by their
+    names, and a number of seeds or a budget is left out."""
     argument = key.study if key.study in NAMES else f"{key.study}.py"
-    return command_line("retry", *_words(argument, key.scale, (key.corpus,), (), *_of_variant(key, rows)))
+    return command_line(
+        "retry", *_words(argument, key.scale, (key.corpus,), (), *_of_variant(key, rows))
+    )
 
 
 def _of_variant(key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -138,7 +151,8 @@ def _of_variant(key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Iterator[st
 
 
 def _as_set(name: str, value: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Several values as a tuple, where the trials have one of them each; a list that they have as it is stays one."""
+    """Several values as a tuple, where the trials have one of them each; a list that they have as
+    it is stays one."""
     if not isinstance(value, list):
         return value
     is_one = any(flat_values(row["config"]).get(name) == value for row in rows)
@@ -146,7 +160,8 @@ def _as_set(name: str, value: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _further_seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """How many seeds each setting has, where that is another number than the study says by itself."""
+    """How many seeds each setting has, where that is another number than the study says by
+    itself."""
     if study.tuning is not None or not study.trains:
         return None
     seeds = Counter(setting_hash(row["config"]) for row in rows)
@@ -155,15 +170,30 @@ def _further_seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]
     if len(counts) != 1 or counts == {by_itself}:
         return None
     corpus = CorpusConfig(name=key.corpus, sha256="0" * 64)
-    repeated = Counter(setting_hash(config.model_dump(mode="json")) for config in study.trials(corpus))
+    repeated = Counter(
+        setting_hash(config.model_dump(mode="json")) for config in study.trials(corpus)
+    )
     return None if max(repeated.values(), default=1) > 1 else counts.pop()
 
 
-def _words(argument: str, scale: str, corpora: Sequence[str], typed: Sequence[str], *words: str) -> Sequence[str]:
+def _words(
+    argument: str, scale: str, corpora: Sequence[str], typed: Sequence[str], *words: str
+) -> Sequence[str]:
     folders = {corpus_name(value): value for _, value in _options(typed, "--corpus")}
-    texts = [folders.get(corpus) or corpus_argument(corpus) for corpus in corpora if corpus != NO_TEXT.name]
+    texts = [
+        folders.get(corpus) or corpus_argument(corpus)
+        for corpus in corpora
+        if corpus != NO_TEXT.name
+    ]
     kept = [word for words, _ in _options(typed, *PLACES) for word in words]
-    return argument, "--scale", scale, *(word for text in texts for word in ("--corpus", text)), *words, *kept
+    return (
+        argument,
+        "--scale",
+        scale,
+        *(word for text in texts for word in ("--corpus", text)),
+        *words,
+        *kept,
+    )
 
 
 def view_command(typed: Sequence[str]) -> str:

@@ -16,8 +16,11 @@ from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError
 
 
-def disk_warning(configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: RunOptions) -> str | None:
-    """A sentence where the disk has no room for all that these trials keep; None where it has, or nobody can tell.
+def disk_warning(
+    configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: RunOptions
+) -> str | None:
+    """A sentence where the disk has no room for all that these trials keep; None where it has, or
+    nobody can tell.
 
     Raises UserError where it has none for the largest of those that run at the same time.
     """
@@ -31,16 +34,20 @@ def disk_warning(configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: 
     free, needed = storage.free_bytes() + sum(map(_size_bytes, lying)), sum(running)
     if needed > free:
         raise UserError(
-            f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for weights and checkpoints, "
-            f"and the disk of {storage} has {_gigabytes(free)} left: free space there, name another one with "
+            f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for "
+            f"weights and checkpoints, "
+            f"and the disk of {storage} has {_gigabytes(free)} left: free space there, name "
+            f"another one with "
             "--storage, or run fewer at a time with --max-concurrent"
         )
     kept = sum(kept_bytes(config, corpus) for config in configs)
     if kept + needed <= free:
         return None
     return (
-        f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} will keep about "
-        f"{_gigabytes(kept)}: where it fills up the sweep stops, and with room there the same command goes on."
+        f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} "
+        f"will keep about "
+        f"{_gigabytes(kept)}: where it fills up the sweep stops, and with room there the same "
+        f"command goes on."
     )
 
 

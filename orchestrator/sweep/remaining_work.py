@@ -1,4 +1,5 @@
-"""What a study still lacks: trials that have not ended, and measurements that done ones have not got."""
+"""What a study still lacks: trials that have not ended, and measurements that done ones have not
+got."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class RemainingWork:
     members: Sequence[PlannedTrial]
     """All trials of the study so far; `tuner` names others."""
     retried: Sequence[PlannedTrial] | None
-    """Those of them that alone are run, and no measurement is taken later; None: all, and all measurements."""
+    """Those of them that alone are run, and no measurement is taken later; None: all, and all
+    measurements."""
     tuner: Tuner | None
     logs: Listener
     """Hears of every trial."""
@@ -73,8 +75,9 @@ class RemainingWork:
                 # Before Ray is started, and anything is downloaded.
                 if self.options.takes_own_gpu and (note := check_torch_gpu(self._configs(work))):
                     self.console.print(note)
-                # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
-                # A retry has seen to that before it forgot what its trials came to.
+                # What is announced can be read: a text that cannot be had ends the run, or leaves
+                # trials out, before. A retry has seen to that before it forgot what its trials came
+                # to.
                 if self.retried is None:
                     work = self._work(waiting=ensure_texts(self.plan, self.console))
                 if self.options.data is not None:
@@ -103,19 +106,29 @@ class RemainingWork:
         states = self.store.states([trial.trial_id for trial in self.members])
         trials = self.members if self.retried is None else self.retried
         left = [t for t in trials if states.get(t.trial_id) in OPEN and t.trial_id not in waiting]
-        unnamed = self.plan.total - len(self.members) if self.tuner is not None and not self.tuner.over else 0
+        unnamed = (
+            self.plan.total - len(self.members)
+            if self.tuner is not None and not self.tuner.over
+            else 0
+        )
         return _Work(states=states, trials=left, count=len(left) + unnamed, lacking=self._lacking())
 
     def _lacking(self) -> Mapping[str, Sequence[str]]:
-        return self.store.lacking(self.plan.key, self.plan.measurements) if self.retried is None else {}
+        return (
+            self.store.lacking(self.plan.key, self.plan.measurements)
+            if self.retried is None
+            else {}
+        )
 
     def _announce(self, work: _Work, seconds_per_trial: tuple[float, str] = (0.0, "")) -> None:
-        text = opening(self.plan, work.count, work.states, work.lacking, seconds_per_trial, self.options)
+        text = opening(
+            self.plan, work.count, work.states, work.lacking, seconds_per_trial, self.options
+        )
         self.console.print(text)
 
     def _recover(self, work: _Work, run_id: int) -> None:
-        """Record what an earlier run left as files: results of missing trials, measurements that done ones lack; a
-        trial that was stopped early counts where it is searched."""
+        """Record what an earlier run left as files: results of missing trials, measurements that
+        done ones lack; a trial that was stopped early counts where it is searched."""
         expire_dead_owners(self.store)  # what they claimed takes any result
         recorder, lacking = Recorder(self.store, self.options, run_id), work.lacking
         results = recorder.recover(
@@ -124,12 +137,16 @@ class RemainingWork:
             may_be_pruned=lambda trial: self.tuner is not None and self.tuner.is_searched(trial),
         )
         if results:
-            self.console.print(f"Recorded {counted(results, 'result')} that an earlier run had left as files.")
+            self.console.print(
+                f"Recorded {counted(results, 'result')} that an earlier run had left as files."
+            )
             lacking = {**lacking, **self.store.lacking(self.plan.key, self.plan.measurements)}
         # One that cannot be recorded is measured again, and its trouble said then.
         later, _ = recorder.measurements(lacking)
         if later:
-            self.console.print(f"Recorded {counted(later, 'measurement')} that an earlier run had left as files.")
+            self.console.print(
+                f"Recorded {counted(later, 'measurement')} that an earlier run had left as files."
+            )
 
     def _train(self, work: _Work, study_work: StudyWork) -> RunSummary:
         if not work.count:
@@ -143,17 +160,21 @@ class RemainingWork:
         with watching(self.console, work.count) as listener:
             heard = Several(listener, self.logs)
             return run_trials(
-                work.trials, replace(study_work, listener=heard, planned_ids=planned_ids, source=self.tuner)
+                work.trials,
+                replace(study_work, listener=heard, planned_ids=planned_ids, source=self.tuner),
             )
 
     def _measure_later(self, study_work: StudyWork) -> RunSummary:
-        """Take the measurements that done trials of the plan lack by now, from the weights that they kept."""
+        """Take the measurements that done trials of the plan lack by now, from the weights that
+        they kept."""
         lacking = self._lacking()
         if not lacking:
             return RunSummary()
         from orchestrator.schedule import run_trials
 
-        trials = [row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in lacking]
+        trials = [
+            row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in lacking
+        ]
         with watching(self.console, len(lacking), doing="measuring") as listener:
             return run_trials(trials, replace(study_work, listener=listener, lacking=lacking))
 
@@ -166,7 +187,9 @@ class RemainingWork:
     def _configs(self, work: _Work) -> list[AnyConfig]:
         """Of the trials to run, or of all that are left where a tuner has yet to name some."""
         left = configs_left(self.plan, self.store)
-        return [left[trial.trial_id] for trial in work.trials if trial.trial_id in left] or list(left.values())
+        return [left[trial.trial_id] for trial in work.trials if trial.trial_id in left] or list(
+            left.values()
+        )
 
 
 def _run_record(plan: Plan, options: RunOptions) -> RunRecord:
@@ -175,6 +198,8 @@ def _run_record(plan: Plan, options: RunOptions) -> RunRecord:
         code_version=code_version(),
         packages=package_versions(),
         host=machine["host"],
-        device=f"{options.gpus_per_trial:g} GPUs a trial" if options.gpus_per_trial else machine["hardware"],
+        device=f"{options.gpus_per_trial:g} GPUs a trial"
+        if options.gpus_per_trial
+        else machine["hardware"],
         corpus_sha256=plan.corpus.sha256,
     )

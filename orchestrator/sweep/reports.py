@@ -1,4 +1,5 @@
-"""Reports of what the store holds: that of one variant of a study, and the page over all of them."""
+"""Reports of what the store holds: that of one variant of a study, and the page over all of
+them."""
 
 from __future__ import annotations
 
@@ -24,10 +25,16 @@ def report_folder(storage: Storage, key: StudyKey) -> Path:
 
 
 def write_report(
-    store: Store, study: Study, key: StudyKey, out: Path, *, command: tuple[str, Sequence[str]], index: bool = True
+    store: Store,
+    study: Study,
+    key: StudyKey,
+    out: Path,
+    *,
+    command: tuple[str, Sequence[str]],
+    index: bool = True,
 ) -> ReportResult:
-    """Build the report of this variant; `command` is the study as it was typed, and the command line that it was typed
-    in; `index` says whether `write_index` will be called for it."""
+    """Build the report of this variant; `command` is the study as it was typed, and the command
+    line that it was typed in; `index` says whether `write_index` will be called for it."""
     from orchestrator.plan import study_of
     from orchestrator.report import Commands, StudyRecords, build_report
 
@@ -40,14 +47,17 @@ def write_report(
     )
     argument, typed = command
     commands = Commands(
-        run=run_command(argument, study, key, typed, records.rows), paper=paper_command(argument, study, key, typed)
+        run=run_command(argument, study, key, typed, records.rows),
+        paper=paper_command(argument, study, key, typed),
     )
-    return build_report(study_of(study, key.overrides), key, records, commands=commands, out=out, index=index)
+    return build_report(
+        study_of(study, key.overrides), key, records, commands=commands, out=out, index=index
+    )
 
 
 def write_index(page: Path, storage: Storage | None, console: Console) -> Path:
-    """Write the page over all reports beside the one at `page`, in an object store too where those of `storage` lie in
-    one; None stands for a bundle."""
+    """Write the page over all reports beside the one at `page`, in an object store too where those
+    of `storage` lie in one; None stands for a bundle."""
     from orchestrator.report import CARD_FILE
     from orchestrator.report import write_index as write_page
 

@@ -52,11 +52,17 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         members: Sequence[PlannedTrial]
         retried = None
         if again:
-            members = _certain(plan) if tuner is None else [row.planned() for row in store.trials(plan.key)]
+            members = (
+                _certain(plan)
+                if tuner is None
+                else [row.planned() for row in store.trials(plan.key)]
+            )
             if was_started_again():
                 retried = _still_open(members, store, plan.key)
             else:
-                retried = _reset_lost(members, store, options.storage, lambda: _what_waits(plan, options, console))
+                retried = _reset_lost(
+                    members, store, options.storage, lambda: _what_waits(plan, options, console)
+                )
             if retried is None:
                 say(_nothing_to_retry(plan, store))
                 return 0
@@ -65,7 +71,9 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             if options.takes_own_gpu and _is_left_to_train(plan, store, options.storage):
                 check_torch_gpu(trial.config for trial in plan.trials)
             members = tuner.start() if tuner is not None else _register(plan, store, say)
-        threading.Thread(target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True).start()
+        threading.Thread(
+            target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True
+        ).start()
         summary = RemainingWork(
             plan=plan,
             options=options,
@@ -79,7 +87,10 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         logs.complete()
         if summary.interrupted:
             done = sum(row.state == "done" for row in store.trials(plan.key))
-            say(f"Interrupted with {done} of {plan.total} trials done; {KEPT}. Type the same command again to go on.")
+            say(
+                f"Interrupted with {done} of {plan.total} trials done; {KEPT}. Type the same "
+                f"command again to go on."
+            )
             return INTERRUPTED
         if again and plan.tuning is not None:
             _go_on_from_here(plan, store, options, console)
@@ -91,11 +102,13 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
 
 
 def _put_right(plan: Plan, store_url: str, say: Callable[[str], None]) -> None:
-    """Have damaged rows planned again, before others are planned by them; their result files are recorded as those that
-    an earlier run left."""
+    """Have damaged rows planned again, before others are planned by them; their result files are
+    recorded as those that an earlier run left."""
     from orchestrator.store import repair_for
 
-    first, *others = repair_for(store_url, plan.key, [trial.trial_id for trial in plan.trials]) or [""]
+    first, *others = repair_for(store_url, plan.key, [trial.trial_id for trial in plan.trials]) or [
+        ""
+    ]
     if first:
         more = f" So it is with {counted(len(others), 'other')}." if others else ""
         say(f"The results store is damaged, and put right where this study reads it. {first}{more}")
@@ -111,7 +124,8 @@ def _is_left_to_train(plan: Plan, store: Store, storage: Storage) -> bool:
 
 
 def _what_waits(plan: Plan, options: RunOptions, console: Console) -> frozenset[str]:
-    """Before a retry forgets anything: trials whose text cannot be had. Raises UserError where a GPU is missing."""
+    """Before a retry forgets anything: trials whose text cannot be had. Raises UserError where a
+    GPU is missing."""
     if options.takes_own_gpu:
         check_torch_gpu(trial.config for trial in plan.trials)
     return ensure_texts(plan, console)
@@ -123,13 +137,18 @@ def _certain(plan: Plan) -> list[PlannedTrial]:
 
 
 def _register(plan: Plan, store: Store, say: Callable[[str], None]) -> list[PlannedTrial]:
-    """Register the trials of a study that tunes nothing. Those that a tuning has stopped early are wanted in full."""
+    """Register the trials of a study that tunes nothing. Those that a tuning has stopped early are
+    wanted in full."""
     trials = _certain(plan)
     planned = {trial.trial_id for trial in trials}
-    if others := sum(row.state == "done" and row.trial_id not in planned for row in store.trials(plan.key)):
+    if others := sum(
+        row.state == "done" and row.trial_id not in planned for row in store.trials(plan.key)
+    ):
         say(
-            f"Left out of this plan and of its report: {counted(others, 'done trial')} of {plan.study.name} with other "
-            "settings (try --seeds N or --all-trials) or from before the study changed. The store keeps them."
+            f"Left out of this plan and of its report: {counted(others, 'done trial')} of "
+            f"{plan.study.name} with other "
+            "settings (try --seeds N or --all-trials) or from before the study changed. The store "
+            "keeps them."
         )
     store.register(plan.key, trials)
     store.reset([trial.trial_id for trial in trials], states=("pruned",))
@@ -145,13 +164,16 @@ def _tuner(plan: Plan, store: Store, *, plans: bool) -> Tuner | None:
 
 
 def _reset_lost(
-    members: Sequence[PlannedTrial], store: Store, storage: Storage, waiting: Callable[[], frozenset[str]]
+    members: Sequence[PlannedTrial],
+    store: Store,
+    storage: Storage,
+    waiting: Callable[[], frozenset[str]],
 ) -> list[PlannedTrial] | None:
-    """Plan failed and diverged trials again: a diverged one from its beginning, a failed one from its checkpoint.
+    """Plan failed and diverged trials again: a diverged one from its beginning, a failed one from
+    its checkpoint.
 
-    Before anything is forgotten, `waiting` says which of them cannot run now; they stay as they are. None where no
-    trial has failed or diverged.
-    """
+    Before anything is forgotten, `waiting` says which of them cannot run now; they stay as they
+    are. None where no trial has failed or diverged."""
     states = store.states([trial.trial_id for trial in members])
     lost = [trial.trial_id for trial in members if states.get(trial.trial_id) in LOST]
     if not lost:
@@ -175,32 +197,42 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
     keys = [
         summary.key
         for summary in store.studies()
-        if summary.key.study == plan.study.name and summary.counts["failed"] + summary.counts["diverged"]
+        if summary.key.study == plan.study.name
+        and summary.counts["failed"] + summary.counts["diverged"]
     ]
     variants = [
         ", ".join([f"scale {key.scale}{on_corpus(key.corpus)}", *typed_variant(key.overrides)])
         for key in keys
         if key != plan.key
     ]
-    hint = f" Trials of it failed or diverged at {' and at '.join(variants)}: name that one." if variants else ""
+    hint = (
+        f" Trials of it failed or diverged at {' and at '.join(variants)}: name that one."
+        if variants
+        else ""
+    )
     if plan.key in keys:
         hint += (
-            " Trials of it did that this command does not plan: type the --seeds that they were run with, or, where "
+            " Trials of it did that this command does not plan: type the --seeds that they were "
+            "run with, or, where "
             "the study has changed since, run it again."
         )
     return (
-        f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
+        f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} "
+        f"has failed or "
         f"diverged, so there is nothing to retry; {PROGRAM} status shows what the store has.{hint}"
     )
 
 
 def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Console) -> None:
-    """A retried trial may be its side's new best: plan what follows from it, and say how to run that.
+    """A retried trial may be its side's new best: plan what follows from it, and say how to run
+    that.
 
-    With a smaller budget than the search has had, nothing is planned: that would drop trials from the study.
-    """
+    With a smaller budget than the search has had, nothing is planned: that would drop trials from
+    the study."""
     tuner = _tuner(plan, store, plans=True)
-    assert tuner is not None and plan.tuning is not None, "only a tuning goes on from what its trials come to"
+    assert tuner is not None and plan.tuning is not None, (
+        "only a tuning goes on from what its trials come to"
+    )
     places = [row.place for row in store.trials(plan.key)]
     if max((place.number or 0 for place in places if place), default=0) <= plan.tuning.budget:
         tuner.start()

@@ -14,27 +14,32 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 REPORT_POLICY = (
-    "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation; default-src 'none'; "
-    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation; default-src "
+    "'none'; "
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; "
     "frame-ancestors 'none'"
 )
-"""Of a page that whoever writes to the storage has made: it sorts its tables, and sees nothing of these pages."""
+"""Of a page that whoever writes to the storage has made: it sorts its tables, and sees nothing of
+these pages."""
 FILE_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action "
+    "'none'; "
     "frame-ancestors 'none'"
 )
-"""Of any other file from there: SVG and XML can hold scripts too. No sandbox: not every browser shows a PDF in one."""
+"""Of any other file from there: SVG and XML can hold scripts too. No sandbox: not every browser
+shows a PDF in one."""
 PAGES = Path(__file__).parent
 REFUSED = "This page needs the link that `view` printed when it started: open that one."
 
 
 def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) -> None:
-    """Answer 403 to every request without the token; the printed link puts it into a cookie and leaves the address.
-    Answer 400, with one line in the log, to a request that fails before it reaches a page's code.
+    """Answer 403 to every request without the token; the printed link puts it into a cookie and
+    leaves the address. Answer 400, with one line in the log, to a request that fails before it
+    reaches a page's code.
 
-    No script runs but the pages' own: files of this server, and those of these hashes. These may compile code, as
-    plotly does for WebGL.
-    """
+    No script runs but the pages' own: files of this server, and those of these hashes. These may
+    compile code, as plotly does for WebGL."""
     cookie = f"sweep-view-{port}"
     own_policy = _own_policy(script_hashes)
 
@@ -42,9 +47,12 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
     def check() -> AnyResponse | None:
         typed = request.args.get("token")
         if typed is not None and _same(typed, token):
-            rest = urlencode([(name, value) for name, value in request.args.items(multi=True) if name != "token"])
+            rest = urlencode(
+                [(name, value) for name, value in request.args.items(multi=True) if name != "token"]
+            )
             answer = redirect(f"{request.path}?{rest}" if rest else request.path)
-            # Lax: the link may stand on another page, such as a notebook's; what another page posts brings no cookie.
+            # Lax: the link may stand on another page, such as a notebook's; what another page posts
+            # brings no cookie.
             answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
             return answer
         if not _same(request.cookies.get(cookie, ""), token):
@@ -55,7 +63,9 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
     def refuse(error: Exception) -> AnyResponse | HTTPException:
         if isinstance(error, HTTPException):
             return error
-        of_a_page = any(Path(frame.filename).parent == PAGES for frame in extract_tb(error.__traceback__))
+        of_a_page = any(
+            Path(frame.filename).parent == PAGES for frame in extract_tb(error.__traceback__)
+        )
         if of_a_page or isinstance(error, CallbackException):
             raise error
         server.logger.warning("refused a malformed request (%s)", type(error).__name__)
@@ -63,7 +73,9 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
 
     @server.after_request
     def harden(response: Response) -> Response:
-        response.headers["Content-Security-Policy"] = _policy(request.path, response.mimetype) or own_policy
+        response.headers["Content-Security-Policy"] = (
+            _policy(request.path, response.mimetype) or own_policy
+        )
         response.headers["Referrer-Policy"] = "no-referrer"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["X-Frame-Options"] = "DENY"
@@ -71,10 +83,14 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
 
 
 def _own_policy(script_hashes: Sequence[str]) -> str:
-    scripts = " ".join(["'self'", "'unsafe-eval'", *(f"'{value.strip(chr(39))}'" for value in script_hashes)])
+    scripts = " ".join(
+        ["'self'", "'unsafe-eval'", *(f"'{value.strip(chr(39))}'" for value in script_hashes)]
+    )
     return (
-        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-        "font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; "
+        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src "
+        f"'self' data: blob:; "
+        "font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; form-action "
+        "'none'; "
         "frame-ancestors 'none'"
     )
 

@@ -1,8 +1,8 @@
 """What a study's report would say of the trials as they are now, computed in a process of its own.
 
-The statistics need scipy, pandas and matplotlib, which would double what the server holds in memory. The process gets
-the store's address, which may hold a password, on its standard input, where no list of processes shows it.
-"""
+The statistics need scipy, pandas and matplotlib, which would double what the server holds in
+memory. The process gets the store's address, which may hold a password, on its standard input,
+where no list of processes shows it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from orchestrator.store import StudyKey
 from trainables.errors import UserError, last_line
 
 PATIENCE_S = 600
-"""Three minutes of a core take ten below a sweep: beside a trial on each core the process has 15 parts in 51 of one, by
-the kernel's weights of its niceness and of theirs, and more where the kernel weighs sessions (autogroup)."""
+"""Three minutes of a core take ten below a sweep: beside a trial on each core the process has 15
+parts in 51 of one, by the kernel's weights of its niceness and of theirs, and more where the kernel
+weighs sessions (autogroup)."""
 AGAIN_S = 10.0
 REST, REST_BESIDE_TRIALS = 10, 50
-"""Answers are computed again at most so often, and for so many times what they took of the processor they are not."""
+"""Answers are computed again at most so often, and for so many times what they took of the
+processor they are not."""
 MOST_STUDIES = 50
 NICENESS = 19
-"""A sweep on the same machine goes first, as Ray's workers have 15; but for kernels that weigh sessions (autogroup)."""
+"""A sweep on the same machine goes first, as Ray's workers have 15; but for kernels that weigh
+sessions (autogroup)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +65,8 @@ class _Computed:
     end_s: float
 
     def is_stale(self, versions: Versions, *, trials_run: bool) -> bool:
-        """Whether the trials' ends are others by now, or there was trouble, which may have passed; and a time is over
-        that what took long makes longer."""
+        """Whether the trials' ends are others by now, or there was trouble, which may have passed;
+        and a time is over that what took long makes longer."""
         rest_s = max(AGAIN_S, self.took_s * (REST_BESIDE_TRIALS if trials_run else REST))
         is_old = self.versions != versions or bool(self.answers.trouble)
         return is_old and time.monotonic() - self.end_s > rest_s
@@ -80,16 +83,18 @@ class AnswersBehind:
         self._one_at_a_time = threading.Lock()
 
     def get(self, key: StudyKey, versions: Versions, *, trials_run: bool) -> Answers | None:
-        """Those computed last, of the trials' ends as their versions tell them; None before the first.
+        """Those computed last, of the trials' ends as their versions tell them; None before the
+        first.
 
-        They are computed again where a trial has ended since or there was trouble: seldom while trials run, as that
-        takes their time.
-        """
+        They are computed again where a trial has ended since or there was trouble: seldom while
+        trials run, as that takes their time."""
         if not versions:
             return None
         with self._lock:
             last = self._computed.get(key)
-            if (last is None or last.is_stale(versions, trials_run=trials_run)) and key not in self._asked:
+            if (
+                last is None or last.is_stale(versions, trials_run=trials_run)
+            ) and key not in self._asked:
                 self._asked.add(key)
                 threading.Thread(target=self._compute, args=(key, versions), daemon=True).start()
             return last.answers if last else None
@@ -97,13 +102,17 @@ class AnswersBehind:
     def _compute(self, key: StudyKey, versions: Versions) -> None:
         with self._one_at_a_time:
             before_s = _children_s()
-            answers = Answers(trouble=f"the statistics of {key.study} cannot be had: see what `view` printed")
+            answers = Answers(
+                trouble=f"the statistics of {key.study} cannot be had: see what `view` printed"
+            )
             try:
                 answers = compute_answers(self._url, key)
             except UserError as error:
                 answers = Answers(trouble=str(error))
             finally:
-                self._keep(key, _Computed(versions, answers, _children_s() - before_s, time.monotonic()))
+                self._keep(
+                    key, _Computed(versions, answers, _children_s() - before_s, time.monotonic())
+                )
 
     def _keep(self, key: StudyKey, computed: _Computed) -> None:
         with self._lock:
@@ -120,21 +129,40 @@ def _children_s() -> float:
 
 
 def compute_answers(url: str, key: StudyKey) -> Answers:
-    """To the study's questions, from the store at `url`. Raises UserError where they cannot be had."""
+    """To the study's questions, from the store at `url`. Raises UserError where they cannot be
+    had."""
     asked = json.dumps({"url": url, "key": asdict(key)})
     command = [sys.executable, "-m", "orchestrator.view.answers"]
     here = os.pathsep.join(filter(None, sys.path))
-    surroundings = {**os.environ, "PYTHONPATH": here, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    surroundings = {
+        **os.environ,
+        "PYTHONPATH": here,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     try:
         ended = subprocess.run(
-            command, input=asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True, env=surroundings
+            command,
+            input=asked,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
+            env=surroundings,
         )
     except subprocess.TimeoutExpired:
-        raise UserError(f"the statistics of {key.study} took over {PATIENCE_S} s: see its report") from None
+        raise UserError(
+            f"the statistics of {key.study} took over {PATIENCE_S} s: see its report"
+        ) from None
     except subprocess.CalledProcessError as error:
-        raise UserError(f"the statistics of {key.study} cannot be had: {last_line(error.stderr)}") from error
+        raise UserError(
+            f"the statistics of {key.study} cannot be had: {last_line(error.stderr)}"
+        ) from error
     answered = json.loads(ended.stdout)
-    return Answers(headline=answered["headline"], tables=tuple(AnswerTable(**table) for table in answered["tables"]))
+    return Answers(
+        headline=answered["headline"],
+        tables=tuple(AnswerTable(**table) for table in answered["tables"]),
+    )
 
 
 def _answers(url: str, key: StudyKey) -> Answers:
@@ -150,9 +178,17 @@ def _answers(url: str, key: StudyKey) -> Answers:
         results = flatten(opened.results(key))
         spectra, epochs = opened.spectra(key), opened.epochs_by_trial(key)
     frame = results.frame()
-    answers = answer(StudyResults(study=study, key=key, frame=frame, spectra=spectra, epochs=epochs))
+    answers = answer(
+        StudyResults(study=study, key=key, frame=frame, spectra=spectra, epochs=epochs)
+    )
     sentences = findings(summarise(study, key, results, frame), answers)
-    tables = [table for shown in answers if shown.has_published for table in shown.section.tables if table.body]
+    tables = [
+        table
+        for shown in answers
+        if shown.has_published
+        for table in shown.section.tables
+        if table.body
+    ]
     return Answers(
         headline=next(iter(sentences), ""),
         tables=tuple(

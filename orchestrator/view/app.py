@@ -8,7 +8,15 @@ from urllib.parse import parse_qs, unquote
 
 from dash import Dash, Input, Output, dcc, html
 
-from orchestrator.view import access, compare_page, downloads, overview, parts, study_page, trial_page
+from orchestrator.view import (
+    access,
+    compare_page,
+    downloads,
+    overview,
+    parts,
+    study_page,
+    trial_page,
+)
 from orchestrator.view.source import Source
 from trainables.errors import UserError
 
@@ -18,8 +26,8 @@ SCRIPTS = (
     "dash/dcc/async-dropdown.js",
     "plotly/package_data/plotly.min.js",
 )
-"""Of the libraries of table, menus and figures: Dash asks for them once a page has one, after two answers of the
-server; here a browser reads them meanwhile. The largest, 5 MB, comes last."""
+"""Of the libraries of table, menus and figures: Dash asks for them once a page has one, after two
+answers of the server; here a browser reads them meanwhile. The largest, 5 MB, comes last."""
 
 
 def make_app(source: Source, token: str, port: int) -> Dash:
@@ -29,7 +37,9 @@ def make_app(source: Source, token: str, port: int) -> Dash:
         title="Sweeps",
         update_title="",
         assets_folder=str(Path(__file__).parent / "assets"),
-        external_scripts=[{"src": f"/_dash-component-suites/{script}", "defer": "defer"} for script in SCRIPTS],
+        external_scripts=[
+            {"src": f"/_dash-component-suites/{script}", "defer": "defer"} for script in SCRIPTS
+        ],
         suppress_callback_exceptions=True,
     )
     app.layout = html.Div(
@@ -74,7 +84,8 @@ def make_app(source: Source, token: str, port: int) -> Dash:
 
 
 def _page(source: Source, path: str, search: str) -> Any:
-    """What is at this address. Raises UserError where there is nothing, or the store cannot be read."""
+    """What is at this address. Raises UserError where there is nothing, or the store cannot be
+    read."""
     kind, _, rest = unquote(path).strip("/").partition("/")
     asked = parse_qs(search.lstrip("?"))
     if kind == "study":

@@ -14,13 +14,22 @@ AXES = ("x", "y", "colour", "size")
 CLEARABLE = ("colour", "size")
 """The axes that may show nothing."""
 MAP = ("row", "column", "value")
-COSTS = ("epochs", "kept_epoch", "parameters", "seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds")
+COSTS = (
+    "epochs",
+    "kept_epoch",
+    "parameters",
+    "seconds",
+    "seconds_per_epoch",
+    "tokens_per_second",
+    "wall_seconds",
+)
 """And memory: what a study is seldom about."""
 A = TypeVar("A", bound=Analysis)
 
 
 def options(table: StudyTable, axis: str) -> list[dict[str, str]]:
-    """What the axis of that name can show: numbers and, but for a size or a map's value, settings with few texts."""
+    """What the axis of that name can show: numbers and, but for a size or a map's value, settings
+    with few texts."""
     texts = () if axis in ("size", "value", "y") else table.texts
     names = [*table.numeric, *texts]
     titles = [title(name) for name in names]
@@ -31,7 +40,8 @@ def options(table: StudyTable, axis: str) -> list[dict[str, str]]:
 
 
 def first_axes(study: Study | None, table: StudyTable) -> dict[str, str | None]:
-    """Of the scatter: what the study asks about, or the first settings and metrics that say something."""
+    """Of the scatter: what the study asks about, or the first settings and metrics that say
+    something."""
     asked = _request(study, Correlation)
     metrics, settings = _metrics(table), numeric_settings(table)
     asked_x, asked_y = (asked.x, asked.y) if asked else ("press_rank", "test_perplexity")
@@ -49,7 +59,9 @@ def first_map(study: Study | None, table: StudyTable) -> dict[str, str | None]:
     values = (*(asked.values if asked else ()), "test_perplexity", *_metrics(table))
     return {
         "row": asked.row if asked and asked.row in table.settings else next(iter(settings), None),
-        "column": asked.column if asked and asked.column in table.settings else next(iter(settings[1:]), None),
+        "column": asked.column
+        if asked and asked.column in table.settings
+        else next(iter(settings[1:]), None),
         "value": _first(table, *values),
     }
 
@@ -76,4 +88,7 @@ def _first(table: StudyTable, *names: str) -> str | None:
 
 
 def _request(study: Study | None, kind: type[A]) -> A | None:
-    return next((request for request in (study.analyses if study else ()) if isinstance(request, kind)), None)
+    return next(
+        (request for request in (study.analyses if study else ()) if isinstance(request, kind)),
+        None,
+    )

@@ -1,4 +1,5 @@
-"""Two to six trials side by side: their curves, their spectra, and where their configs and numbers differ."""
+"""Two to six trials side by side: their curves, their spectra, and where their configs and numbers
+differ."""
 
 from __future__ import annotations
 
@@ -25,11 +26,12 @@ LACKS = {
 
 
 def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
-    """The page of the trials whose ids begin so, as those of the study of this variant. Raises UserError where they are
-    not two to six that there are."""
+    """The page of the trials whose ids begin so, as those of the study of this variant. Raises
+    UserError where they are not two to six that there are."""
     if not 2 <= len(set(starts)) <= MOST_COMPARED:
         raise UserError(
-            f"two to {MOST_COMPARED} trials can be compared, and these are {len(set(starts))}: tick them in a study's "
+            f"two to {MOST_COMPARED} trials can be compared, and these are {len(set(starts))}: "
+            f"tick them in a study's "
             "table"
         )
     trials = [read_trial(source, start, variant) for start in dict.fromkeys(starts)]
@@ -45,7 +47,9 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
             html.H2("Learning curves"),
             html.Div(id="compare-curves"),
             html.H2("Spectra"),
-            dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True),
+            dcc.RadioItems(
+                ["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True
+            ),
             html.Div(id="compare-sigma"),
             html.H2("Metrics"),
             html.Div(id="compare-metrics"),
@@ -69,7 +73,9 @@ def register(app: Dash, source: Source) -> None:
         State("compared", "data"),
         State("compare-version", "data"),
     )
-    def show(_: int | None, scale: str, form: str, compared: Sequence[Any], before: Any) -> tuple[Any, ...]:
+    def show(
+        _: int | None, scale: str, form: str, compared: Sequence[Any], before: Any
+    ) -> tuple[Any, ...]:
         trial_ids, variant = compared
         try:
             trials = [read_trial(source, trial_id, variant) for trial_id in trial_ids]
@@ -79,7 +85,9 @@ def register(app: Dash, source: Source) -> None:
         if before and before["version"] == version:
             return *[no_update] * 5, ""
         figures = _figures(trials, linear=scale == "linear")
-        graphs = parts.graphs_again(figures, LACKS, form=form, shown=before["graphs"] if before else {})
+        graphs = parts.graphs_again(
+            figures, LACKS, form=form, shown=before["graphs"] if before else {}
+        )
         now = {"version": version, "graphs": parts.axes_of(figures)}
         head = ["", *_names(trials)]
         metrics = parts.table(head, _metrics(trials), empty="None of them has metrics yet.")
@@ -96,7 +104,9 @@ def _figures(trials: Sequence[OneTrial], *, linear: bool) -> dict[str, Figure]:
     """By the names of their graphs, those that the trials have something for."""
     labelled = _labelled(trials)
     curves = {label: trial.epochs for label, trial in labelled.items() if trial.epochs}
-    sigma = {label: trial.spectrum for label, trial in labelled.items() if trial.spectrum is not None}
+    sigma = {
+        label: trial.spectrum for label, trial in labelled.items() if trial.spectrum is not None
+    }
     return {
         **({"compare-learning-curves": curve_figures.learning_curves(curves)} if curves else {}),
         **({"compare-spectra": curve_figures.spectra(sigma, linear=linear)} if sigma else {}),
@@ -104,10 +114,13 @@ def _figures(trials: Sequence[OneTrial], *, linear: bool) -> dict[str, Figure]:
 
 
 def _labelled(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
-    """By their names, with the start of the id where several have one name, as in two scales of a study."""
+    """By their names, with the start of the id where several have one name, as in two scales of a
+    study."""
     names = [trial.row["name"] for trial in trials]
     return {
-        name if names.count(name) == 1 else f"{name} {trial.row['trial_id'][: parts.SHORT_ID]}": trial
+        name
+        if names.count(name) == 1
+        else f"{name} {trial.row['trial_id'][: parts.SHORT_ID]}": trial
         for name, trial in zip(names, trials, strict=True)
     }
 
@@ -116,19 +129,36 @@ def _settings(trials: Sequence[OneTrial]) -> list[list[Any]]:
     """The states, and a row for each setting that differs."""
     configs = [flat_values(trial.row["config"]) for trial in trials]
     names = dict.fromkeys(name for config in configs for name in config)
-    different = [name for name in names if any(config.get(name) != configs[0].get(name) for config in configs)]
+    different = [
+        name
+        for name in names
+        if any(config.get(name) != configs[0].get(name) for config in configs)
+    ]
     states = ["state", *(trial.row["state"] for trial in trials)]
-    return [states, *([name, *(setting(config.get(name)) for config in configs)] for name in different)]
+    return [
+        states,
+        *([name, *(setting(config.get(name)) for config in configs)] for name in different),
+    ]
 
 
 def _metrics(trials: Sequence[OneTrial]) -> list[list[Any]]:
     names = dict.fromkeys(name for trial in trials for name in trial.metrics)
-    return [[title(name), *(cell(name, trial.metrics.get(name)) for trial in trials)] for name in names]
+    return [
+        [title(name), *(cell(name, trial.metrics.get(name)) for trial in trials)] for name in names
+    ]
 
 
 def _downloads(trials: Sequence[OneTrial]) -> list[Any]:
-    """Where one study has all of them, that which they are shown as those of before others, their results as files."""
-    key = next((key for key in (trials[0].key, *trials[0].keys) if all(key in trial.keys for trial in trials)), None)
+    """Where one study has all of them, that which they are shown as those of before others, their
+    results as files."""
+    key = next(
+        (
+            key
+            for key in (trials[0].key, *trials[0].keys)
+            if all(key in trial.keys for trial in trials)
+        ),
+        None,
+    )
     if key is None:
         return []
     query = urlencode([("trial", trial.row["trial_id"]) for trial in trials])

@@ -21,7 +21,8 @@ MOST_POINTS = 1_000
 
 
 def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
-    """Validation perplexity by epoch, a line a trial; a diamond where weights begin to be averaged."""
+    """Validation perplexity by epoch, a line a trial; a diamond where weights begin to be
+    averaged."""
     traces = []
     for place, (name, epochs) in enumerate(curves.items()):
         curve = _curve(name, epochs, [epoch.valid_loss for epoch in epochs], place)
@@ -33,16 +34,25 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
 def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
     """A trial's perplexities by epoch, and where it switches to averaged weights."""
     # The last is drawn over the others.
-    lines = {"training": [e.train_loss for e in epochs], "validation": [e.valid_loss for e in epochs]}
-    traces = [_curve(name, epochs, losses, 1 - place) for place, (name, losses) in enumerate(lines.items())]
+    lines = {
+        "training": [e.train_loss for e in epochs],
+        "validation": [e.valid_loss for e in epochs],
+    }
+    traces = [
+        _curve(name, epochs, losses, 1 - place)
+        for place, (name, losses) in enumerate(lines.items())
+    ]
     figure = _over_epochs(traces, "perplexity", len(epochs))
     if (switch := _switch(epochs)) is not None:
         add_line(figure, "x", epochs[switch].epoch - 0.5, "averaged from here")
     return figure
 
 
-def _curve(name: str, epochs: Sequence[EpochMetrics], losses: Sequence[float], place: int) -> dict[str, Any]:
-    """The perplexities of these losses in the style of this place, with a marker an epoch where there are few."""
+def _curve(
+    name: str, epochs: Sequence[EpochMetrics], losses: Sequence[float], place: int
+) -> dict[str, Any]:
+    """The perplexities of these losses in the style of this place, with a marker an epoch where
+    there are few."""
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(epochs) <= MOST_MARKED else "lines",
@@ -55,7 +65,8 @@ def _curve(name: str, epochs: Sequence[EpochMetrics], losses: Sequence[float], p
 
 
 def _with_switch(curve: dict[str, Any], switch: int | None) -> list[dict[str, Any]]:
-    """The curve with a diamond at the epoch of this index, which is a trace of its own where epochs have no markers."""
+    """The curve with a diamond at the epoch of this index, which is a trace of its own where epochs
+    have no markers."""
     if switch is None:
         return [curve]
     if "markers" in curve["mode"]:
@@ -67,7 +78,12 @@ def _with_switch(curve: dict[str, Any], switch: int | None) -> list[dict[str, An
             "opacity": 1,
         }
         return [{**curve, "marker": marker}]
-    point = {"mode": "markers", "x": [curve["x"][switch]], "y": [curve["y"][switch]], "showlegend": False}
+    point = {
+        "mode": "markers",
+        "x": [curve["x"][switch]],
+        "y": [curve["y"][switch]],
+        "showlegend": False,
+    }
     marker = {"symbol": "diamond", "size": 10, "color": curve["line"]["color"]}
     group = {"legendgroup": f"{curve['name']}"}
     return [{**curve, **group}, {**curve, **group, **point, "marker": marker}]
@@ -87,7 +103,9 @@ def _over_epochs(traces: Sequence[Mapping[str, Any]], y: str, last: int) -> Figu
     return figure
 
 
-def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, tolerance: float | None = None) -> Figure:
+def spectra(
+    spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, tolerance: float | None = None
+) -> Figure:
     """Singular values, a line a trial; `tolerance` is that of the Press rank."""
     traces = []
     for place, (name, sigma) in enumerate(spectra.items()):
@@ -104,10 +122,19 @@ def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, toleran
             }
         )
     figure = figure_of(
-        traces, x="index", y="singular value", y_type="linear" if linear else "log", showlegend=len(spectra) > 1
+        traces,
+        x="index",
+        y="singular value",
+        y_type="linear" if linear else "log",
+        showlegend=len(spectra) > 1,
     )
     if tolerance is not None and tolerance > 0:
-        add_line(figure, "y", tolerance if linear else math.log10(tolerance), "tolerance of the Press rank")
+        add_line(
+            figure,
+            "y",
+            tolerance if linear else math.log10(tolerance),
+            "tolerance of the Press rank",
+        )
     return figure
 
 

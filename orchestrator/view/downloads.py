@@ -1,4 +1,5 @@
-"""Files that the pages link to: results as CSV and JSON, a trial's config, the reports of the storage."""
+"""Files that the pages link to: results as CSV and JSON, a trial's config, the reports of the
+storage."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def register(server: Flask, source: Source) -> None:
         with _answering():
             key, text = source.key(variant), io.StringIO()
             with source.store() as opened:
-                results = flatten(opened.results(key, request.args.getlist("trial") or None)).of_variant(key)
+                results = flatten(
+                    opened.results(key, request.args.getlist("trial") or None)
+                ).of_variant(key)
             write_results(results, form, text)
         return _file(text.getvalue(), f"{key.variant}.{form}")
 
@@ -56,4 +59,6 @@ def _answering() -> Iterator[None]:
 
 def _file(text: str, name: str) -> AnyResponse:
     kind = "text/csv" if name.endswith(".csv") else "application/json"
-    return Response(text, mimetype=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return Response(
+        text, mimetype=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )

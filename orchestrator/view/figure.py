@@ -1,4 +1,5 @@
-"""What figures are made of, as plotly takes them: plain dicts, as its own classes would check every number again."""
+"""What figures are made of, as plotly takes them: plain dicts, as its own classes would check every
+number again."""
 
 from __future__ import annotations
 
@@ -17,15 +18,24 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito's but black, which a dark page swallows, and yellow, which a light one does."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
 """One for each round of the colours."""
-SCALE = [[place / 4, colour] for place, colour in enumerate(("#3b528b", "#26828e", "#28ae80", "#84d44b", "#fde725"))]
+SCALE = [
+    [place / 4, colour]
+    for place, colour in enumerate(("#3b528b", "#26828e", "#28ae80", "#84d44b", "#fde725"))
+]
 """Viridis without its darkest quarter, which a dark page swallows."""
 
 
 def figure_of(
-    traces: Sequence[Mapping[str, Any]], *, x: str = "", y: str = "", y_type: str = "-", **layout: Any
+    traces: Sequence[Mapping[str, Any]],
+    *,
+    x: str = "",
+    y: str = "",
+    y_type: str = "-",
+    **layout: Any,
 ) -> Figure:
     """These traces with the titles of their axes; `layout` goes before what all figures have."""
-    # The style sheet has the last word on colours, by the scheme of the page; a saved picture is as it is here.
+    # The style sheet has the last word on colours, by the scheme of the page; a saved picture is as
+    # it is here.
     return {
         "data": list(traces),
         "layout": {
@@ -56,15 +66,22 @@ def empty(sentence: str) -> Figure:
         "xaxis": {"visible": False},
         "yaxis": {"visible": False},
         "annotations": [
-            {"text": as_text(sentence), "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+            {
+                "text": as_text(sentence),
+                "showarrow": False,
+                "xref": "paper",
+                "yref": "paper",
+                "x": 0.5,
+                "y": 0.5,
+            }
         ],
     }
     return figure
 
 
 def add_line(figure: Figure, axis: str, value: float, text: str) -> None:
-    """A dashed line across the figure, with what it marks. On a logarithmic axis plotly takes a text's place as the
-    exponent, and a shape's as the value."""
+    """A dashed line across the figure, with what it marks. On a logarithmic axis plotly takes a
+    text's place as the exponent, and a shape's as the value."""
     logarithmic = figure["layout"][f"{axis}axis"].get("type") == "log"
     at = 10**value if logarithmic else value
     ends = {"x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper"}
@@ -72,7 +89,9 @@ def add_line(figure: Figure, axis: str, value: float, text: str) -> None:
     if axis == "y":
         ends = {"y0": at, "y1": at, "x0": 0, "x1": 1, "xref": "paper"}
         text_at = {"y": value, "x": 1, "xref": "paper", "xanchor": "right", "yanchor": "bottom"}
-    figure["layout"]["shapes"] = [{"type": "line", **ends, "line": {"dash": "dash", "width": 1, "color": "#888888"}}]
+    figure["layout"]["shapes"] = [
+        {"type": "line", **ends, "line": {"dash": "dash", "width": 1, "color": "#888888"}}
+    ]
     figure["layout"]["annotations"] = [{"text": text, "showarrow": False, **text_at}]
 
 

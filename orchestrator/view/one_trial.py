@@ -55,12 +55,14 @@ class OneTrial:
         """Another text once there is something else to show."""
         row = self.row
         measured = (len(self.epochs), len(row["metrics"]))
-        return f"{row['state']} {row['attempt']} {measured} {hash((tuple(self.attempts), self.log))}"
+        return (
+            f"{row['state']} {row['attempt']} {measured} {hash((tuple(self.attempts), self.log))}"
+        )
 
 
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
-    """The trial of this id, as one of the study of this variant, or of its first one. Raises UserError where the store
-    cannot be read or has none."""
+    """The trial of this id, as one of the study of this variant, or of its first one. Raises
+    UserError where the store cannot be read or has none."""
     trial_id, keys = source.trial(trial_id)
     key = next((key for key in keys if key.variant == variant), keys[0])
     varying = source.table(key).settings

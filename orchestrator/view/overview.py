@@ -19,7 +19,9 @@ LONGEST_CAUSE = 300
 
 def layout() -> Any:
     """The page; its content comes with the first tick."""
-    return html.Div([dcc.Interval(id="overview-tick", interval=parts.LIVE_MS), html.Div(id="overview")])
+    return html.Div(
+        [dcc.Interval(id="overview-tick", interval=parts.LIVE_MS), html.Div(id="overview")]
+    )
 
 
 def register(app: Dash, source: Source) -> None:
@@ -57,19 +59,28 @@ def _content(overview: Overview) -> parts.Children:
             empty="Nothing runs now.",
         ),
         html.H2(f"Without a result: {overview.lost_count}", id="lost"),
-        parts.table(["trial", "study", "state", "cause"], lost, empty="No trial failed or diverged."),
-        *([html.P(f"The last {lost_shown} of them.", className="soft")] if overview.lost_count > lost_shown else []),
+        parts.table(
+            ["trial", "study", "state", "cause"], lost, empty="No trial failed or diverged."
+        ),
+        *(
+            [html.P(f"The last {lost_shown} of them.", className="soft")]
+            if overview.lost_count > lost_shown
+            else []
+        ),
         *_retries(overview),
     ]
 
 
 def _retries(overview: Overview) -> parts.Children:
-    """What to type for the studies that have trials without a result; of those planned last first."""
+    """What to type for the studies that have trials without a result; of those planned last
+    first."""
     if not overview.retries:
         return []
     words = (
-        "A line runs again what one study has without a result. What lies in files and folders of your own is named "
-        "there as the store knows it: type the path; add --seeds, --budget, --data-dir, --store and --storage where "
+        "A line runs again what one study has without a result. What lies in files and folders of "
+        "your own is named "
+        "there as the store knows it: type the path; add --seeds, --budget, --data-dir, --store "
+        "and --storage where "
         "its run had them."
     )
     commands = "\n".join(reversed(overview.retries))
@@ -84,17 +95,24 @@ def _running_row(trial: RunningTrial) -> list[Any]:
         parts.study_link(trial.key),
         f"{trial.epoch or 0}" + (f" of {trial.epoch_count}" if trial.epoch_count else ""),
         number(None if trial.valid_loss is None else perplexity(trial.valid_loss)),
-        place if trial.alive else f"{place}: its command is gone, and the next run takes the trial over",
+        place
+        if trial.alive
+        else f"{place}: its command is gone, and the next run takes the trial over",
         parts.host_of(trial.owner),
     ]
 
 
 def _studies(overview: Overview) -> Any:
     """Those planned last, for which a reader came, come first."""
-    early = ["stopped early"] if any(summary.counts["pruned"] for summary in overview.studies) else []
+    early = (
+        ["stopped early"] if any(summary.counts["pruned"] for summary in overview.studies) else []
+    )
     return parts.table(
         ["study", "", "done", "trials", "running", *early, "without a result", "time left"],
-        [_study_row(summary, overview, with_early=bool(early)) for summary in reversed(overview.studies)],
+        [
+            _study_row(summary, overview, with_early=bool(early))
+            for summary in reversed(overview.studies)
+        ],
         empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
     )
 

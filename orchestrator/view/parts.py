@@ -56,12 +56,14 @@ def trial_address(trial_id: str, variant: str) -> str:
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
-    """A table that scrolls sideways where it is wider than the page; the sentence `empty` where it has no row."""
+    """A table that scrolls sideways where it is wider than the page; the sentence `empty` where it
+    has no row."""
     if not body:
         return html.P(empty, className="soft")
     rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]
     return html.Div(
-        html.Table([html.Thead(html.Tr([html.Th(name) for name in head])), html.Tbody(rows)]), className="scroll"
+        html.Table([html.Thead(html.Tr([html.Th(name) for name in head])), html.Tbody(rows)]),
+        className="scroll",
     )
 
 
@@ -77,9 +79,11 @@ def graph(name: str, figure: Figure, *, config: Any, height: int = 420) -> Any:
     return dcc.Graph(id=name, figure=figure, config=config, style={"height": f"{height}px"})
 
 
-def graph_again(name: str, figure: Figure, *, config: Any, shown: Mapping[str, str], height: int = 420) -> Any:
-    """The graph for its place; of a graph that is `shown`, by the `uirevision` of its figure, with the same axes, only
-    what `change_to` changes."""
+def graph_again(
+    name: str, figure: Figure, *, config: Any, shown: Mapping[str, str], height: int = 420
+) -> Any:
+    """The graph for its place; of a graph that is `shown`, by the `uirevision` of its figure, with
+    the same axes, only what `change_to` changes."""
     if shown.get(name) != figure["layout"]["uirevision"]:
         return graph(name, figure, config=config, height=height)
     set_props(name, {"figure": change_to(figure), "config": config})
@@ -87,7 +91,8 @@ def graph_again(name: str, figure: Figure, *, config: Any, shown: Mapping[str, s
 
 
 def change_to(figure: Figure) -> Patch:
-    """What makes another figure over the same axes this one: all but what a reader has zoomed into or drawn there.
+    """What makes another figure over the same axes this one: all but what a reader has zoomed into
+    or drawn there.
 
     Plotly's own `uirevision` does not keep that, as Dash writes it into the figure.
     """
@@ -103,10 +108,15 @@ def change_to(figure: Figure) -> Patch:
 
 
 def graphs_again(
-    figures: Mapping[str, Figure], lacks: Mapping[str, str], *, form: str, shown: Mapping[str, str], file: str = ""
+    figures: Mapping[str, Figure],
+    lacks: Mapping[str, str],
+    *,
+    form: str,
+    shown: Mapping[str, str],
+    file: str = "",
 ) -> list[Any]:
-    """For the place of each graph in `lacks` its figure as `graph_again` draws it, or what is said where it has none.
-    What the camera saves is named `file` and the graph's name."""
+    """For the place of each graph in `lacks` its figure as `graph_again` draws it, or what is said
+    where it has none. What the camera saves is named `file` and the graph's name."""
     return [
         graph_again(name, figures[name], config=graph_config(form, f"{file}{name}"), shown=shown)
         if name in figures
@@ -116,7 +126,8 @@ def graphs_again(
 
 
 def axes_of(figures: Mapping[str, Figure]) -> dict[str, str]:
-    """By graph the `uirevision` of its figure: what `graph_again` takes as `shown` the next time."""
+    """By graph the `uirevision` of its figure: what `graph_again` takes as `shown` the next
+    time."""
     return {name: figure["layout"]["uirevision"] for name, figure in figures.items()}
 
 
@@ -128,7 +139,8 @@ def graph_config(form: str, name: str) -> Any:
         # Its makers offer to take figures to a server of theirs: not from here.
         "displaylogo": False,
         "showSendToCloud": False,
-        # By default WebGL draws four pixels for every one of the screen: a third of a large study's page.
+        # By default WebGL draws four pixels for every one of the screen: a third of a large study's
+        # page.
         "plotGlPixelRatio": 1,
         "responsive": True,
         "modeBarButtonsToRemove": removed,
@@ -148,7 +160,8 @@ def trouble(what: UserError | str) -> Any:
 
 
 def sentence_of(error: UserError) -> str:
-    """What a reader of a page is told of the error, who can wait and has no command to type again."""
+    """What a reader of a page is told of the error, who can wait and has no command to type
+    again."""
     if isinstance(error, StoreAwayError):
         return f"{error.problem}. This page comes back by itself once the store can be read."
     return str(error)

@@ -1,4 +1,5 @@
-"""The table of a study's trials: its columns, and pages of it, sorted and filtered as the browser asks."""
+"""The table of a study's trials: its columns, and pages of it, sorted and filtered as the browser
+asks."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ Filter = Mapping[str, Any]
 NAME = {"pinned": "left", "width": 236, "cellRenderer": "markdown", "cellClass": "opens"}
 
 NUMBER = {
-    "valueFormatter": {"function": "Math.abs(params.value) >= 1e7 ? params.value.toExponential(4) : params.value"}
+    "valueFormatter": {
+        "function": "Math.abs(params.value) >= 1e7 ? params.value.toExponential(4) : params.value"
+    }
 }
 TEXT = {"filterParams": {"maxNumConditions": MOST_TEXTS}}
 """As many as a box over an axis of texts can hold; the grid keeps two by itself."""
@@ -63,8 +66,11 @@ def _names(table: StudyTable) -> list[str]:
     return ["name", "state", *table.settings, *first, *others, "attempt", "cause"]
 
 
-def chosen(table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Mapping[str, str]] = ()) -> list[int]:
-    """The places of the trials that pass every filter, by a column's name, in this order; missing values come last."""
+def chosen(
+    table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Mapping[str, str]] = ()
+) -> list[int]:
+    """The places of the trials that pass every filter, by a column's name, in this order; missing
+    values come last."""
     known = {name: wanted for name, wanted in filters.items() if name in table.columns}
     places = [place for place in range(len(table.ids)) if _passes(table, place, known)]
     for sorting in reversed([sorting for sorting in order if sorting["colId"] in table.columns]):
@@ -77,7 +83,8 @@ def chosen(table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Map
 
 
 def records(table: StudyTable, places: Sequence[int], variant: str) -> list[dict[str, Any]]:
-    """What the grid shows of these trials of the study of this variant; names are links to their pages."""
+    """What the grid shows of these trials of the study of this variant; names are links to their
+    pages."""
     names = _names(table)
     return [
         {
@@ -95,7 +102,8 @@ def _plain(words: str) -> str:
 
 
 def along(table: StudyTable, name: str, low: float, high: float) -> Filter:
-    """The filter that passes what lies from `low` to `high` on the axis of this column: numbers, or places of texts."""
+    """The filter that passes what lies from `low` to `high` on the axis of this column: numbers, or
+    places of texts."""
     if name in table.numeric:
         return between(low, high)
     return _one_of([text for place, text in enumerate(table.levels(name)) if low <= place <= high])
@@ -104,9 +112,17 @@ def along(table: StudyTable, name: str, low: float, high: float) -> Filter:
 def _one_of(texts: Sequence[str]) -> Filter:
     """The filter that passes these texts."""
     if not texts:
-        return {"filterType": "text", "operator": "AND", "conditions": [_text("blank"), _text("notBlank")]}
+        return {
+            "filterType": "text",
+            "operator": "AND",
+            "conditions": [_text("blank"), _text("notBlank")],
+        }
     conditions = [{**_text("equals"), "filter": text} for text in texts]
-    return conditions[0] if len(texts) == 1 else {"filterType": "text", "operator": "OR", "conditions": conditions}
+    return (
+        conditions[0]
+        if len(texts) == 1
+        else {"filterType": "text", "operator": "OR", "conditions": conditions}
+    )
 
 
 def _text(kind: str) -> dict[str, str]:

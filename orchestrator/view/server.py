@@ -17,18 +17,19 @@ THREADS = 8
 
 
 def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]) -> None:
-    """Show the store at `url` and the storage until SIGINT or SIGTERM; `ready` gets the link once it can be opened.
+    """Show the store at `url` and the storage until SIGINT or SIGTERM; `ready` gets the link once
+    it can be opened.
 
-    `port` None takes 8642, or another one where that is taken. Raises UserError where the extra `view` is not
-    installed, the store or the storage cannot be used, or the port is taken.
-    """
+    `port` None takes 8642, or another one where that is taken. Raises UserError where the extra
+    `view` is not installed, the store or the storage cannot be used, or the port is taken."""
     try:
         import waitress
 
         from orchestrator.view.app import make_app
     except ImportError as error:
         raise UserError(
-            f"view needs packages of its own, and {error.name} is missing: install them with pip install "
+            f"view needs packages of its own, and {error.name} is missing: install them with pip "
+            f"install "
             "'softmax-bottleneck-sweeps[view]', or in the checkout with make .venv/ready"
         ) from error
     from orchestrator.view.source import Source
@@ -62,9 +63,12 @@ def _listening(port: int | None) -> socket.socket:
             listener.close()
             if port is not None:
                 raise UserError(
-                    f"--port names a free port of this machine, and {port} cannot be had ({error.strerror}): name "
+                    f"--port names a free port of this machine, and {port} cannot be had "
+                    f"({error.strerror}): name "
                     "another one, or leave it out"
                 ) from error
             continue
         return listener
-    raise UserError(f"no port of {HOST} is free: end another program that listens, or name one with --port")
+    raise UserError(
+        f"no port of {HOST} is free: end another program that listens, or name one with --port"
+    )

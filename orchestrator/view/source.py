@@ -1,4 +1,5 @@
-"""What the pages read: the store, opened again after trouble, and what was read of it a moment ago."""
+"""What the pages read: the store, opened again after trouble, and what was read of it a moment
+ago."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from orchestrator.storage import FolderStorage, Storage, storage_at
-from orchestrator.store import ENDED, LOST, LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
+from orchestrator.store import (
+    ENDED,
+    LOST,
+    LostTrial,
+    RunningTrial,
+    Store,
+    StudyKey,
+    StudySummary,
+    open_store,
+)
 from orchestrator.sweep import retry_command
 from orchestrator.view.answers import Answers, AnswersBehind
 from orchestrator.view.table import StudyTable, read_table
@@ -47,7 +57,9 @@ class Overview:
         for summary in self.studies:
             if summary.key == key:
                 return summary
-        raise UserError(f"the store has no study {key.variant!r} any more: choose one on the overview")
+        raise UserError(
+            f"the store has no study {key.variant!r} any more: choose one on the overview"
+        )
 
 
 @dataclass
@@ -85,7 +97,10 @@ class Source:
         opened = self._store or open_store(self.url, create=False, away_s=0)
         with self._lock:
             # Of two that opened it at the same time, one keeps it for the others.
-            self._store, spare = self._store or opened, opened if self._store not in (None, opened) else None
+            self._store, spare = (
+                self._store or opened,
+                opened if self._store not in (None, opened) else None,
+            )
             opened = self._store
         if spare is not None:
             spare.close()
@@ -99,8 +114,8 @@ class Source:
             raise
 
     def fetch(self, trial_id: str, files: Sequence[str]) -> None:
-        """Have these files of the trial brought from the storage in the background, now and then: who looks is shown
-        what is here, and waits for no object store."""
+        """Have these files of the trial brought from the storage in the background, now and then:
+        who looks is shown what is here, and waits for no object store."""
         if isinstance(self.storage, FolderStorage) or not self._fetching.acquire(blocking=False):
             return
         if time.monotonic() - self._fetched_s.get(trial_id, float("-inf")) < FETCH_EVERY_S:
@@ -149,29 +164,40 @@ class Source:
         return self._kept(kept, read)
 
     def answers(self, key: StudyKey) -> Answers | None:
-        """What the study's report would say of its trials, as it was computed last; None before that.
+        """What the study's report would say of its trials, as it was computed last; None before
+        that.
 
-        Nobody waits for it: it is computed behind, for one study after another, once a trial has ended.
-        """
+        Nobody waits for it: it is computed behind, for one study after another, once a trial has
+        ended."""
         if key.study not in NAMES:
             return Answers()
-        versions = {trial_id: version for trial_id, version in self.table(key).versions.items() if version[0] in ENDED}
-        return self._answers.get(key, versions, trials_run=bool(self.overview().of(key).counts["running"]))
+        versions = {
+            trial_id: version
+            for trial_id, version in self.table(key).versions.items()
+            if version[0] in ENDED
+        }
+        return self._answers.get(
+            key, versions, trials_run=bool(self.overview().of(key).counts["running"])
+        )
 
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
-        """The one trial whose id begins so, and the studies that have it. Raises UserError where there is none."""
+        """The one trial whose id begins so, and the studies that have it. Raises UserError where
+        there is none."""
         with self.store() as opened:
             rows = opened.studies_of(start) if start else []
         ids = dict.fromkeys(trial_id for trial_id, _ in rows)
         if len(ids) != 1:
             raise UserError(
-                f"the store has {len(ids) or 'no'} trials whose id begins with {start!r}: choose one of a study"
+                f"the store has {len(ids) or 'no'} trials whose id begins with {start!r}: choose "
+                f"one of a study"
             )
         return next(iter(ids)), [key for _, key in rows]
 
     def _drop_tables(self) -> None:
         """Forget those looked at longest ago."""
-        trials = {key: len(kept.value.ids) if kept.value else 0 for key, kept in self._tables.items()}
+        trials = {
+            key: len(kept.value.ids) if kept.value else 0 for key, kept in self._tables.items()
+        }
         for key in list(trials)[:-1]:
             if sum(trials.values()) > TRIALS_KEPT:
                 del self._tables[key], trials[key]
@@ -180,7 +206,9 @@ class Source:
         with self.store() as opened:
             studies, running = opened.progress(), opened.running()
             busy = [summary for summary in studies if summary.counts["running"]]
-            incomplete = [summary.key for summary in studies if any(summary.counts[state] for state in LOST)]
+            incomplete = [
+                summary.key for summary in studies if any(summary.counts[state] for state in LOST)
+            ]
             left = {summary.key: _seconds_left(opened, summary, running) for summary in busy}
             return Overview(
                 studies=studies,
@@ -192,10 +220,15 @@ class Source:
             )
 
     def _retry(self, opened: Store, key: StudyKey) -> str:
-        """The study's command. What its trials have tells a list from several values, and no later trial changes it."""
+        """The study's command. What its trials have tells a list from several values, and no later
+        trial changes it."""
         if key not in self._retries:
             try:
-                rows = [{"config": row.config} for row in opened.trials(key)] if "[" in key.overrides else []
+                rows = (
+                    [{"config": row.config} for row in opened.trials(key)]
+                    if "[" in key.overrides
+                    else []
+                )
             except UserError:  # of a damaged study; the others are shown nevertheless
                 return retry_command(key)
             self._retries[key] = retry_command(key, rows)
@@ -216,12 +249,19 @@ class Source:
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
-    """By the trials that the run has brought to an end and the epochs of those that run. None before the first end,
-    and where nobody runs any."""
+    """By the trials that the run has brought to an end and the epochs of those that run. None
+    before the first end, and where nobody runs any."""
     mine = [trial for trial in running if trial.key == summary.key and trial.alive]
     ended, seconds = store.ended_in_run(summary.key) if mine else (0, 0.0)
-    shares = {first: [_share(trial) for trial in mine if (trial.attempt == 1) == first] for first in (True, False)}
-    return time_left(seconds, ended, shares[True], summary.counts["planned"], shares[False]) if ended else None
+    shares = {
+        first: [_share(trial) for trial in mine if (trial.attempt == 1) == first]
+        for first in (True, False)
+    }
+    return (
+        time_left(seconds, ended, shares[True], summary.counts["planned"], shares[False])
+        if ended
+        else None
+    )
 
 
 def _share(trial: RunningTrial) -> float:
@@ -230,10 +270,15 @@ def _share(trial: RunningTrial) -> float:
 
 
 def time_left(
-    seconds: float, ended: int, shares: Sequence[float], waiting: int, begun_before: Sequence[float] = ()
+    seconds: float,
+    ended: int,
+    shares: Sequence[float],
+    waiting: int,
+    begun_before: Sequence[float] = (),
 ) -> float:
-    """Seconds yet, where so many trials have ended, others have these shares of their epochs, and others wait. The
-    shares count on both sides: so it does not jump where a trial ends and the next one starts. Those of trials that
-    were `begun_before` may be of an earlier run, whose time is not counted."""
+    """Seconds yet, where so many trials have ended, others have these shares of their epochs, and
+    others wait. The shares count on both sides: so it does not jump where a trial ends and the next
+    one starts. Those of trials that were `begun_before` may be of an earlier run, whose time is not
+    counted."""
     left = sum(1 - share for share in (*shares, *begun_before))
     return seconds * (waiting + left) / (ended + sum(shares))

@@ -39,12 +39,12 @@ def scatter(
     logarithmic: Collection[str] = (),
     shown: Sequence[int] | None = None,
 ) -> Figure:
-    """A point a trial that has both x and y, or a sentence where no trial has; `customdata` is the start of its id.
+    """A point a trial that has both x and y, or a sentence where no trial has; `customdata` is the
+    start of its id.
 
-    `axes` names the columns of x, y, colour and size; `logarithmic` which of "x" and "y" are; `shown` the places of the
-    trials that may have a point, all of them where it is None. A text stands on an axis where `StudyTable.levels` has
-    it, whatever is shown.
-    """
+    `axes` names the columns of x, y, colour and size; `logarithmic` which of "x" and "y" are;
+    `shown` the places of the trials that may have a point, all of them where it is None. A text
+    stands on an axis where `StudyTable.levels` has it, whatever is shown."""
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     if x is None or y is None or not {x, y} <= table.columns.keys():
         return empty("No trial is done yet.")
@@ -61,17 +61,27 @@ def scatter(
         "hovertemplate": f"<b>%{{text}}</b><br>{label(x)} %{{x:.5~g}}<br>{label(y)} %{{y:.5~g}}<extra></extra>",
     }
     groups = _groups(table, colour, places)
-    diameters = None if size is None else dict(zip(places, _diameters(table.numbers(size)[places]), strict=True))
+    diameters = (
+        None
+        if size is None
+        else dict(zip(places, _diameters(table.numbers(size)[places]), strict=True))
+    )
     traces = []
     for number, (name, members) in enumerate(groups.items()):
         look = dict(marker)
         if len(groups) > 1:
             look |= {"color": colour_at(number), "symbol": SYMBOLS[round_of(number) % len(SYMBOLS)]}
         elif colour in table.numeric and _has_several(values := table.numbers(colour)[members]):
-            look |= {"color": encoded(values), "colorscale": SCALE, "colorbar": {"title": {"text": label(colour)}}}
+            look |= {
+                "color": encoded(values),
+                "colorscale": SCALE,
+                "colorbar": {"title": {"text": label(colour)}},
+            }
         if diameters is not None:
             look["size"] = encoded([diameters[place] for place in members])
-        traces.append({**base, "name": as_text(name), **_points(table, x, y, members), "marker": look})
+        traces.append(
+            {**base, "name": as_text(name), **_points(table, x, y, members), "marker": look}
+        )
     figure = figure_of(
         traces,
         x=label(x),
@@ -87,8 +97,14 @@ def scatter(
     for name, axis in ((x, "xaxis"), (y, "yaxis")):
         if name not in table.numeric:
             levels = [as_text(text) for text in table.levels(name)]
-            figure["layout"][axis] |= {"type": "category", "categoryorder": "array", "categoryarray": levels}
-    if by_webgl and {x, y} <= set(table.numeric):  # to make room for its numbers plotly would draw all points twice
+            figure["layout"][axis] |= {
+                "type": "category",
+                "categoryorder": "array",
+                "categoryarray": levels,
+            }
+    if by_webgl and {x, y} <= set(
+        table.numeric
+    ):  # to make room for its numbers plotly would draw all points twice
         figure["layout"]["margin"]["l"] = ROOM_OF_NUMBERS
         for axis in ("xaxis", "yaxis"):
             figure["layout"][axis]["automargin"] = False
@@ -134,15 +150,16 @@ def _along(table: StudyTable, name: str, places: Sequence[int]) -> Any:
 
 
 def _diameters(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Areas grow in proportion from the least value to the greatest; the smallest where there is none."""
+    """Areas grow in proportion from the least value to the greatest; the smallest where there is
+    none."""
     low, high = (np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else (0.0, 0.0)
     shares = np.nan_to_num((values - low) / (high - low)) if high > low else np.zeros(len(values))
     return np.sqrt(SMALLEST**2 + shares * (LARGEST**2 - SMALLEST**2))
 
 
 def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
-    """Parallel coordinates of these numeric columns, a line a trial that has the colour's number; columns that some of
-    them lack are left out."""
+    """Parallel coordinates of these numeric columns, a line a trial that has the colour's number;
+    columns that some of them lack are left out."""
     shown = np.isfinite(table.numbers(colour))
     columns = {name: table.numbers(name)[shown] for name in names}
     complete = {name: values for name, values in columns.items() if np.isfinite(values).all()}
@@ -150,7 +167,9 @@ def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
         return empty("Too few numbers are in all trials to draw lines between them.")
     trace = {
         "type": "parcoords",
-        "dimensions": [{"label": label(name), "values": encoded(values)} for name, values in complete.items()],
+        "dimensions": [
+            {"label": label(name), "values": encoded(values)} for name, values in complete.items()
+        ],
         "line": {
             "color": encoded(table.numbers(colour)[shown]),
             "colorscale": SCALE,
@@ -159,12 +178,14 @@ def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
         },
         "labelangle": -12,
     }
-    return figure_of([trace], margin={"l": 60, "r": 30, "t": 90, "b": 30}, uirevision=f"over {[*complete]}")
+    return figure_of(
+        [trace], margin={"l": 60, "r": 30, "t": 90, "b": 30}, uirevision=f"over {[*complete]}"
+    )
 
 
 def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
-    """The mean of a metric over the trials of each cell, by two settings. Trials that have not ended have their cells,
-    too: the axes are the same when they end."""
+    """The mean of a metric over the trials of each cell, by two settings. Trials that have not
+    ended have their cells, too: the axes are the same when they end."""
     values = table.numbers(metric)
     has_place = _is_there(table, row) & _is_there(table, column)
     shown = np.flatnonzero(has_place & np.isfinite(values)).tolist()

@@ -1,4 +1,5 @@
-"""A study's page: a scatter of one's choice, the table under it, curves and spectra of the chosen trials, maps."""
+"""A study's page: a scatter of one's choice, the table under it, curves and spectra of the chosen
+trials, maps."""
 
 from __future__ import annotations
 
@@ -34,7 +35,13 @@ def layout(source: Source, variant: str) -> Any:
     first = choices.first_axes(study, table)
     scatter = study_figures.scatter(table, first)
     epochs = _epochs(source.overview(), key)
-    followed = {"version": table.version, "epochs": epochs, "answered": None, "form": "png", "y": first["y"]}
+    followed = {
+        "version": table.version,
+        "epochs": epochs,
+        "answered": None,
+        "form": "png",
+        "y": first["y"],
+    }
     return html.Div(
         [
             dcc.Interval(id="study-tick", interval=parts.LIVE_MS),
@@ -42,18 +49,27 @@ def layout(source: Source, variant: str) -> Any:
             dcc.Store(id="study-version", data=table.version),
             dcc.Store(id="study-epochs", data=epochs),
             dcc.Store(id="study-answered"),
-            dcc.Store(id="study-drawn", data=[_drawn(first, (), {}, table.version, "png"), _axes(scatter)]),
+            dcc.Store(
+                id="study-drawn", data=[_drawn(first, (), {}, table.version, "png"), _axes(scatter)]
+            ),
             html.H1(heading, id="study-heading"),
             html.P(parts.variant_words(key), className="variant"),
             html.P(question, id="study-question", className="question"),
             html.Div(_finding(source, key), id="study-answer", className="answer"),
             html.Div(id="study-progress"),
-            html.Div([html.Span(_links(source, key), id="study-links"), _stop_study()], className="actions"),
+            html.Div(
+                [html.Span(_links(source, key), id="study-links"), _stop_study()],
+                className="actions",
+            ),
             html.P(id="study-stopped", role="status"),
-            html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
+            html.Div(
+                [*(_choice(name, table, first[name], variant) for name in AXES), _scales()],
+                className="controls",
+            ),
             parts.graph("scatter", scatter, config=parts.graph_config("png", f"{variant}-scatter")),
             html.P(
-                "A point a trial: click it to open its page, drag a box to have the table show only what is in it.",
+                "A point a trial: click it to open its page, drag a box to have the table show "
+                "only what is in it.",
                 className="soft",
             ),
             html.Div(trial_grid.layout(table), id="study-grid"),
@@ -99,7 +115,9 @@ def register(app: Dash, source: Source) -> None:
         try:
             table = source.table(source.key(variant))
         except UserError as error:
-            if ctx.triggered_id == "study-version":  # no choice of the reader's: what is drawn may stay
+            if (
+                ctx.triggered_id == "study-version"
+            ):  # no choice of the reader's: what is drawn may stay
                 return no_update, no_update, no_update
             return empty(parts.sentence_of(error)), config, None
         # A box filters the table and leaves the points around it where they are.
@@ -119,7 +137,9 @@ def register(app: Dash, source: Source) -> None:
         prevent_initial_call=True,
     )
     def open_trial(click: Mapping[str, Any] | None, variant: str) -> Any:
-        return parts.trial_address(click["points"][0]["customdata"], variant) if click else no_update
+        return (
+            parts.trial_address(click["points"][0]["customdata"], variant) if click else no_update
+        )
 
 
 def _register_live(app: Dash, source: Source) -> None:
@@ -150,19 +170,27 @@ def _register_live(app: Dash, source: Source) -> None:
     )
     def follow(_: int | None, variant: str, shown: Mapping[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {
-            **dict.fromkeys(("heading", "question", "links", "not_running", "version", "epochs"), no_update),
+            **dict.fromkeys(
+                ("heading", "question", "links", "not_running", "version", "epochs"), no_update
+            ),
             **dict.fromkeys(("options", "values"), dict.fromkeys(AXES, no_update)),
             **dict.fromkeys(("map_options", "map_values"), dict.fromkeys(MAP, no_update)),
         }
         try:
             return {**kept, **_news(source, source.key(variant), shown)}
         except UserError as error:
-            # Of no version, all is drawn again once the store can be read: trouble may stand in place of some.
-            return {**kept, "progress": parts.trouble(error), "version": "" if shown["version"] else no_update}
+            # Of no version, all is drawn again once the store can be read: trouble may stand in
+            # place of some.
+            return {
+                **kept,
+                "progress": parts.trouble(error),
+                "version": "" if shown["version"] else no_update,
+            }
 
 
 def _news(source: Source, key: StudyKey, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the page is another than is shown, or may be. Raises UserError where the store cannot be read."""
+    """What of the page is another than is shown, or may be. Raises UserError where the store cannot
+    be read."""
     table, overview = source.table(key), source.overview()
     heading, question = _heading(source, key)
     news = {
@@ -190,7 +218,8 @@ def _news(source: Source, key: StudyKey, shown: Mapping[str, Any]) -> dict[str, 
 
 
 def _epochs(overview: Overview, key: StudyKey) -> int:
-    """Those that the running trials of the study have ended: of another number there are longer curves."""
+    """Those that the running trials of the study have ended: of another number there are longer
+    curves."""
     return sum(trial.epoch or 0 for trial in overview.running if trial.key == key)
 
 
@@ -252,7 +281,8 @@ def _drawn(
     version: str,
     form: str,
 ) -> str:
-    """What the scatter shows; the page comes with the first, so that a browser draws its many points once."""
+    """What the scatter shows; the page comes with the first, so that a browser draws its many
+    points once."""
     return json.dumps([[axes[name] for name in AXES], sorted(logarithmic), filters, version, form])
 
 
@@ -261,7 +291,8 @@ def _card(source: Source, key: StudyKey) -> Card | None:
 
 
 def _heading(source: Source, key: StudyKey) -> tuple[str, str]:
-    """Title and question: of a study of one's own those that its report has, as soon as there is one."""
+    """Title and question: of a study of one's own those that its report has, as soon as there is
+    one."""
     study = built_in(key)
     if study:
         return study.title or key.study, study.question
@@ -288,24 +319,35 @@ def _choice(name: str, table: StudyTable, value: str | None, variant: str) -> An
 
 
 def _scales() -> Any:
-    return html.Label([html.Span("logarithmic"), dcc.Checklist(["x", "y"], [], id="study-scales", inline=True)])
+    return html.Label(
+        [html.Span("logarithmic"), dcc.Checklist(["x", "y"], [], id="study-scales", inline=True)]
+    )
 
 
-def _still(values: Mapping[str, str | None], first: Mapping[str, str | None], table: StudyTable) -> dict[str, Any]:
+def _still(
+    values: Mapping[str, str | None], first: Mapping[str, str | None], table: StudyTable
+) -> dict[str, Any]:
     """What was chosen, as far as the table has it: nothing, too, where that can be chosen."""
 
     def is_still(name: str, value: str | None) -> bool:
-        return value in table.columns or (value is None and (name in CLEARABLE or first[name] is None))
+        return value in table.columns or (
+            value is None and (name in CLEARABLE or first[name] is None)
+        )
 
-    return {name: no_update if is_still(name, value) else first[name] for name, value in values.items()}
+    return {
+        name: no_update if is_still(name, value) else first[name] for name, value in values.items()
+    }
 
 
 def _links(source: Source, key: StudyKey) -> list[Any]:
     files: list[Any] = [
-        html.A(form.upper(), href=f"/download/study/{quote(key.variant)}.{form}") for form in ("csv", "json")
+        html.A(form.upper(), href=f"/download/study/{quote(key.variant)}.{form}")
+        for form in ("csv", "json")
     ]
     if (source.storage.folder / "reports" / key.variant / REPORT).is_file():
-        files.insert(0, html.A("Report", href=f"/report/{quote(key.variant)}/{REPORT}", target="_blank"))
+        files.insert(
+            0, html.A("Report", href=f"/report/{quote(key.variant)}/{REPORT}", target="_blank")
+        )
     elif is_url(str(source.storage)):
         files.insert(0, html.Span(f"Report: {source.storage}/reports/{key.variant}/{REPORT}"))
     return files
@@ -313,7 +355,11 @@ def _links(source: Source, key: StudyKey) -> list[Any]:
 
 def _stop_study() -> Any:
     question = "Stop the study? Results and checkpoints are kept, and the same command goes on."
-    return html.Span(parts.stop_button("study-stop", "Stop this study", question), id="study-stop-place", hidden=True)
+    return html.Span(
+        parts.stop_button("study-stop", "Stop this study", question),
+        id="study-stop-place",
+        hidden=True,
+    )
 
 
 def _progress(source: Source, key: StudyKey) -> Any:
@@ -326,4 +372,7 @@ def _progress(source: Source, key: StudyKey) -> Any:
     words += [f"{lost} without a result"] if lost else []
     words += [f"about {duration(left)} left"] if left is not None else []
     blown_up_words = blown_up(source.table(key).worse_than_uniform)
-    return [html.P(", ".join(words), className="progress"), *([html.P(blown_up_words)] if blown_up_words else [])]
+    return [
+        html.P(", ".join(words), className="progress"),
+        *([html.P(blown_up_words)] if blown_up_words else []),
+    ]

@@ -1,4 +1,5 @@
-"""The trials of a study in columns, read once; an ended trial never changes, so later only new ends are read."""
+"""The trials of a study in columns, read once; an ended trial never changes, so later only new ends
+are read."""
 
 from __future__ import annotations
 
@@ -12,14 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis import LEADING, FlatResults, flatten, has_different, in_reading_order, is_worse_than_uniform
+from orchestrator.analysis import (
+    LEADING,
+    FlatResults,
+    flatten,
+    has_different,
+    in_reading_order,
+    is_worse_than_uniform,
+)
 from orchestrator.store import Store, StudyKey
 from orchestrator.words import is_number
 
 MOST_CHANGES = 1_000
 """Trials that are read one by one; of more, all are."""
 PART = 1_000
-"""Trials that are read at once; PostgreSQL looks up fewer, such as 500, one by one, four times as slow."""
+"""Trials that are read at once; PostgreSQL looks up fewer, such as 500, one by one, four times as
+slow."""
 ENDS = ("state", "attempt", "cause")
 LONGEST_TEXT = 100
 MOST_TEXTS = 24
@@ -55,25 +64,38 @@ class StudyTable:
     def numeric(self) -> tuple[str, ...]:
         """The settings and metrics that are numbers in every trial that has them."""
         return tuple(
-            name for name, values in {**self.settings, **self.metrics}.items() if all(map(_is_number_or_none, values))
+            name
+            for name, values in {**self.settings, **self.metrics}.items()
+            if all(map(_is_number_or_none, values))
         )
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The settings that are no numbers, and have few different values."""
-        others = {name: values for name, values in self.settings.items() if name not in self.numeric}
-        return tuple(name for name, values in others.items() if len({*map(str, values)}) <= MOST_TEXTS)
+        others = {
+            name: values for name, values in self.settings.items() if name not in self.numeric
+        }
+        return tuple(
+            name for name, values in others.items() if len({*map(str, values)}) <= MOST_TEXTS
+        )
 
     @cached_property
     def short_metrics(self) -> tuple[str, ...]:
-        """The metrics without long texts, which are data, such as the likeliest words at a context."""
-        return tuple(name for name, values in self.metrics.items() if not any(map(_is_long, values)))
+        """The metrics without long texts, which are data, such as the likeliest words at a
+        context."""
+        return tuple(
+            name for name, values in self.metrics.items() if not any(map(_is_long, values))
+        )
 
     @cached_property
     def worse_than_uniform(self) -> tuple[str, ...]:
-        """The names of the trials that predict worse than a guess that takes every word for equally likely."""
+        """The names of the trials that predict worse than a guess that takes every word for equally
+        likely."""
         columns = {**self.ends, **self.metrics}
-        records = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+        records = (
+            dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        )
         return tuple(compress(self.names, map(is_worse_than_uniform, records)))
 
     @cached_property
@@ -101,7 +123,8 @@ class StudyTable:
         )
 
     def levels(self, name: str) -> list[str]:
-        """The different texts of a column in plan order: where they stand on an axis of texts, whatever it shows."""
+        """The different texts of a column in plan order: where they stand on an axis of texts,
+        whatever it shows."""
         return list(dict.fromkeys(str(value) for value in self.columns[name] if value is not None))
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -110,19 +133,27 @@ class StudyTable:
 
 
 def read_table(store: Store, key: StudyKey, before: StudyTable | None) -> StudyTable:
-    """The study's trials now; `before` is the table of earlier, of which what has not changed is taken."""
+    """The study's trials now; `before` is the table of earlier, of which what has not changed is
+    taken."""
     versions = store.versions(key)
     if before is not None and before.versions == versions:
         return before
     if before is not None and list(before.versions) == list(versions):
-        changed = [trial_id for trial_id, version in versions.items() if before.versions[trial_id] != version]
+        changed = [
+            trial_id
+            for trial_id, version in versions.items()
+            if before.versions[trial_id] != version
+        ]
         if len(changed) <= MOST_CHANGES:
             return _with_changes(before, flatten(store.results(key, changed)), versions)
     return _read_all(store, key, versions)
 
 
-def _read_all(store: Store, key: StudyKey, versions: Mapping[str, tuple[object, ...]]) -> StudyTable:
-    """The table, read by parts: the configs of all trials at once would take more memory than everything else."""
+def _read_all(
+    store: Store, key: StudyKey, versions: Mapping[str, tuple[object, ...]]
+) -> StudyTable:
+    """The table, read by parts: the configs of all trials at once would take more memory than
+    everything else."""
     columns: dict[str, list[Any]] = {}
     config_names: dict[str, None] = {}
     ids = list(versions)
@@ -132,7 +163,9 @@ def _read_all(store: Store, key: StudyKey, versions: Mapping[str, tuple[object, 
         config_names |= dict.fromkeys(results.config_columns)
         count = len(columns.get("trial_id", ()))
         for name in results.columns:
-            columns.setdefault(name, [None] * count).extend(_shared(record[name]) for record in results.records)
+            columns.setdefault(name, [None] * count).extend(
+                _shared(record[name]) for record in results.records
+            )
         for values in columns.values():
             values.extend([None] * (count + len(rows) - len(values)))
     trial_ids = columns.get("trial_id", [])
@@ -152,7 +185,9 @@ def _shared(value: Any) -> Any:
     return sys.intern(value) if type(value) is str else value
 
 
-def _with_changes(before: StudyTable, results: FlatResults, versions: Mapping[str, tuple[object, ...]]) -> StudyTable:
+def _with_changes(
+    before: StudyTable, results: FlatResults, versions: Mapping[str, tuple[object, ...]]
+) -> StudyTable:
     """The table with the metrics and ends of these trials; names and settings of a plan stay."""
     nothing = [None] * len(before.ids)
     names = in_reading_order({*before.metrics, *results.metric_columns})

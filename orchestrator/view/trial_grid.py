@@ -1,4 +1,5 @@
-"""The table under the scatter: its pages come from the server, a box drawn in the scatter filters it."""
+"""The table under the scatter: its pages come from the server, a box drawn in the scatter filters
+it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def layout(table: StudyTable) -> list[Any]:
 
 
 def _grid_options(*, again: bool) -> dict[str, Any]:
-    """`again` flips each time that the grid is to ask for its rows once more, as it does for pages of another size."""
+    """`again` flips each time that the grid is to ask for its rows once more, as it does for pages
+    of another size."""
     return {
         "suppressFieldDotNotation": True,
         "rowSelection": {
@@ -82,7 +84,10 @@ def register(app: Dash, source: Source) -> None:
             shown = rows.records(table, places[request["startRow"] : request["endRow"]], variant)
         except UserError as error:
             return {"rowData": [], "rowCount": 0}, parts.sentence_of(error)
-        return {"rowData": shown, "rowCount": len(places)}, f"{len(places):,} of {len(table.ids):,} trials"
+        return {
+            "rowData": shown,
+            "rowCount": len(places),
+        }, f"{len(places):,} of {len(table.ids):,} trials"
 
     @app.callback(
         Output("trials", "columnDefs"),
@@ -93,7 +98,9 @@ def register(app: Dash, source: Source) -> None:
         State("study-variant", "data"),
         prevent_initial_call=True,
     )
-    def follow(_: str, shown: Sequence[Any], grid_options: Mapping[str, Any], variant: str) -> tuple[Any, Any]:
+    def follow(
+        _: str, shown: Sequence[Any], grid_options: Mapping[str, Any], variant: str
+    ) -> tuple[Any, Any]:
         try:
             columns = rows.columns(source.table(source.key(variant)))
         except UserError:
@@ -131,7 +138,9 @@ def _register_brush(app: Dash, source: Source) -> None:
             return no_update, no_update
         try:
             # Other axes have no box yet; what the reader has typed into other columns stays.
-            box = box_filter(source.table(source.key(variant)), drawn or {}, x, y) if is_drawn else {}
+            box = (
+                box_filter(source.table(source.key(variant)), drawn or {}, x, y) if is_drawn else {}
+            )
         except UserError:
             return no_update, no_update
         if not (box or brushed):
@@ -144,12 +153,20 @@ def box_filter(table: StudyTable, drawn: Mapping[str, Any], x: str, y: str) -> d
     """The filters of the last box in what plotly says was drawn; none where there is no box."""
     boxes = drawn.get("selections")
     if boxes is None:  # a box that was moved comes by its corners: "selections[0].x0"
-        box = {name.rpartition(".")[2]: value for name, value in drawn.items() if name.startswith("selections[")}
+        box = {
+            name.rpartition(".")[2]: value
+            for name, value in drawn.items()
+            if name.startswith("selections[")
+        }
     else:
         box = boxes[-1] if boxes else {}
     filters = {}
     for axis, place in ((x, "x"), (y, "y")):
-        ends = [end for end in (box.get(f"{place}0"), box.get(f"{place}1")) if isinstance(end, int | float)]
+        ends = [
+            end
+            for end in (box.get(f"{place}0"), box.get(f"{place}1"))
+            if isinstance(end, int | float)
+        ]
         if len(ends) == 2 and axis in table.columns:
             filters[axis] = rows.along(table, axis, *sorted(ends))
     return filters

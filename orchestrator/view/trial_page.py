@@ -1,4 +1,5 @@
-"""A trial's page: what it is, how it learned, what it measured, where it ran, and how to run it alone."""
+"""A trial's page: what it is, how it learned, what it measured, where it ran, and how to run it
+alone."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ LACKS = {
 
 
 def layout(source: Source, start: str, variant: str) -> Any:
-    """The page of the trial whose id begins so, as one of the study of this variant. Raises UserError where there is
-    none, or several."""
+    """The page of the trial whose id begins so, as one of the study of this variant. Raises
+    UserError where there is none, or several."""
     trial_id, _ = source.trial(start)
     return html.Div(
         [
@@ -62,7 +63,9 @@ def register(app: Dash, source: Source) -> None:
         State("trial-id", "data"),
         State("trial-version", "data"),
     )
-    def show(_: int | None, scale: str, form: str, trial_id: Sequence[str], before: Any) -> tuple[Any, ...]:
+    def show(
+        _: int | None, scale: str, form: str, trial_id: Sequence[str], before: Any
+    ) -> tuple[Any, ...]:
         try:
             trial = read_trial(source, *trial_id)
         except UserError as error:
@@ -74,7 +77,13 @@ def register(app: Dash, source: Source) -> None:
         file = f"{trial.row['trial_id'][: parts.SHORT_ID]}-"
         shown = before["graphs"] if before else {}
         graphs = parts.graphs_again(figures, LACKS, form=form, shown=shown, file=file)
-        return _head(trial), *graphs, _rest(trial), {"version": version, "graphs": parts.axes_of(figures)}, ""
+        return (
+            _head(trial),
+            *graphs,
+            _rest(trial),
+            {"version": version, "graphs": parts.axes_of(figures)},
+            "",
+        )
 
     @app.callback(
         Output("trial-stopped", "children"),
@@ -107,7 +116,9 @@ def _head(trial: OneTrial) -> parts.Children:
     """What it is, and its config."""
     row = trial.row
     running = row["state"] == "running"
-    stop = parts.stop_button("trial-stop", "Stop this trial", "Stop this trial? Its checkpoint is kept.")
+    stop = parts.stop_button(
+        "trial-stop", "Stop this trial", "Stop this trial? Its checkpoint is kept."
+    )
     last = trial.attempts[-1] if trial.attempts else None
     where = last.place if running and last and last.ended_at is None else ""
     return [
@@ -130,7 +141,9 @@ def _head(trial: OneTrial) -> parts.Children:
             [[name, setting(value)] for name, value in trial.different.items()],
             empty="The study's other trials have the same config but for the seed.",
         ),
-        html.Details([html.Summary("All settings"), parts.table(["setting", "value"], _settings(trial.same))]),
+        html.Details(
+            [html.Summary("All settings"), parts.table(["setting", "value"], _settings(trial.same))]
+        ),
     ]
 
 
@@ -146,11 +159,19 @@ def _rest(trial: OneTrial) -> parts.Children:
     return [
         html.H2("Metrics"),
         parts.facts(
-            [(title(name), cell(name, value)) for name, value in trial.metrics.items()], empty="It has no metrics."
+            [(title(name), cell(name, value)) for name, value in trial.metrics.items()],
+            empty="It has no metrics.",
         ),
-        *([html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)] if words else []),
+        *(
+            [html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)]
+            if words
+            else []
+        ),
         html.H2("Environment"),
-        parts.facts(list(trial.environment.items()), empty="It is recorded with the result, and there is none."),
+        parts.facts(
+            list(trial.environment.items()),
+            empty="It is recorded with the result, and there is none.",
+        ),
         html.H2("Attempts"),
         parts.table(
             ["attempt", "on", "taken up (UTC)", "took", "ended by"],
@@ -165,7 +186,10 @@ def _rest(trial: OneTrial) -> parts.Children:
         html.P(
             [
                 "Save ",
-                html.A("its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"),
+                html.A(
+                    "its config",
+                    href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json",
+                ),
                 " as ",
                 html.Code(CONFIG_FILE),
                 " and type",
@@ -189,12 +213,17 @@ def _rest(trial: OneTrial) -> parts.Children:
 
 def _attempt(attempt: Attempt) -> list[Any]:
     """A row of the table; only a result is an end without a cause."""
-    took = duration((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else ""
+    took = (
+        duration((attempt.ended_at - attempt.started_at).total_seconds())
+        if attempt.ended_at
+        else ""
+    )
     end = attempt.cause or ("done" if attempt.ended_at else "it goes on")
     return [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
 
 
 def _settings(settings: Mapping[str, Any]) -> list[list[str]]:
     return [
-        [name, setting(value) if not isinstance(value, list) else json.dumps(value)] for name, value in settings.items()
+        [name, setting(value) if not isinstance(value, list) else json.dumps(value)]
+        for name, value in settings.items()
     ]

@@ -1,4 +1,5 @@
-"""The console that commands print on: nothing that a store, a corpus or a file holds can command the terminal."""
+"""The console that commands print on: nothing that a store, a corpus or a file holds can command
+the terminal."""
 
 from __future__ import annotations
 
@@ -13,18 +14,25 @@ from trainables.errors import terminal_text
 
 
 class ShownConsole(Console):
-    """Texts are shown as they are, brackets and all, what would command the terminal spelled out."""
+    """Texts are shown as they are, brackets and all, what would command the terminal spelled
+    out."""
 
     @override
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; texts are not broken into lines, as they may hold a command or a path to copy."""
-        super().print(*objects, **{"soft_wrap": all(isinstance(shown, str) for shown in objects), **options})
+        super().print(
+            *objects, **{"soft_wrap": all(isinstance(shown, str) for shown in objects), **options}
+        )
 
     @override
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """The pieces of what is printed; rich's own commands (cursor, colours) stay."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(terminal_text(segment.text), segment.style)
+            yield (
+                segment if segment.control else Segment(terminal_text(segment.text), segment.style)
+            )
 
 
 class Writable(Protocol):
@@ -49,5 +57,6 @@ class _Shown:
 
 
 def for_reader(stream: Writable) -> Writable:
-    """The stream for texts of any content: a file or program gets every character, a terminal none that commands it."""
+    """The stream for texts of any content: a file or program gets every character, a terminal none
+    that commands it."""
     return _Shown(stream) if stream.isatty() else stream

@@ -17,10 +17,11 @@ FORMS = "mlflow, mlflow=URI or tensorboard"
 def open_sinks(typed: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
     """The logs that were typed, each once.
 
-    Raises UserError for an unknown one, one whose package is not installed, one that cannot be reached, and an address
-    with a password in it.
-    """
-    return [_opened(*log.partition("=")[::2], key=key, storage=storage) for log in dict.fromkeys(typed)]
+    Raises UserError for an unknown one, one whose package is not installed, one that cannot be
+    reached, and an address with a password in it."""
+    return [
+        _opened(*log.partition("=")[::2], key=key, storage=storage) for log in dict.fromkeys(typed)
+    ]
 
 
 def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
@@ -28,7 +29,9 @@ def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
         uri = place or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{storage}/mlflow.db"
         _check_no_password(uri)
     elif name != "tensorboard" or place:
-        hint = f" (TensorBoard's files go to {storage}/tensorboard)" if name == "tensorboard" else ""
+        hint = (
+            f" (TensorBoard's files go to {storage}/tensorboard)" if name == "tensorboard" else ""
+        )
         raise UserError(f"--log-to takes {FORMS}, not {name}{'=...' if place else ''}{hint}.")
     try:
         return _mlflow(key, uri) if name == "mlflow" else _tensorboard(key, storage)
@@ -45,7 +48,9 @@ def _tensorboard(key: StudyKey, storage: Path) -> Sink:
     try:
         return TensorBoard(key, storage)
     except OSError as error:
-        raise UserError(f"--log-to tensorboard cannot write to {storage}/tensorboard ({error.strerror}).") from error
+        raise UserError(
+            f"--log-to tensorboard cannot write to {storage}/tensorboard ({error.strerror})."
+        ) from error
 
 
 def _mlflow(key: StudyKey, uri: str) -> Sink:
@@ -53,10 +58,14 @@ def _mlflow(key: StudyKey, uri: str) -> Sink:
 
     try:
         return MLflow(key, uri)
-    except Exception as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
+    except (
+        Exception
+    ) as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
         raise UserError(
-            f"--log-to mlflow cannot use {uri} ({first_line(error)[:300]}): see that it is the address of an MLflow "
-            "tracking server that runs and lets you in, or name another one with --log-to mlflow=URI."
+            f"--log-to mlflow cannot use {uri} ({first_line(error)[:300]}): see that it is the "
+            f"address of an MLflow "
+            "tracking server that runs and lets you in, or name another one with --log-to "
+            "mlflow=URI."
         ) from error
 
 
@@ -64,11 +73,17 @@ def _check_no_password(uri: str) -> None:
     """Refuse what every process list and log would show. Raises UserError, without the address."""
     try:
         parts = urlsplit(uri)
-        secret = parts.password is not None or any("password" in name.lower() for name, _ in parse_qsl(parts.query))
+        secret = parts.password is not None or any(
+            "password" in name.lower() for name, _ in parse_qsl(parts.query)
+        )
     except ValueError:
-        raise UserError("--log-to mlflow=URI got an address that cannot be read: see its brackets and port.") from None
+        raise UserError(
+            "--log-to mlflow=URI got an address that cannot be read: see its brackets and port."
+        ) from None
     if secret:
         raise UserError(
-            "--log-to mlflow=URI takes no address with a password in it, which others could read: give it through "
-            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or for a PostgreSQL address through PGPASSWORD."
+            "--log-to mlflow=URI takes no address with a password in it, which others could read: "
+            "give it through "
+            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or for a PostgreSQL address "
+            "through PGPASSWORD."
         )

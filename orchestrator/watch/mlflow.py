@@ -1,4 +1,5 @@
-"""MLflow: an experiment for each variant of a study, a run for each trial, found again by the trial's id."""
+"""MLflow: an experiment for each variant of a study, a run for each trial, found again by the
+trial's id."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
 }
-"""What MLflow is told by environment, where the user says nothing else: no telemetry, no lines about the tables that it
-makes, and no long wait for a server that is gone, since the driver waits too."""
+"""What MLflow is told by environment, where the user says nothing else: no telemetry, no lines
+about the tables that it makes, and no long wait for a server that is gone, since the driver waits
+too."""
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)  # read when MLflow is imported
 
@@ -26,7 +28,12 @@ from orchestrator.watch.trial_logs import scalars  # noqa: E402
 from trainables.config import flat_values  # noqa: E402
 from trainables.trial_folder import EpochMetrics  # noqa: E402
 
-STATUS: dict[TrialState, str] = {"done": "FINISHED", "pruned": "KILLED", "diverged": "FAILED", "failed": "FAILED"}
+STATUS: dict[TrialState, str] = {
+    "done": "FINISHED",
+    "pruned": "KILLED",
+    "diverged": "FAILED",
+    "failed": "FAILED",
+}
 INTERRUPTED = "KILLED"
 NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 LONGEST_PARAM, LONGEST_TAG = 6000, 5000
@@ -41,11 +48,18 @@ class MLflow:
     def __init__(self, key: StudyKey, uri: str) -> None:
         """Raises whatever MLflow raises where it cannot be reached there."""
         self.place = uri
-        self._tags = {"study": key.study, "scale": key.scale, "corpus": key.corpus, "overrides": key.overrides}
+        self._tags = {
+            "study": key.study,
+            "scale": key.scale,
+            "corpus": key.corpus,
+            "overrides": key.overrides,
+        }
         self._client = MlflowClient(uri)
         experiment = self._client.get_experiment_by_name(key.variant)
         self._experiment = (
-            self._client.create_experiment(key.variant) if experiment is None else experiment.experiment_id
+            self._client.create_experiment(key.variant)
+            if experiment is None
+            else experiment.experiment_id
         )
         self._runs = self._search("tags.trial_id != ''")
 
@@ -54,7 +68,10 @@ class MLflow:
         run = self._run_of(trial)
         if run is None:
             return False
-        return run.data.tags.get("state") == state and {*map(_named, metrics)} <= run.data.metrics.keys()
+        return (
+            run.data.tags.get("state") == state
+            and {*map(_named, metrics)} <= run.data.metrics.keys()
+        )
 
     def begin(self, trial: PlannedTrial) -> _Curves:
         """Make its run, or go on with it."""
@@ -84,13 +101,17 @@ class MLflow:
     def _make_run(self, trial: PlannedTrial) -> Run:
         tags = {**self._tags, "trial_id": trial.trial_id}
         run = self._client.create_run(self._experiment, tags=tags, run_name=trial.name)
-        params = [Param(_named(key), str(value)[:LONGEST_PARAM]) for key, value in flat_values(trial.config).items()]
+        params = [
+            Param(_named(key), str(value)[:LONGEST_PARAM])
+            for key, value in flat_values(trial.config).items()
+        ]
         self._client.log_batch(run.info.run_id, params=params)
         return run
 
 
 class _Curves:
-    """A run that goes on. Curves have the epoch as their step; the run is told only the epochs that it has not got."""
+    """A run that goes on. Curves have the epoch as their step; the run is told only the epochs that
+    it has not got."""
 
     def __init__(self, client: MlflowClient, run: Run, epochs: set[int]) -> None:
         self._client, self._id, self._epochs = client, run.info.run_id, epochs
@@ -99,7 +120,9 @@ class _Curves:
     def add(self, epochs: Sequence[EpochMetrics]) -> None:
         """A point to each curve."""
         new = [epoch for epoch in epochs if epoch.epoch not in self._epochs]
-        self._log([(name, value, epoch.epoch) for epoch in new for name, value in scalars(epoch).items()])
+        self._log(
+            [(name, value, epoch.epoch) for epoch in new for name, value in scalars(epoch).items()]
+        )
         self._epochs |= {epoch.epoch for epoch in new}
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
@@ -118,7 +141,9 @@ class _Curves:
     def _log(self, points: Sequence[tuple[str, float, int]]) -> None:
         """Points are name, value and step."""
         now_ms = int(time.time() * 1000)
-        self._client.log_batch(self._id, metrics=[Metric(name, value, now_ms, step) for name, value, step in points])
+        self._client.log_batch(
+            self._id, metrics=[Metric(name, value, now_ms, step) for name, value, step in points]
+        )
 
 
 def _named(name: str) -> str:

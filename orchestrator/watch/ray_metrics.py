@@ -1,8 +1,9 @@
-"""What a running sweep says through Ray's metrics, which Prometheus scrapes from every node of the cluster.
+"""What a running sweep says through Ray's metrics, which Prometheus scrapes from every node of the
+cluster.
 
-Ray forgets a gauge that is not set again within two of its reporting intervals (2 x 10 s). So the driver sets those of
-all that runs again and again, and the series of a trial that has ended ends by itself.
-"""
+Ray forgets a gauge that is not set again within two of its reporting intervals (2 x 10 s). So the
+driver sets those of all that runs again and again, and the series of a trial that has ended ends by
+itself."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 REFRESH_S = 1.0
 """How often gauges are set, at most."""
 COUNT_S = 5.0
-"""How often the store is asked for the trials by state, at most; less often where its answer takes long."""
+"""How often the store is asked for the trials by state, at most; less often where its answer takes
+long."""
 LONGEST_SHARE = 0.01
 """Of the driver's time for these questions."""
 VARIANT = ("study", "scale", "corpus")
@@ -30,8 +32,8 @@ VARIANT = ("study", "scale", "corpus")
 class SweepMetrics(Listener):
     """Gauges of one study; Ray puts `ray_` before their names.
 
-    A trial's validation perplexity and speed are those of the last epoch it told of, and are there while it runs.
-    """
+    A trial's validation perplexity and speed are those of the last epoch it told of, and are there
+    while it runs."""
 
     def __init__(self, key: StudyKey, store: Store) -> None:
         self._key, self._store = key, store
@@ -39,11 +41,17 @@ class SweepMetrics(Listener):
         by_trial = (*VARIANT, "trial")
         self._trials = Gauge("sweep_trials", "Trials of the study by state.", (*VARIANT, "state"))
         self._perplexity = Gauge(
-            "sweep_trial_validation_perplexity", "Validation perplexity of a running trial.", by_trial
+            "sweep_trial_validation_perplexity",
+            "Validation perplexity of a running trial.",
+            by_trial,
         )
-        self._speed = Gauge("sweep_trial_tokens_per_second", "Train tokens a second of a running trial.", by_trial)
+        self._speed = Gauge(
+            "sweep_trial_tokens_per_second", "Train tokens a second of a running trial.", by_trial
+        )
         self._packs = Gauge("sweep_packs", "Packs of trials that are with workers.", VARIANT)
-        self._pack_size = Gauge("sweep_pack_size", "Mean number of trials of the packs with workers.", VARIANT)
+        self._pack_size = Gauge(
+            "sweep_pack_size", "Mean number of trials of the packs with workers.", VARIANT
+        )
         self._names: dict[str, str] = {}
         self._latest: dict[str, EpochMetrics] = {}
         self._counts: Mapping[str, int] = {}
@@ -92,9 +100,12 @@ class SweepMetrics(Listener):
         """Ask the store, which knows of other drivers' trials too."""
         start_s = time.monotonic()
         try:
-            counts = [summary.counts for summary in self._store.studies() if summary.key == self._key]
+            counts = [
+                summary.counts for summary in self._store.studies() if summary.key == self._key
+            ]
         except UserError:
-            # A gauge is no reason to end a sweep; whoever writes to the store will meet the trouble too.
+            # A gauge is no reason to end a sweep; whoever writes to the store will meet the trouble
+            # too.
             counts = []
         self._counts = {str(state): count for study in counts for state, count in study.items()}
         end_s = time.monotonic()

@@ -1,4 +1,5 @@
-"""TensorBoard's event files: STORAGE/tensorboard/VARIANT/TRIAL NAME, curves, and hyper-parameters for its table."""
+"""TensorBoard's event files: STORAGE/tensorboard/VARIANT/TRIAL NAME, curves, and hyper-parameters
+for its table."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ FLUSH_S = 5
 
 
 class TensorBoard:
-    """A folder a trial, written anew when the trial starts or goes on: curves never have a point twice."""
+    """A folder a trial, written anew when the trial starts or goes on: curves never have a point
+    twice."""
 
     name = "TensorBoard"
 
@@ -58,11 +60,14 @@ class _Curves:
                     self._writer.add_scalar(name, value, epoch.epoch)
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """Write the final metrics and the row of the table of hyper-parameters, to a file that says so by its name."""
+        """Write the final metrics and the row of the table of hyper-parameters, to a file that says
+        so by its name."""
         if cause is not None:
             self._writer.add_text("cause", cause)
         self._writer.close()
-        last = SummaryWriter(str(self._folder), filename_suffix=_suffix(self._trial, state, metrics))
+        last = SummaryWriter(
+            str(self._folder), filename_suffix=_suffix(self._trial, state, metrics)
+        )
         for name, value in metrics.items():
             last.add_scalar(name, value, self._last_epoch)
         config = {

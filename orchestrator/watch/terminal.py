@@ -1,4 +1,5 @@
-"""What the terminal shows while a sweep runs: a live picture, or plain lines where there is no terminal."""
+"""What the terminal shows while a sweep runs: a live picture, or plain lines where there is no
+terminal."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ def _result(outcome: TrialOutcome) -> str:
 
 
 class Terminal(Listener):
-    """A line a trial that ends; on a terminal, below, a bar, the running trials, the best one and the failures, redrawn
-    in place."""
+    """A line a trial that ends; on a terminal, below, a bar, the running trials, the best one and
+    the failures, redrawn in place."""
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
         """`doing`: how trials begin."""
@@ -128,7 +129,9 @@ class Terminal(Listener):
 
     def __rich__(self) -> Group:
         """The picture as it is now."""
-        self._bar.update(self._task, completed=self._finished, total=self._total, left=self._time_left())
+        self._bar.update(
+            self._task, completed=self._finished, total=self._total, left=self._time_left()
+        )
         running = Table.grid(padding=(0, 2))
         for trial in list(self._running.values())[:SHOWN_RUNNING]:
             running.add_row(*self._row(trial))
@@ -136,14 +139,19 @@ class Terminal(Listener):
             running.add_row(f"  and {len(self._running) - SHOWN_RUNNING} more")
         failed = [f"  {line}" for line in self._failures[-SHOWN_FAILURES:]]
         heading = [f"{len(self._failures)} without a result:"] if failed else []
-        best = [f"Best of this run: {self._best[1]}, test perplexity {self._best[0]:.2f}"] if self._best else []
+        best = (
+            [f"Best of this run: {self._best[1]}, test perplexity {self._best[0]:.2f}"]
+            if self._best
+            else []
+        )
         texts = [*map(Text, best), *(Text(line, style="red") for line in heading + failed)]
         return Group(self._bar, running, *texts)
 
 
 @contextmanager
 def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
-    """A listener that shows the sweep on `console` for as long as the context lasts; `doing` is how trials begin."""
+    """A listener that shows the sweep on `console` for as long as the context lasts; `doing` is how
+    trials begin."""
     terminal = Terminal(console, total, doing)
     if not console.is_terminal:
         yield terminal

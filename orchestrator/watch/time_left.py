@@ -34,18 +34,22 @@ class RunningTrial:
         self.last, self.last_s = epoch, time.monotonic()
 
     def seconds_left(self) -> float | None:
-        """Of its training, by its pace since it started; None before its first epoch, after its last one, and where
-        none can be said."""
+        """Of its training, by its pace since it started; None before its first epoch, after its
+        last one, and where none can be said."""
         if self.last is None or not self.epoch_count or self.last.epoch >= self.epoch_count:
             return None
-        seconds_per_epoch = (self.last_s - self.started_s) / (self.last.epoch - self.first_epoch + 1)
-        left_s = seconds_per_epoch * (self.epoch_count - self.last.epoch) - (time.monotonic() - self.last_s)
+        seconds_per_epoch = (self.last_s - self.started_s) / (
+            self.last.epoch - self.first_epoch + 1
+        )
+        left_s = seconds_per_epoch * (self.epoch_count - self.last.epoch) - (
+            time.monotonic() - self.last_s
+        )
         return left_s if left_s > 0 else None
 
 
 class TimeLeft:
-    """Of a whole sweep. Means, and the count of workers when a trial ended last, keep it from jumping whenever one
-    trial gives way to another."""
+    """Of a whole sweep. Means, and the count of workers when a trial ended last, keep it from
+    jumping whenever one trial gives way to another."""
 
     def __init__(self) -> None:
         self._workers = 1
@@ -74,7 +78,11 @@ class TimeLeft:
     def seconds(self, running: Collection[RunningTrial], waiting: int) -> float:
         """Until the last trial ends; 0 where nothing can be said yet."""
         now_s, behind_s = time.monotonic(), fmean(self._behind_s or [0.0])
-        left_s = {trial: left + behind_s for trial in running if (left := trial.seconds_left()) is not None}
+        left_s = {
+            trial: left + behind_s
+            for trial in running
+            if (left := trial.seconds_left()) is not None
+        }
         projected_s = [now_s - trial.started_s + left for trial, left in left_s.items()]
         whole_s = fmean(self._whole_s or self._first_whole_s or projected_s or [0.0])
         if whole_s == 0.0:

@@ -1,4 +1,5 @@
-"""Logs of trials in other programs: what they are told and when, and that their trouble is never the sweep's."""
+"""Logs of trials in other programs: what they are told and when, and that their trouble is never
+the sweep's."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Curves(Protocol):
 
 
 class Sink(Protocol):
-    """One log of the trials of one study. Any method, of its curves too, may raise anything: its server, its disk."""
+    """One log of the trials of one study. Any method, of its curves too, may raise anything: its
+    server, its disk."""
 
     name: str
     """For sentences: "MLflow"."""
@@ -37,16 +39,20 @@ class Sink(Protocol):
     """Where it writes, as it may be printed."""
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """Whether the log has the trial already as ended in this state, with these final metrics."""
+        """Whether the log has the trial already as ended in this state, with these final
+        metrics."""
 
     def begin(self, trial: PlannedTrial) -> Curves:
         """Those of a trial that runs; of one that the log has, they go on there."""
 
 
 class TrialLogs(Listener):
-    """Tells every log of every trial. One that fails is left with a note; the next run brings it up to date."""
+    """Tells every log of every trial. One that fails is left with a note; the next run brings it up
+    to date."""
 
-    def __init__(self, sinks: Sequence[Sink], store: Store, key: StudyKey, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, sinks: Sequence[Sink], store: Store, key: StudyKey, note: Callable[[str], None]
+    ) -> None:
         self._sinks, self._store, self._key, self._note = list(sinks), store, key, note
         self._trials: dict[str, PlannedTrial] = {}
         self._running: dict[str, list[tuple[Sink, Curves]]] = {}
@@ -77,13 +83,15 @@ class TrialLogs(Listener):
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """It has an end. One that another driver ran, or that kept its result from us, is left for `complete`."""
+        """It has an end. One that another driver ran, or that kept its result from us, is left for
+        `complete`."""
         for sink, curves in self._running.pop(trial_id, ()):
             with self._leaving(sink):
                 curves.end(outcome.state, outcome.cause, _numbers(outcome.metrics))
 
     def complete(self) -> None:
-        """Tell of every trial of the study that has ended and is not, or not with all its metrics, in the logs."""
+        """Tell of every trial of the study that has ended and is not, or not with all its metrics,
+        in the logs."""
         for row in self._store.results(self._key) if self._sinks else []:
             trial = PlannedTrial(trial_id=row["trial_id"], name=row["name"], config=row["config"])
             metrics = _numbers(row["metrics"])
@@ -110,19 +118,24 @@ class TrialLogs(Listener):
         """Where the log fails, it is told nothing more."""
         try:
             yield
-        except Exception as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
+        except (
+            Exception
+        ) as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
             self._sinks.remove(sink)
             self._running = {
-                trial_id: [pair for pair in pairs if pair[0] is not sink] for trial_id, pairs in self._running.items()
+                trial_id: [pair for pair in pairs if pair[0] is not sink]
+                for trial_id, pairs in self._running.items()
             }
             self._note(
-                f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the sweep goes on, "
+                f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the "
+                f"sweep goes on, "
                 "and the same command, typed again, writes there what is missing."
             )
 
 
 def scalars(epoch: EpochMetrics) -> dict[str, float]:
-    """The curves of a trial: losses in nats per token, seconds of training, ranks where they were taken."""
+    """The curves of a trial: losses in nats per token, seconds of training, ranks where they were
+    taken."""
     curves = {
         "loss/train": epoch.train_loss,
         "loss/validation": epoch.valid_loss,

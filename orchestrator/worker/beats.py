@@ -1,4 +1,5 @@
-"""Heartbeats: again and again a worker says how far it has come, from a thread of its own, while it is at a pack."""
+"""Heartbeats: again and again a worker says how far it has come, from a thread of its own, while it
+is at a pack."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from trainables.measurements import status_mib
 from trainables.pulse import PULSE, TRAINING
 
 BEAT_S, LOOK_S = 2.0, 0.25
-"""A beat goes out so often, and where the work has come to another phase, as soon as that is seen."""
+"""A beat goes out so often, and where the work has come to another phase, as soon as that is
+seen."""
 DIES_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of Linux' prctl."""
 
@@ -40,7 +42,8 @@ class Beat(Frozen):
     quiet_s: float
     """So long the work may go on now without one."""
     line: str
-    """The innermost line that the work stands at, of the user's own layer where it is in one: "my_layer.py, line 3"."""
+    """The innermost line that the work stands at, of the user's own layer where it is in one:
+    "my_layer.py, line 3"."""
     memory_bytes: int
     """The most that was resident since the trial began."""
     machine_memory: MachineMemory
@@ -55,7 +58,9 @@ class Beat(Frozen):
 
 
 @contextmanager
-def beating(send: Callable[[bytes], None], machine: str, layer_files: Sequence[str]) -> Iterator[None]:
+def beating(
+    send: Callable[[bytes], None], machine: str, layer_files: Sequence[str]
+) -> Iterator[None]:
     """Send beats, as JSON, of what this thread works at, for so long; the last one when it is over.
 
     A process that the work forks from this one sends none, and ends with it.
@@ -107,6 +112,7 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
 
 @cache
 def _end_forks_with_their_parent() -> None:
-    """Once in a process: what an output layer forks must not outlive the trial, whose folder's lock it holds, too."""
+    """Once in a process: what an output layer forks must not outlive the trial, whose folder's lock
+    it holds, too."""
     libc = ctypes.CDLL(None)
     os.register_at_fork(after_in_child=lambda: libc.prctl(DIES_WITH_PARENT, signal.SIGKILL))

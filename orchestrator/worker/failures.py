@@ -12,7 +12,8 @@ from trainables.trial_folder import SupersededError, TrialFolder, UnreadableFile
 
 
 class BrokenProcessError(Exception):
-    """This process can run no further trial; the driver hands the rest of the pack to another one."""
+    """This process can run no further trial; the driver hands the rest of the pack to another
+    one."""
 
 
 class MemoryShortageError(BrokenProcessError):
@@ -27,13 +28,16 @@ class HaltError(BrokenProcessError):
     """No process can: see `TrialEvent.halt`."""
 
 
-def cause_of(error: BaseException, folder: TrialFolder | None, storage: Storage, runtime: Runtime) -> str:
-    """Why the trial failed, told in its log; `folder` is its folder here, None where that could not be had.
+def cause_of(
+    error: BaseException, folder: TrialFolder | None, storage: Storage, runtime: Runtime
+) -> str:
+    """Why the trial failed, told in its log; `folder` is its folder here, None where that could not
+    be had.
 
-    Raises HaltError where the disk takes nothing more, or the storage fails or is gone, BrokenProcessError where
-    another worker has taken the trial over: neither is a trial's failure. And MemoryShortageError, since in a process
-    of its own, alone on a machine, the trial may have enough.
-    """
+    Raises HaltError where the disk takes nothing more, or the storage fails or is gone,
+    BrokenProcessError where another worker has taken the trial over: neither is a trial's failure.
+    And MemoryShortageError, since in a process of its own, alone on a machine, the trial may have
+    enough."""
     if isinstance(error, SupersededError):
         raise BrokenProcessError(str(error)) from error
     trouble = disk_trouble(error)
@@ -64,7 +68,8 @@ def disk_trouble(error: BaseException) -> str | None:
 
 
 def asks_for_memory(error: BaseException) -> bool:
-    """Whether the error, or the one behind it, says that there is too little memory, of the machine or of its GPU."""
+    """Whether the error, or the one behind it, says that there is too little memory, of the machine
+    or of its GPU."""
     return (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
@@ -76,7 +81,8 @@ def asks_for_memory(error: BaseException) -> bool:
 
 
 def gpu_is_lost(runtime: Runtime) -> bool:
-    """True after an error that leaves the process' CUDA context unusable (running out of memory does not)."""
+    """True after an error that leaves the process' CUDA context unusable (running out of memory
+    does not)."""
     if "torch" not in sys.modules:
         return False
     from trainables.device import wait

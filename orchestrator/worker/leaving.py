@@ -1,4 +1,5 @@
-"""Trials that are to leave their stack, whose mates go on: the driver asks it of their worker, by Ray's head."""
+"""Trials that are to leave their stack, whose mates go on: the driver asks it of their worker, by
+Ray's head."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from orchestrator.cluster import leave_sign, remove_sign, signs
 
 
 def ask_to_leave(key: str, trial_ids: Collection[str]) -> None:
-    """In the driver: these trials of the pack are to stop. Nothing where the head does not answer."""
+    """In the driver: these trials of the pack are to stop. Nothing where the head does not
+    answer."""
     leave_sign(_name(key), json.dumps(sorted(trial_ids)).encode())
 
 

@@ -1,4 +1,5 @@
-"""The memory of the machine that this process runs on, or of its container where that has a limit."""
+"""The memory of the machine that this process runs on, or of its container where that has a
+limit."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class MachineMemory(NamedTuple):
     total_bytes: int = 0
     free_bytes: int = 0
     kills: int = 0
-    """How many processes the kernel has ended for want of memory, since the machine or container started."""
+    """How many processes the kernel has ended for want of memory, since the machine or container
+    started."""
 
     def ran_out_since(self, earlier: MachineMemory) -> bool:
         """Whether the kernel has ended a process since, or the machine was full already."""
@@ -39,9 +41,12 @@ def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
 
 
 def _groups(proc: Path, cgroups: Path) -> Iterator[Path]:
-    """Those of control groups, version 2, that this process is in, from the innermost one outwards."""
+    """Those of control groups, version 2, that this process is in, from the innermost one
+    outwards."""
     lines = _lines(proc / "self/cgroup")
-    inner = next((line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), None)
+    inner = next(
+        (line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), None
+    )
     if inner is not None:
         yield from (cgroups / inner, *(cgroups / parent for parent in Path(inner).parents if inner))
 

@@ -1,4 +1,5 @@
-"""What driver and worker tell each other, as JSON (Ray moves one string, whatever it holds), and why a worker ended."""
+"""What driver and worker tell each other, as JSON (Ray moves one string, whatever it holds), and
+why a worker ended."""
 
 from __future__ import annotations
 
@@ -20,14 +21,15 @@ class Pack:
 
     trials: tuple[PlannedTrial, ...]
     stop_above: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    """By the ids of trials that a search may stop early: after which epochs, above which validation loss in nats per
-    token."""
+    """By the ids of trials that a search may stop early: after which epochs, above which validation
+    loss in nats per token."""
     lacking: tuple[str, ...] = ()
     """Measurements to take of these trials, which are done; empty where they are trained."""
     alone: bool = False
     """Nothing else runs on the machine at that time."""
     stack: int = 1
-    """So many of the trials at most are trained as one at a time; all have one `stack_key` where it is more than 1."""
+    """So many of the trials at most are trained as one at a time; all have one `stack_key` where it
+    is more than 1."""
 
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
@@ -42,11 +44,13 @@ class Place:
     not_on: tuple[str, ...]
     """Machines that must not get it, by Ray's ids."""
     whole: Mapping[str, float] = field(default_factory=dict)
-    """Ray's resources of a whole machine, for a pack that has to be alone there; empty for any other."""
+    """Ray's resources of a whole machine, for a pack that has to be alone there; empty for any
+    other."""
 
 
 class Parcel:
-    """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later.
+    """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one
+    text, emptied later.
 
     It is in this file so that workers import nothing of the driver's.
     """
@@ -71,8 +75,8 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """What a worker tells: a trial was taken up, ended an epoch, met damaged files, ended or left its stack, or that no
-    trial can go on."""
+    """What a worker tells: a trial was taken up, ended an epoch, met damaged files, ended or left
+    its stack, or that no trial can go on."""
 
     trial_id: str
     place: str | None = None
@@ -111,7 +115,8 @@ class Ending:
     text: str = ""
     """For the reader; the kind's own clause where nothing more is known."""
     machine: str | None = None
-    """The address of the worker's machine, of an unfit one Ray's id; None where that is not known."""
+    """The address of the worker's machine, of an unfit one Ray's id; None where that is not
+    known."""
 
     @property
     def cause(self) -> str:

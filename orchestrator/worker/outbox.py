@@ -9,12 +9,13 @@ from collections.abc import Callable
 from orchestrator.worker.messages import EVENTS, TrialEvent
 
 REPORT_EVERY_S = 0.5
-"""A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
-that last longer than this."""
+"""A report makes the worker wait for the driver, so it reports no more often, but for the start and
+end of trials that last longer than this."""
 
 
 class Outbox:
-    """Collects events and sends them together. `running` is the name of the trial whose events they are.
+    """Collects events and sends them together. `running` is the name of the trial whose events they
+    are.
 
     What an output layer has forked from this process, and comes to speak here, ends.
     """

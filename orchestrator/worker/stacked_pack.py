@@ -34,7 +34,8 @@ class StackedPack:
         """How many trials are trained at a time, where that was measured, and by what."""
 
     def run(self, stopped: Callable[[str], bool]) -> None:
-        """Train the trials, `Pack.stack` of them at a time, but for those `stopped`. Raises as `run_pack` does."""
+        """Train the trials, `Pack.stack` of them at a time, but for those `stopped`. Raises as
+        `run_pack` does."""
         from trainables.trial import run_stack
 
         options = self._job.options
@@ -53,7 +54,9 @@ class StackedPack:
             raise
         except Exception as error:  # of the step of all
             first = next(iter(self._folders.values()), None)
-            raise BrokenProcessError(cause_of(error, first, options.storage, options.runtime)) from error
+            raise BrokenProcessError(
+                cause_of(error, first, options.storage, options.runtime)
+            ) from error
         finally:
             ended.close()
             self._outbox.flush()
@@ -104,7 +107,8 @@ class StackedPack:
         self._outbox.add(TrialEvent(trial_id=trial.trial_id, note=words))
 
     def _end(self, trial_id: str, outcome: TrialOutcome | Exception) -> None:
-        """Tell a trial's end, with its files in the storage. One that another worker has taken over is left to it."""
+        """Tell a trial's end, with its files in the storage. One that another worker has taken over
+        is left to it."""
         from trainables.trial import StoppedError
 
         options, folder = self._job.options, self._folders.pop(trial_id)

@@ -1,8 +1,8 @@
-"""The values that the papers printed, as they printed them: a CSV file a table, with mean and deviation where given.
+"""The values that the papers printed, as they printed them: a CSV file a table, with mean and
+deviation where given.
 
-`table*` and `fig*` are the AAAI-2021 paper, `sm_*` its supplementary material, `ganea_*` the ICML-2019 talk. A printed
-value is a claim to check, not a truth to hit.
-"""
+`table*` and `fig*` are the AAAI-2021 paper, `sm_*` its supplementary material, `ganea_*` the
+ICML-2019 talk. A printed value is a claim to check, not a truth to hit."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class PublishedNumber:
 PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
 """Corpus -> group -> metric -> the printed number."""
 PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Model or group -> context ("yang 1") -> a prediction with the keys of the measurement top_k. `probability` and `rank`
-of the true word are None unless it is printed."""
+"""Model or group -> context ("yang 1") -> a prediction with the keys of the measurement top_k.
+`probability` and `rank` of the true word are None unless it is printed."""
 
 
 @cache
@@ -58,13 +58,15 @@ def tables() -> tuple[str, ...]:
 
 @cache
 def rows(table: str) -> tuple[Row, ...]:
-    """The rows of a table by its file's name, every value as it is printed, empty where there is none."""
+    """The rows of a table by its file's name, every value as it is printed, empty where there is
+    none."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 
 def by_group(table: str, group: Callable[[Row], str] = lambda row: row["model"]) -> PublishedTable:
-    """The metrics of a table; `group` says which of a study's groups a row belongs to. Without a corpus it is PTB."""
+    """The metrics of a table; `group` says which of a study's groups a row belongs to. Without a
+    corpus it is PTB."""
     found: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
     for row in rows(table):
         of_corpus = found.setdefault(row.get("corpus", "ptb"), {})
@@ -80,7 +82,8 @@ def _numbers(row: Row) -> dict[str, PublishedNumber]:
             continue
         deviation = row.get(f"{name}_sd")
         numbers[METRICS[name]] = PublishedNumber(
-            value=round(float(text) * UNITS.get(name, 1.0), 6), deviation=float(deviation) if deviation else None
+            value=round(float(text) * UNITS.get(name, 1.0), 6),
+            deviation=float(deviation) if deviation else None,
         )
     return numbers
 
@@ -97,7 +100,10 @@ def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[s
 @cache
 def predictions() -> PublishedPredictions:
     """Return SM Table 2, by the paper's names of models; true words are those of the test text."""
-    following = {f"{context.group} {context.number}": context.next_token or "" for context in published_contexts()}
+    following = {
+        f"{context.group} {context.number}": context.next_token or ""
+        for context in published_contexts()
+    }
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows("sm_table2_predictions"):
         words, true = row["words"].split(), following[row["context"]]

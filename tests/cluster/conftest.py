@@ -1,4 +1,5 @@
-"""Every test here needs namespaces and PostgreSQL; `make cluster-test` runs them, `make test` leaves them out."""
+"""Every test here needs namespaces and PostgreSQL; `make cluster-test` runs them, `make test`
+leaves them out."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from tests.support.postgres import server_program
 
 @pytest.fixture(scope="session", autouse=True)
 def _possible() -> None:
-    reason = why_not() or (None if server_program("postgres") else "no PostgreSQL server is installed")
+    reason = why_not() or (
+        None if server_program("postgres") else "no PostgreSQL server is installed"
+    )
     if reason is not None:
         pytest.skip(reason)
 

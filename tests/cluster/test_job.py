@@ -32,7 +32,11 @@ def test_submitted_job_outlives_the_machine_it_came_from(three: Cluster) -> None
     submitted = laptop.python(*SUBMIT, "--address", three.dashboard, *sweep)
     assert submitted.returncode == 0, submitted.stderr
     laptop.kill()
-    wait_for(lambda: any(three.storage.glob("trials/*/*/worker")), timeout_s=120, what="a trial of the job")
+    wait_for(
+        lambda: any(three.storage.glob("trials/*/*/worker")),
+        timeout_s=120,
+        what="a trial of the job",
+    )
     assert count("running") > 0
     printed(third, "stop", "gss_grid", *store)
     wait_for(lambda: count("running") == 0, timeout_s=120, what="the end of the job")

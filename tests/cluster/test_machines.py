@@ -38,7 +38,9 @@ def end(driver: subprocess.Popen[str]) -> dict[str, Any]:
     return dict(json.loads(out))
 
 
-def test_a_machine_that_joins_late_gets_work_and_trials_are_stopped_and_added_on_the_way(three: Cluster) -> None:
+def test_a_machine_that_joins_late_gets_work_and_trials_are_stopped_and_added_on_the_way(
+    three: Cluster,
+) -> None:
     planned_first, seeds = range(LONG, LONG + 24), range(LONG, LONG + 26)
     plan = planned(seeds)
     with open_store(three.store_url_from_outside) as store:
@@ -46,7 +48,11 @@ def test_a_machine_that_joins_late_gets_work_and_trials_are_stopped_and_added_on
         wait_for(lambda: len(log_lines(three.storage)) >= 3, timeout_s=90, what="three trials")
         late = three.join("late")
         # A busy worker has the name of its trial.
-        wait_for(lambda: "ray::seed=" in late.run("ps", "-eo", "args").stdout, timeout_s=90, what="a trial there")
+        wait_for(
+            lambda: "ray::seed=" in late.run("ps", "-eo", "args").stdout,
+            timeout_s=90,
+            what="a trial there",
+        )
         latest = log_lines(three.storage)[-1].split()[1]
         stopped = next(trial for trial in plan if trial.name == f"seed={latest}")
         store.ask_to_stop(stopped.trial_id)
@@ -54,11 +60,15 @@ def test_a_machine_that_joins_late_gets_work_and_trials_are_stopped_and_added_on
         summary = end(driver)
         states = {row.name: row.state for row in store.trials(KEY)}
         assert states == {trial.name: "planned" if trial == stopped else "done" for trial in plan}
-        assert any("at a time, 4 trials fit now, 3 before" in note for note in summary["notes"]), summary
+        assert any("at a time, 4 trials fit now, 3 before" in note for note in summary["notes"]), (
+            summary
+        )
         assert summary["added"] == 2
         assert not end(drive(three, seeds))["interrupted"]
         rows = store.results(KEY)
-        assert [(row["state"], row["metrics"]) for row in rows] == [("done", {"count": STEPS})] * len(seeds)
+        assert [(row["state"], row["metrics"]) for row in rows] == [
+            ("done", {"count": STEPS})
+        ] * len(seeds)
         assert all(len(store.epochs(row["trial_id"])) == STEPS for row in rows)
     ends = Counter(line for line in log_lines(three.storage) if line.startswith("end"))
     assert sorted(ends.values()) == [1] * len(seeds)

@@ -1,4 +1,5 @@
-"""Check 7: whatever is wrong with a cluster is said in one sentence before any trial starts, with exit status 2."""
+"""Check 7: whatever is wrong with a cluster is said in one sentence before any trial starts, with
+exit status 2."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_a_wrong_address_is_told(shared: Cluster) -> None:
     for address in ("10.77.0.1:1", "10.77.0.99:6379"):
-        assert f"No Ray cluster answers at --address {address}" in refusal(shared, "--address", address)
+        assert f"No Ray cluster answers at --address {address}" in refusal(
+            shared, "--address", address
+        )
 
 
 def test_a_wrong_database_password_is_told_and_not_shown(shared: Cluster) -> None:
@@ -46,7 +49,10 @@ def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -
     hidden.mkdir()
     assert third.run("mount", "-t", "tmpfs", "tmpfs", hidden).returncode == 0
     error = refusal(shared, "--storage", hidden)
-    assert f"The machine third ({third.address}) does not see the storage: {hidden} is not the same folder" in error
+    assert (
+        f"The machine third ({third.address}) does not see the storage: {hidden} is not the same "
+        f"folder" in error
+    )
     assert error.count("\n") == 1, "the others do"
 
 
@@ -62,7 +68,8 @@ def test_a_worker_without_the_corpus_is_told(shared: Cluster, tmp_path: Path) ->
 
 
 def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
-    """The last test of this cluster: it gets machines with another torch and another state of the project."""
+    """The last test of this cluster: it gets machines with another torch and another state of the
+    project."""
     fake = tmp_path / "torch-0.0.1.dist-info"
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")

@@ -1,4 +1,5 @@
-"""The real sweep on three machines ends with the table of an undisturbed run, whatever happens to two of them."""
+"""The real sweep on three machines ends with the table of an undisturbed run, whatever happens to
+two of them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from tests.support.command import results_table, sweep, wait_for
 from tests.support.namespaces import PASSWORD, Cluster
 from trainables.trial_folder.folder import FENCE
 
-SMOKE = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--set", "training.epoch_tokens=20000")
+SMOKE = (
+    "gss_grid",
+    "--scale",
+    "smoke",
+    "--set",
+    "training.epochs=60",
+    "--set",
+    "training.epoch_tokens=20000",
+)
 """Trials of half a minute or so."""
 
 
@@ -21,9 +30,15 @@ def test_a_sweep_whose_machines_are_killed_and_cut_off_has_the_table_of_an_undis
     three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, second, third = three.network.machines
-    process = three.head.popen(sys.executable, "sweep.py", *SMOKE, *three.place, "--address", three.address)
+    process = three.head.popen(
+        sys.executable, "sweep.py", *SMOKE, *three.place, "--address", three.address
+    )
     fences = f"trials/*/*/{FENCE}"
-    wait_for(lambda: len(list(three.storage.glob(fences))) == 3, timeout_s=200, what="three trials that are begun")
+    wait_for(
+        lambda: len(list(three.storage.glob(fences))) == 3,
+        timeout_s=200,
+        what="three trials that are begun",
+    )
     time.sleep(3)
     third.kill()
     three.network.cut(second)
@@ -33,4 +48,6 @@ def test_a_sweep_whose_machines_are_killed_and_cut_off_has_the_table_of_an_undis
     assert sweep(*SMOKE, "--storage", tmp_path / "undisturbed").returncode == 0
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     store = ("--store", three.store_url_from_outside.replace(f":{PASSWORD}", ""))
-    assert results_table(three.storage, "gss_grid", *store) == results_table(tmp_path / "undisturbed")
+    assert results_table(three.storage, "gss_grid", *store) == results_table(
+        tmp_path / "undisturbed"
+    )

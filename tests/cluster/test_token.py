@@ -28,7 +28,9 @@ OPEN = ("/", "/api/authentication_mode")
 """The page on which the token is asked for, the same for everybody, and whether it asks."""
 
 
-def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_client_joins(three: Cluster) -> None:
+def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_client_joins(
+    three: Cluster,
+) -> None:
     outside = three.network.machines[2]
     for path in BEHIND_THE_TOKEN:
         assert outside.python("-c", STATUS, three.dashboard + path).stdout.strip() == "401", path
@@ -37,7 +39,10 @@ def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_cl
         assert outside.python("-c", STATUS, agent).stdout.strip() == "401", agent
     for path in OPEN:
         assert outside.python("-c", STATUS, three.dashboard + path).stdout.strip() == "200", path
-    for wrong in ({"RAY_AUTH_TOKEN": "f" * 64, "RAY_AUTH_TOKEN_PATH": ""}, {"RAY_AUTH_MODE": "disabled"}):
+    for wrong in (
+        {"RAY_AUTH_TOKEN": "f" * 64, "RAY_AUTH_TOKEN_PATH": ""},
+        {"RAY_AUTH_MODE": "disabled"},
+    ):
         joined = outside.python("-c", JOIN, three.address, env=wrong, timeout_s=120)
         assert joined.returncode != 0, joined.stdout
         words = ("gss_grid", "--scale", "smoke", *three.place, "--address", three.address)
@@ -45,7 +50,16 @@ def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_cl
         assert refused.returncode == 2, refused.stderr
         assert "No Ray cluster that this program can join" in refused.stderr
         assert "Traceback" not in refused.stderr
-        job = ("-m", "ray.scripts.scripts", "job", "submit", "--address", three.dashboard, "--", "true")
+        job = (
+            "-m",
+            "ray.scripts.scripts",
+            "job",
+            "submit",
+            "--address",
+            three.dashboard,
+            "--",
+            "true",
+        )
         assert outside.python(*job, env=wrong).returncode != 0
     # So that the refusals are the token's.
     joined = outside.python("-c", JOIN, three.address)
@@ -53,7 +67,8 @@ def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_cl
 
 
 def listed() -> dict[str, str]:
-    """The processes that the table of docs/cluster.md names, cut off as the kernel does it; where each listens."""
+    """The processes that the table of docs/cluster.md names, cut off as the kernel does it; where
+    each listens."""
     section = (ROOT / "docs" / "cluster.md").read_text().partition("## What listens")[2]
     rows = re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|([^|]*)\|", section, re.MULTILINE)
     found: dict[str, str] = {}
@@ -66,11 +81,16 @@ def scope(address: str) -> str:
     """In the words of that table."""
     if address in ("0.0.0.0", "*", "[::]"):
         return "all"
-    return "loopback" if address.startswith("127.") or address in ("[::1]", "[::ffff:127.0.0.1]") else "cluster's"
+    return (
+        "loopback"
+        if address.startswith("127.") or address in ("[::1]", "[::ffff:127.0.0.1]")
+        else "cluster's"
+    )
 
 
 def test_what_listens_and_where_is_what_the_documentation_lists(three: Cluster) -> None:
-    """By process and kind of address; ports are mostly drawn by Ray, and those that the table has are where it says."""
+    """By process and kind of address; ports are mostly drawn by Ray, and those that the table has
+    are where it says."""
     table = listed()
     assert len(table) >= 6
     for machine in three.network.machines[:2]:

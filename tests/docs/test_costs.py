@@ -23,8 +23,11 @@ def page(*path: str) -> str:
     return " ".join(ROOT.joinpath(*path).read_text(encoding="utf-8").split())
 
 
-def planned(study: str, scale: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, list[str], str]:
-    """Of the dry run of a study, or of all: trials, times (GPU-hours and core time, or core time alone), memory."""
+def planned(
+    study: str, scale: str, capsys: pytest.CaptureFixture[str]
+) -> tuple[str, list[str], str]:
+    """Of the dry run of a study, or of all: trials, times (GPU-hours and core time, or core time
+    alone), memory."""
     capsys.readouterr()
     assert main([study, "--scale", scale, "--dry-run"]) == 0
     return last_total(capsys.readouterr().out)
@@ -35,7 +38,9 @@ def last_total(shown: str) -> tuple[str, list[str], str]:
     return trials, times.split(", or "), memory
 
 
-def test_times_and_memory_of_the_scales_are_those_of_the_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_and_memory_of_the_scales_are_those_of_the_dry_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     said = page("docs", "run.md")
     for scale in ("quick", "small", "paper"):
         _, of_grid, _ = planned("gss_grid", scale, capsys)
@@ -46,16 +51,23 @@ def test_times_and_memory_of_the_scales_are_those_of_the_dry_run(capsys: pytest.
         assert scale != "paper" or row[2].endswith(f"; {trials} trials")
 
 
-def test_the_papers_studies_take_at_their_scale_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_papers_studies_take_at_their_scale_what_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     scale = scale_named("paper")
     studies = [load_study(name) for name in NAMES if name not in TODAY]
     assert len(studies) == 16
-    plans = [make_plan(study, scale, corpus) for study in studies for corpus in default_corpora(study, scale)]
+    plans = [
+        make_plan(study, scale, corpus)
+        for study in studies
+        for corpus in default_corpora(study, scale)
+    ]
     print_plans(plans, "table", gpus=[1.0] * len(plans), measured=())
     trials, times, _ = last_total(capsys.readouterr().out)
     hours = times[0].removesuffix(" GPU-hours")
-    assert f"{trials} trainings of the papers' studies, by the published times {hours} hours of a V100" in page(
-        "README.md"
+    assert (
+        f"{trials} trainings of the papers' studies, by the published times {hours} hours of a V100"
+        in page("README.md")
     )
     assert f"{hours} of them, {trials} trials, are the papers'" in page("docs", "cluster.md")
     assert f"{hours} of them for the papers' studies" in page("docs", "run.md")

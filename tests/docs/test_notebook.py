@@ -15,27 +15,42 @@ NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """Of each cell of code, what came of it: a table is text/html, a picture image/png, a printed line a stream."""
+    """Of each cell of code, what came of it: a table is text/html, a picture image/png, a printed
+    line a stream."""
     return [
-        sorted(kind for output in cell.outputs for kind in (output.get("data") or {output.output_type: ""}))
+        sorted(
+            kind
+            for output in cell.outputs
+            for kind in (output.get("data") or {output.output_type: ""})
+        )
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
 
 
-def test_the_notebook_runs_and_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.fspath(ROOT), os.environ.get("PYTHONPATH", "")]))
+def test_the_notebook_runs_and_gives_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([os.fspath(ROOT), os.environ.get("PYTHONPATH", "")])
+    )
     folder = tmp_path / "docs"
     folder.mkdir()
     shown = nbformat.read(NOTEBOOK, as_version=4)
     shown_kinds = kinds(shown)
     assert sum("image/png" in cell for cell in shown_kinds) == 3
     assert sum("text/html" in cell for cell in shown_kinds) == 1
-    executed = NotebookClient(shown, timeout=240, resources={"metadata": {"path": str(folder)}}).execute()
+    executed = NotebookClient(
+        shown, timeout=240, resources={"metadata": {"path": str(folder)}}
+    ).execute()
     assert kinds(executed) == shown_kinds
     assert (tmp_path / "results" / "results.db").exists()
     table = next(
-        output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs if "data" in output
+        output
+        for cell in executed.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "data" in output
     )
     assert table.data["text/plain"].count("done") == 4
 

@@ -1,4 +1,5 @@
-"""Every study of the papers at scale smoke, run by what `pip install .` gives, away from the checkout."""
+"""Every study of the papers at scale smoke, run by what `pip install .` gives, away from the
+checkout."""
 
 from __future__ import annotations
 
@@ -20,7 +21,15 @@ from tests.support.command import ROOT, environment, results_table, sweep
 from tests.support.one_ray import without_ray
 
 DATA = ROOT.parent / "shared" / "data"
-PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py", "pyproject.toml", "README.md")
+PACKAGED = (
+    "orchestrator",
+    "gpu_proof",
+    "search_spaces",
+    "trainables",
+    "sweep.py",
+    "pyproject.toml",
+    "README.md",
+)
 OTHER = """import json
 from pathlib import Path
 
@@ -31,7 +40,9 @@ CONFIG = TrialConfig.model_validate_json((Path(__file__).parent / "config.json")
 STUDY = Study(name="other", trials=lambda corpus: [CONFIG])
 """
 pytestmark = [
-    pytest.mark.skipif(not (DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks"),
+    pytest.mark.skipif(
+        not (DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks"
+    ),
     pytest.mark.timeout(600),
 ]
 
@@ -39,7 +50,12 @@ pytestmark = [
 def run(*words: str | Path, cwd: Path) -> str:
     without_root = {key: value for key, value in environment().items() if key != "PYTHONPATH"}
     answer = subprocess.run(
-        list(map(str, words)), cwd=cwd, env=without_root, capture_output=True, text=True, check=False
+        list(map(str, words)),
+        cwd=cwd,
+        env=without_root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr
     return answer.stdout
@@ -56,11 +72,30 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, sources / name)
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, sources, cwd=folder)
+    run(
+        *pip,
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        wheels,
+        sources,
+        cwd=folder,
+    )
     [wheel] = wheels.iterdir()
     venv.create(fresh, symlinks=True)
     python = fresh / "bin" / "python"
-    run(*pip, "--python", python, "install", "--no-deps", "--no-index", "--no-compile", wheel, cwd=folder)
+    run(
+        *pip,
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--no-compile",
+        wheel,
+        cwd=folder,
+    )
     # The dependencies are those of this environment: nothing is downloaded.
     [packages] = fresh.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -87,7 +122,12 @@ def storage(elsewhere: Path) -> Path:
 def test_the_first_study_says_what_it_does_and_what_came_out(elsewhere: Path) -> None:
     out = (elsewhere / "out.txt").read_text()
     first = out[: out.index("Report:")]
-    for sentence in ("4 trials: 4 to run, 0 already done", "--scale paper", "http://127.0.0.1:", "get-auth-token"):
+    for sentence in (
+        "4 trials: 4 to run, 0 already done",
+        "--scale paper",
+        "http://127.0.0.1:",
+        "get-auth-token",
+    ):
         assert sentence in first, sentence
     for number in ("[4/4]", "+0.48", "+0.53", "+0.24", "+0.21"):
         assert number in first, number
@@ -99,12 +139,20 @@ def test_the_first_study_says_what_it_does_and_what_came_out(elsewhere: Path) ->
 
 def test_each_ends_in_a_report_and_the_index_has_them_all(elsewhere: Path, storage: Path) -> None:
     for name in NAMES:
-        folder = storage / "reports" / f"{name}-smoke-{'pydocs' if load_study(name).reads_text else 'none'}"
+        folder = (
+            storage
+            / "reports"
+            / f"{name}-smoke-{'pydocs' if load_study(name).reads_text else 'none'}"
+        )
         assert f"Report: {folder / 'report.html'}" in (elsewhere / "out.txt").read_text()
         card = json.loads((folder / "summary.json").read_text())
         assert card["question"].endswith("?") and card["findings"]
-        assert f'href="{folder.name}/report.html"' in (storage / "reports" / "index.html").read_text()
-        text = re.sub(r"<svg.*?</svg>|<[^>]*>", " ", (folder / "report.html").read_text(), flags=re.S)
+        assert (
+            f'href="{folder.name}/report.html"' in (storage / "reports" / "index.html").read_text()
+        )
+        text = re.sub(
+            r"<svg.*?</svg>|<[^>]*>", " ", (folder / "report.html").read_text(), flags=re.S
+        )
         assert not {"nan", "NaN", "None", "inf"} & set(text.split())
 
 
@@ -120,7 +168,11 @@ def test_a_study_that_tunes_stops_trials_early_and_another_study_finishes_them(
     elsewhere: Path, storage: Path, tmp_path: Path
 ) -> None:
     out = (elsewhere / "out.txt").read_text()
-    for said in ("stage 2: 9 trials, 3 a side, chosen by TPE", "21 trials: 21 to run, 0 already done", "[21/21]"):
+    for said in (
+        "stage 2: 9 trials, 3 a side, chosen by TPE",
+        "21 trials: 21 to run, 0 already done",
+        "[21/21]",
+    ):
         assert said in out, said
     rows = results_table(storage, "fair_capacity")
     assert len(rows) == 21
@@ -150,7 +202,9 @@ def test_a_study_that_tunes_stops_trials_early_and_another_study_finishes_them(
 
 
 @pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
-def test_every_page_opens_alone_without_a_complaint_at_both_widths(storage: Path, tmp_path: Path) -> None:
+def test_every_page_opens_alone_without_a_complaint_at_both_widths(
+    storage: Path, tmp_path: Path
+) -> None:
     pages = [*storage.glob("reports/*-smoke-*/report.html"), storage / "reports" / "index.html"]
     assert len(pages) == len(NAMES) + 1
     with Browser(tmp_path) as browser:
@@ -158,5 +212,7 @@ def test_every_page_opens_alone_without_a_complaint_at_both_widths(storage: Path
             for width in (1280, 400):
                 browser.open(page.as_uri(), width=width)
                 assert browser.complaints() == [], page
-                assert [url for url in browser.requests() if not url.startswith("data:")] == [page.as_uri()]
+                assert [url for url in browser.requests() if not url.startswith("data:")] == [
+                    page.as_uri()
+                ]
                 assert browser.evaluate("document.documentElement.scrollWidth") <= width, page

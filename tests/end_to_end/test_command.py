@@ -1,4 +1,5 @@
-"""The command as a user meets it: real processes, real Ray, real kills. Scale smoke, seconds a run."""
+"""The command as a user meets it: real processes, real Ray, real kills. Scale smoke, seconds a
+run."""
 
 from __future__ import annotations
 
@@ -83,11 +84,15 @@ def test_typed_again_it_runs_nothing_and_reports_again(undisturbed: Path) -> Non
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_killed_at_a_random_moment_it_ends_with_the_same_table(undisturbed: Path, tmp_path: Path) -> None:
+def test_killed_at_a_random_moment_it_ends_with_the_same_table(
+    undisturbed: Path, tmp_path: Path
+) -> None:
     """The kill hits a driver whose worker is training, with none or some of the trials done."""
     disturbed, done = tmp_path / "disturbed", random.randrange(4)
     process = start(*SMOKE, disturbed)
-    while process.poll() is None and not (len(_results(disturbed)) >= done and _training(disturbed)):
+    while process.poll() is None and not (
+        len(_results(disturbed)) >= done and _training(disturbed)
+    ):
         time.sleep(0.02)
     time.sleep(random.uniform(0, 0.5))
     assert process.poll() is None, "the sweep ended before it could be killed"
@@ -112,7 +117,10 @@ def _results(storage: Path) -> dict[Path, int]:
 def _training(storage: Path) -> bool:
     """Whether some worker is at a trial that has no result yet."""
     locks = storage.glob("trials/*/*/lock")
-    return any(_lock_holder(lock) is not None and not (lock.parent / "result.json").exists() for lock in locks)
+    return any(
+        _lock_holder(lock) is not None and not (lock.parent / "result.json").exists()
+        for lock in locks
+    )
 
 
 def test_ctrl_c_in_a_terminal_keeps_what_was_done_and_says_how_to_go_on(tmp_path: Path) -> None:
@@ -120,7 +128,14 @@ def test_ctrl_c_in_a_terminal_keeps_what_was_done_and_says_how_to_go_on(tmp_path
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
-        arguments = [sys.executable, "sweep.py", *SMOKE, str(tmp_path), "--set", "training.epochs=400"]
+        arguments = [
+            sys.executable,
+            "sweep.py",
+            *SMOKE,
+            str(tmp_path),
+            "--set",
+            "training.epochs=400",
+        ]
         os.execve(sys.executable, arguments, environment())
     seen = _read_until(terminal, "val. perplexity", timeout_s=180)
     os.write(terminal, b"\x03")
@@ -167,11 +182,18 @@ def test_trials_that_diverge_raise_or_die_are_named_and_the_others_finish(tmp_pa
     assert {name: row["state"] for name, row in rows.items()} == {
         "seed 141": "done", "seed 1": "diverged", "seed 2": "failed", "seed 3": "failed"
     }  # fmt: skip
-    causes = {"seed 1": "nats per token in epoch 1", "seed 2": "FileExistsError", "seed 3": "its process died"}
+    causes = {
+        "seed 1": "nats per token in epoch 1",
+        "seed 2": "FileExistsError",
+        "seed 3": "its process died",
+    }
     for name, cause in causes.items():
         assert cause in rows[name]["cause"]
         assert rows[name]["cause"] in answer.stdout
-    assert f"python sweep.py retry {study} --scale smoke --storage {storage} --max-concurrent 1 --set" in answer.stdout
+    assert (
+        f"python sweep.py retry {study} --scale smoke --storage {storage} --max-concurrent 1 --set"
+        in answer.stdout
+    )
 
     again = sweep(*arguments)
     assert (again.returncode, "0 to run" in again.stdout) == (1, True)
@@ -229,11 +251,15 @@ def test_results_come_in_four_formats(undisturbed: Path, tmp_path: Path) -> None
     file = tmp_path / "results.parquet"
     with file.open("wb") as stream, redirect_stdout(TextIOWrapper(stream)):
         assert main(list(map(str, (*command, "parquet")))) == 0
-    assert pyarrow.parquet.read_table(file).column("press_rank").to_pylist() == [r["press_rank"] for r in records]
+    assert pyarrow.parquet.read_table(file).column("press_rank").to_pylist() == [
+        r["press_rank"] for r in records
+    ]
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_retry_runs_just_the_failed_ones_and_a_variant_with_set_does_not_hide_the_plain_study(copy: Path) -> None:
+def test_retry_runs_just_the_failed_ones_and_a_variant_with_set_does_not_hide_the_plain_study(
+    copy: Path,
+) -> None:
     """A planned trial stays planned: retry is no second way to run everything."""
     shorter = ("--set", "training.epochs=1")
     ids = list(_trial_ids((*SMOKE, copy, *shorter)).values())
@@ -251,7 +277,12 @@ def test_retry_runs_just_the_failed_ones_and_a_variant_with_set_does_not_hide_th
     plain = sweep("results", "gss_grid", "--storage", copy, "--format", "json")
     other = sweep("results", "gss_grid", "--storage", copy, "--format", "json", *shorter)
     assert [(row["state"], row["epochs"]) for row in json.loads(plain.stdout)] == [("done", 2)] * 4
-    assert [row["state"] for row in json.loads(other.stdout)] == ["planned", "done", "planned", "planned"]
+    assert [row["state"] for row in json.loads(other.stdout)] == [
+        "planned",
+        "done",
+        "planned",
+        "planned",
+    ]
     assert json.loads(other.stdout)[1]["epochs"] == 1
     assert "--set" in plain.stderr
 
@@ -266,10 +297,14 @@ def test_retry_where_nothing_failed_changes_nothing(undisturbed: Path, tmp_path:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_damage_in_the_store_is_put_right_by_the_next_run_from_files_or_by_training(copy: Path) -> None:
+def test_damage_in_the_store_is_put_right_by_the_next_run_from_files_or_by_training(
+    copy: Path,
+) -> None:
     before = results_table(copy)
     url = f"sqlite:///{copy / 'results.db'}"
-    changed, forgotten, untouched, lost = (next(copy.glob(f"trials/*/{row['trial_id']}*")) for row in before)
+    changed, forgotten, untouched, lost = (
+        next(copy.glob(f"trials/*/{row['trial_id']}*")) for row in before
+    )
     digit = "UPDATE result SET metrics = replace(metrics, '1', '2') WHERE trial_id = :id"
     damage(url, digit, id=changed.name)
     damage(url, "UPDATE trial SET config = '{' WHERE id = :id", id=forgotten.name)
@@ -287,7 +322,10 @@ def test_damage_in_the_store_is_put_right_by_the_next_run_from_files_or_by_train
     (lost / "result.json").unlink()
     answer = sweep(*SMOKE, copy)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert f"Trial {lost.name} has changed since it was recorded (results): it is planned again.\n" in answer.stdout
+    assert (
+        f"Trial {lost.name} has changed since it was recorded (results): it is planned again.\n"
+        in answer.stdout
+    )
     assert "1 to run, 3 already done" in answer.stdout
     assert results_table(copy) == before
     assert "damaged" not in sweep(*SMOKE, copy).stdout
@@ -300,8 +338,12 @@ def test_a_plan_without_results_does_not_hide_those_there_are(copy: Path) -> Non
     assert [row["state"] for row in results_table(copy)] == ["done"] * 4
 
 
-def test_reports_are_written_again_one_elsewhere_and_all_in_their_places(copy: Path, tmp_path: Path) -> None:
-    assert sweep("report", "gss_grid", "--storage", copy, "--out", tmp_path / "there").returncode == 0
+def test_reports_are_written_again_one_elsewhere_and_all_in_their_places(
+    copy: Path, tmp_path: Path
+) -> None:
+    assert (
+        sweep("report", "gss_grid", "--storage", copy, "--out", tmp_path / "there").returncode == 0
+    )
     assert (tmp_path / "there" / "report.html").is_file()
     written = sorted((copy / "reports").glob("*/report.html"))
     for page in written:
@@ -312,14 +354,18 @@ def test_reports_are_written_again_one_elsewhere_and_all_in_their_places(copy: P
     assert f"All reports: {copy}/reports/index.html" in answer.stdout
 
 
-def test_a_cluster_that_is_not_there_is_one_sentence_of_the_real_process_and_its_status(tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there_is_one_sentence_of_the_real_process_and_its_status(
+    tmp_path: Path,
+) -> None:
     answer = sweep_process(*SMOKE, tmp_path, "--address", "127.0.0.1:1")
     assert answer.returncode == 2
     [sentence] = answer.stderr.splitlines()
     assert sentence.startswith("error: ") and "127.0.0.1:1" in sentence
 
 
-@pytest.mark.skipif(not (SHARED / "ptb" / "train.txt").is_file(), reason="needs ../shared/data, which is not here")
+@pytest.mark.skipif(
+    not (SHARED / "ptb" / "train.txt").is_file(), reason="needs ../shared/data, which is not here"
+)
 @pytest.mark.usefixtures("one_ray")
 def test_the_penn_treebank_runs_from_a_data_folder(tmp_path: Path) -> None:
     answer = sweep(*SMOKE, tmp_path, "--corpus", "ptb", "--data-dir", SHARED)

@@ -23,7 +23,9 @@ SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the two files of docs/output-layers.md."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "output-layers.md").read_text(), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "output-layers.md").read_text(), re.DOTALL
+    )
     for name in ("my_layer.py", "my_layer_study.py"):
         (text,) = (block for block in blocks if block.startswith(f'"""{name}'))
         (tmp_path / name).write_text(text)
@@ -31,7 +33,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run_alone(config: Path, folder: Path, *arguments: str) -> tuple[int, str]:
-    """`python -m trainables` in this process, as if it had met no layer before: its status and standard error."""
+    """`python -m trainables` in this process, as if it had met no layer before: its status and
+    standard error."""
     err = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(err):
         patch.setattr(custom, "_loaded", {})
@@ -56,10 +59,22 @@ def test_the_layer_of_the_docs_runs_in_a_sweep_and_alone(folder: Path) -> None:
     plan = json.loads(sweep(study, "--scale", "smoke", "--dry-run", "--format", "json").stdout)
     config = folder / "config.json"
     config.write_text(json.dumps(plan[0]))
-    command = ["-m", "trainables", str(config), "--directory", str(folder / "alone"), "--layers", str(layer)]
-    alone = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment(), capture_output=True, check=True)
+    command = [
+        "-m",
+        "trainables",
+        str(config),
+        "--directory",
+        str(folder / "alone"),
+        "--layers",
+        str(layer),
+    ]
+    alone = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment(), capture_output=True, check=True
+    )
     measurements = json.loads(alone.stdout)["measurements"]
-    assert measurements["perplexity@1"]["test_perplexity"] == pytest.approx(float(rows[0]["test_perplexity"]))
+    assert measurements["perplexity@1"]["test_perplexity"] == pytest.approx(
+        float(rows[0]["test_perplexity"])
+    )
     assert measurements["training@1"]["parameters"] == plan[0]["parameters"]
 
 
@@ -78,10 +93,15 @@ def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
     [
         ((), "this process was given none"),
         (("--layers", "nowhere.py"), "cannot be read"),
-        (("--layers", "tests/support/output_layer_formulas.py"), "was given output_layer_formulas.py"),
+        (
+            ("--layers", "tests/support/output_layer_formulas.py"),
+            "was given output_layer_formulas.py",
+        ),
     ],
 )
-def test_a_layer_whose_file_is_not_named_is_never_run(folder: Path, arguments: tuple[str, ...], sentence: str) -> None:
+def test_a_layer_whose_file_is_not_named_is_never_run(
+    folder: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
     plan = sweep(folder / "my_layer_study.py", "--scale", "smoke", "--dry-run", "--format", "json")
     config = folder / "config.json"
     config.write_text(json.dumps(json.loads(plan.stdout)[0]))
@@ -93,7 +113,9 @@ def test_a_layer_whose_file_is_not_named_is_never_run(folder: Path, arguments: t
 @pytest.mark.usefixtures("one_ray")
 def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> None:
     layer = folder / "my_layer.py"
-    text = layer.read_text().replace("return logits + self.a * torch.tanh(logits)", "return logits[:, :3].view(7, -1)")
+    text = layer.read_text().replace(
+        "return logits + self.a * torch.tanh(logits)", "return logits[:, :3].view(7, -1)"
+    )
     layer.write_text(text)
     line = 1 + text[: text.index("view(7")].count("\n")
     study = (folder / "my_layer_study.py", *SMOKE, "--storage", folder / "results")

@@ -1,5 +1,5 @@
-"""A sweep from Python, and a model that it trained: the frames are the command's tables, the matrix that which was
-measured."""
+"""A sweep from Python, and a model that it trained: the frames are the command's tables, the matrix
+that which was measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ SETTINGS = {"training.epochs": 2}
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_sweep_its_frames_and_its_models(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_its_frames_and_its_models(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     storage = str(tmp_path / "results")
     frame = run("gss_grid", scale="smoke", storage=storage, max_concurrent=1, settings=SETTINGS)
     shown = capfd.readouterr().out
@@ -26,8 +28,12 @@ def test_a_sweep_its_frames_and_its_models(tmp_path: Path, capfd: pytest.Capture
     assert list(frame.state) == ["done"] * 4 and list(frame.group) == list(frame.name)
     table = results_table(Path(storage), "gss_grid")
     assert [row["trial_id"] for row in table] == list(frame.trial_id)
-    np.testing.assert_allclose([float(row["test_perplexity"]) for row in table], frame.test_perplexity, rtol=0)
-    last = epochs("gss_grid", storage=storage).groupby("trial_id", sort=False).valid_perplexity.min()
+    np.testing.assert_allclose(
+        [float(row["test_perplexity"]) for row in table], frame.test_perplexity, rtol=0
+    )
+    last = (
+        epochs("gss_grid", storage=storage).groupby("trial_id", sort=False).valid_perplexity.min()
+    )
     np.testing.assert_allclose(last, frame.valid_perplexity, rtol=1e-12)
     kept = trained(frame.trial_id[0][:8], storage=storage)
     assert kept.config.trial_id == frame.trial_id[0]
@@ -38,13 +44,19 @@ def test_a_sweep_its_frames_and_its_models(tmp_path: Path, capfd: pytest.Capture
     measured = spectra(storage=storage)
     sigma = measured[measured.trial_id == frame.trial_id[0]].singular_value.to_numpy()
     np.testing.assert_allclose(
-        np.linalg.svd(matrix.astype(np.float64), compute_uv=False), sigma, rtol=1e-6, atol=1e-8 * sigma[0]
+        np.linalg.svd(matrix.astype(np.float64), compute_uv=False),
+        sigma,
+        rtol=1e-6,
+        atol=1e-8 * sigma[0],
     )
     np.testing.assert_array_equal(kept.log_probabilities(10), matrix[:10])
-    again = run("gss_grid", scale="smoke", storage=Path(storage), settings={"training.epochs": np.int64(2)})
+    again = run(
+        "gss_grid", scale="smoke", storage=Path(storage), settings={"training.epochs": np.int64(2)}
+    )
     assert "0 to run, 4 already done" in capfd.readouterr().out
     assert again.equals(results("gss_grid", storage=storage))
-    # Another corpus' trials are no results of this run; what lies as files needs no GPU, whatever it was trained on.
+    # Another corpus' trials are no results of this run; what lies as files needs no GPU, whatever
+    # it was trained on.
     database = Path(storage, "results.db")
     with open_store(f"sqlite:///{database}") as store:
         (key,) = (summary.key for summary in store.studies())
@@ -67,7 +79,12 @@ def test_results_of_a_run_are_of_its_variant_whatever_made_it_one(tmp_path: Path
     folder.mkdir()
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").write_text("open the file and read the file\n" * 100)
-    options = {"scale": "smoke", "storage": tmp_path / "results", "max_concurrent": 1, "corpus": folder}
+    options = {
+        "scale": "smoke",
+        "storage": tmp_path / "results",
+        "max_concurrent": 1,
+        "corpus": folder,
+    }
     frame = run("qualitative", contexts=contexts, **options)
     assert set(frame.corpus) == {"text"} and set(frame.state) == {"done"}
     assert frame.overrides.str.startswith('{"--contexts":"mine.json ').all()

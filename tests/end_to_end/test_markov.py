@@ -23,8 +23,13 @@ def test_rank_metrics_on_a_language_of_rank_20_from_the_plan_to_the_page(tmp_pat
     assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr
     assert "7 trials: 7 to run, 0 already done." in answer.stdout
     assert "The true log-P matrix of this language has rank 20; the rows measured" in answer.stdout
-    assert "Of the exact matrix (float64), the true rank, 20, is found by Press rank (float64)" in answer.stdout
-    shown = sweep("results", "rank_metrics", "--corpus", "markov-20", "--storage", tmp_path, "--format", "csv")
+    assert (
+        "Of the exact matrix (float64), the true rank, 20, is found by Press rank (float64)"
+        in answer.stdout
+    )
+    shown = sweep(
+        "results", "rank_metrics", "--corpus", "markov-20", "--storage", tmp_path, "--format", "csv"
+    )
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(shown.stdout))}
     assert {row["state"] for row in rows.values()} == {"done"}
     floor = float(rows["truth float64 seed=1"]["test_perplexity"])
@@ -39,10 +44,14 @@ def test_rank_metrics_on_a_language_of_rank_20_from_the_plan_to_the_page(tmp_pat
 def test_a_plan_imports_neither_torch_nor_ray_and_one_language_has_one_name() -> None:
     program = (
         "import sys; from orchestrator.command.app import main;"
-        "status = main(['rank_metrics', '--corpus', 'markov-100', '--dry-run', '--format', 'json']);"
-        "print(sorted({'torch', 'ray', 'scipy', 'pandas'} & set(sys.modules)), file=sys.stderr); sys.exit(status)"
+        "status = main(['rank_metrics', '--corpus', 'markov-100', '--dry-run', '--format', "
+        "'json']);"
+        "print(sorted({'torch', 'ray', 'scipy', 'pandas'} & set(sys.modules)), file=sys.stderr); "
+        "sys.exit(status)"
     )
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert run.stderr.strip() == "[]"
     planned = json.loads(run.stdout)
     assert len(planned) == 9

@@ -1,4 +1,5 @@
-"""Measurements that a study got later, as a user meets them: the same command, nothing trained, nothing done twice."""
+"""Measurements that a study got later, as a user meets them: the same command, nothing trained,
+nothing done twice."""
 
 from __future__ import annotations
 
@@ -52,19 +53,28 @@ def folder(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "copy"))
 
 
-def test_the_same_command_takes_what_is_lacking_once_and_it_equals_that_of_the_trials_end(folder: Path) -> None:
-    """A trial whose weights are lost or damaged is named, the others go on; once they are back it is measured."""
+def test_the_same_command_takes_what_is_lacking_once_and_it_equals_that_of_the_trials_end(
+    folder: Path,
+) -> None:
+    """A trial whose weights are lost or damaged is named, the others go on; once they are back it
+    is measured."""
     study, storage = write_study(folder, LATER), folder / "results"
     before, lost_weights = folder / "before.db", folder / "lost"
     shutil.copy(storage / "results.db", before)
     kept = {path: path.stat().st_mtime_ns for path in storage.glob("trials/*/*/kept.safetensors")}
-    lost, damaged = (next(storage.glob(f"trials/*/{row['trial_id']}")) for row in results_table(storage, "tops")[:2])
+    lost, damaged = (
+        next(storage.glob(f"trials/*/{row['trial_id']}"))
+        for row in results_table(storage, "tops")[:2]
+    )
     shutil.copytree(damaged, folder / "sound")
     lost.rename(lost_weights)
     (damaged / "kept.safetensors").write_bytes(b"nothing")
     answer = sweep(study, *SMOKE, storage)
     assert answer.returncode == 1, answer.stdout + answer.stderr
-    assert "3 trials: 0 to run, 3 already done, 3 of them to be measured again for: top_k@1, spec" in answer.stdout
+    assert (
+        "3 trials: 0 to run, 3 already done, 3 of them to be measured again for: top_k@1, spec"
+        in answer.stdout
+    )
     cause = f"the weights that the trial kept are needed, and {lost}/kept.safetensors is missing"
     assert f"not measured: k=1.5: {cause}" in answer.stdout
     assert "not measured: k=2.0: " in answer.stdout
@@ -90,7 +100,8 @@ def test_the_same_command_takes_what_is_lacking_once_and_it_equals_that_of_the_t
     with without_ray():
         assert "3 trials: 0 to run, 3 already done." in sweep(study, *SMOKE, storage).stdout
 
-    # As after a driver that died between the worker's file and the store: the files of a run, the store before it.
+    # As after a driver that died between the worker's file and the store: the files of a run, the
+    # store before it.
     for name in ("results.db-wal", "results.db-shm"):
         (storage / name).unlink(missing_ok=True)
     shutil.copy(before, storage / "results.db")
@@ -103,7 +114,10 @@ def test_the_same_command_takes_what_is_lacking_once_and_it_equals_that_of_the_t
 
 
 def test_contexts_and_benchmarks_of_ones_own_make_variants(folder: Path) -> None:
-    study, storage = write_study(folder, '"perplexity@1", "top_k@1", "word_similarity@1"'), folder / "results"
+    study, storage = (
+        write_study(folder, '"perplexity@1", "top_k@1", "word_similarity@1"'),
+        folder / "results",
+    )
     contexts, benchmarks = folder / "mine.json", folder / "sims"
     contexts.write_text('[{"last_token_index": 300, "group": "mine", "number": 7}]')
     benchmarks.mkdir()
@@ -116,7 +130,12 @@ def test_contexts_and_benchmarks_of_ones_own_make_variants(folder: Path) -> None
     (overrides,) = (json.loads(row["overrides"]) for row in status if row["overrides"])
     name, tag = overrides["--contexts"].split()
     assert (name, overrides["--benchmarks"].split()[0]) == ("mine.json", "sims")
-    chosen = ("--set", f"--contexts={name} {tag}", "--set", f"--benchmarks={overrides['--benchmarks']}")
+    chosen = (
+        "--set",
+        f"--contexts={name} {tag}",
+        "--set",
+        f"--benchmarks={overrides['--benchmarks']}",
+    )
     shown = sweep("results", "tops", "--storage", storage, "--format", "json", *chosen)
     assert shown.returncode == 0, shown.stderr
     first = json.loads(shown.stdout)[0]
@@ -130,7 +149,11 @@ def test_contexts_and_benchmarks_of_ones_own_make_variants(folder: Path) -> None
     ("option", "content", "sentence"),
     [
         ("--contexts", '[{"last_token_index": 9999999}]', "its last_token_index is at most"),
-        ("--contexts", '[{"last_token_index": 5, "next_token": "xyzzy"}]', "says that 'xyzzy' follows token 5"),
+        (
+            "--contexts",
+            '[{"last_token_index": 5, "next_token": "xyzzy"}]',
+            "says that 'xyzzy' follows token 5",
+        ),
         ("--contexts", "[]", "empty list"),
         ("--benchmarks", "", "has none: check the path"),
     ],
@@ -144,7 +167,11 @@ def test_what_does_not_fit_is_one_sentence_before_anything_is_measured(
     benchmarks = folder / "sims"
     benchmarks.mkdir()
     (benchmarks / "A.txt").write_text("the a 3\n")
-    own = ("--benchmarks", folder / "results" / "trials") if option == "--benchmarks" else ("--contexts", given)
+    own = (
+        ("--benchmarks", folder / "results" / "trials")
+        if option == "--benchmarks"
+        else ("--contexts", given)
+    )
     # The other one is given too, so that nothing has to be downloaded.
     other = () if option == "--benchmarks" else ("--benchmarks", benchmarks)
     with without_ray():

@@ -1,4 +1,5 @@
-"""One command with output layers that go wrong in every way beside healthy ones: it ends by itself, and says why."""
+"""One command with output layers that go wrong in every way beside healthy ones: it ends by itself,
+and says why."""
 
 from __future__ import annotations
 
@@ -25,12 +26,18 @@ SMALL = {
 SILENT = r"it stood still for \d+ s \(no thread of its process ran any more; last seen .*in each of 2 attempts"
 LINE = r"\(misbehaving_layer.py, line \d+\)"
 CAUSES = {
-    "allocates 50 GB": ("failed", rf"it ran out of memory \(RuntimeError.*{LINE}.* GB of its machine, alone on its"),
+    "allocates 50 GB": (
+        "failed",
+        rf"it ran out of memory \(RuntimeError.*{LINE}.* GB of its machine, alone on its",
+    ),
     "forks": ("done", ""),
     "leaves": ("failed", "its process died .*in each of 2 attempts"),
     "holds Python's lock": ("failed", SILENT),
     "is stopped": ("failed", SILENT),
-    "sleeps": ("failed", rf"it stood still for \d+ s in epoch 1, step 3 {LINE} \(in each of 2 attempts"),
+    "sleeps": (
+        "failed",
+        rf"it stood still for \d+ s in epoch 1, step 3 {LINE} \(in each of 2 attempts",
+    ),
     "raises": ("failed", f"ValueError: on purpose {LINE}"),
     "exits": ("failed", f"SystemExit: 3 {LINE}"),
     "reads at no address": ("failed", "its process died .*in each of 2 attempts"),
@@ -57,7 +64,8 @@ MOST_OUTPUT_BYTES = 50_000_000
 
 
 def run(folder: Path, does: list[str], *options: str) -> tuple[str, dict[str, dict[str, str]]]:
-    """What a sweep says over layers that do this, beside a healthy one, and its results by the trials' names."""
+    """What a sweep says over layers that do this, beside a healthy one, and its results by the
+    trials' names."""
     study, storage = folder / "misbehaving.py", folder / "results"
     study.write_text(STUDY.format(does=does))
     settings = [f"--set={name}={value}" for name, value in SMALL.items()]
@@ -86,10 +94,14 @@ def test_whatever_a_layer_does_the_sweep_ends_the_others_finish_and_each_cause_i
     assert sum(path.stat().st_size for path in logs.rglob("worker-*")) < MOST_OUTPUT_BYTES
 
 
-@pytest.mark.skipif(not os.access(CONTAINERS, os.W_OK), reason="no control groups here that this user may make")
+@pytest.mark.skipif(
+    not os.access(CONTAINERS, os.W_OK), reason="no control groups here that this user may make"
+)
 @pytest.mark.chaos(0, 1)
 @pytest.mark.usefixtures("one_ray")
-def test_what_the_kernel_killed_for_want_of_memory_is_tried_once_alone_and_says_so(tmp_path: Path) -> None:
+def test_what_the_kernel_killed_for_want_of_memory_is_tried_once_alone_and_says_so(
+    tmp_path: Path,
+) -> None:
     try:
         shown, rows = run(tmp_path, ["fills its container"])
     finally:
@@ -97,5 +109,7 @@ def test_what_the_kernel_killed_for_want_of_memory_is_tried_once_alone_and_says_
             group.rmdir()
     (failed, done) = sorted(rows.values(), key=lambda row: row["state"], reverse=True)
     assert (failed["state"], done["state"]) == ("failed", "done"), shown
-    assert re.match(r"it ran out of memory .* of the .* GB of its machine, alone on its", failed["cause"])
+    assert re.match(
+        r"it ran out of memory .* of the .* GB of its machine, alone on its", failed["cause"]
+    )
     assert failed["attempt"] == "2"

@@ -1,4 +1,5 @@
-"""A sweep whose trials, corpus and reports lie in an object store: real server, real Ray, real kills."""
+"""A sweep whose trials, corpus and reports lie in an object store: real server, real Ray, real
+kills."""
 
 from __future__ import annotations
 
@@ -42,12 +43,17 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8") * 3
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with object_store(tmp_path_factory.mktemp("s3")) as started, pytest.MonkeyPatch.context() as patch:
+    with (
+        object_store(tmp_path_factory.mktemp("s3")) as started,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         for name, value in started.environment.items():
             patch.setenv(name, value)
         end_ray()  # one that starts now gives its workers these variables
         for split in ("train", "valid", "test"):
-            started.client.put_object(Bucket=started.bucket, Key=f"data/readme/{split}.txt", Body=TEXT.encode())
+            started.client.put_object(
+                Bucket=started.bucket, Key=f"data/readme/{split}.txt", Body=TEXT.encode()
+            )
         yield started
 
 
@@ -56,13 +62,17 @@ def wiped(store: ObjectStore) -> None:
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
-def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store: ObjectStore, tmp_path: Path) -> None:
+def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(
+    store: ObjectStore, tmp_path: Path
+) -> None:
     ray = start_ray()
     undisturbed = tmp_path / "undisturbed"
     here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)
     study = tmp_path / "later.py"
     study.write_text(STUDY)
-    answer = sweep(study, *SMOKE, "--storage", undisturbed, "--corpus", "readme", "--data-dir", here.parent)
+    answer = sweep(
+        study, *SMOKE, "--storage", undisturbed, "--corpus", "readme", "--data-dir", here.parent
+    )
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
     data = ("--corpus", "readme", "--data-dir", f"s3://{store.bucket}/data")
@@ -83,7 +93,9 @@ def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store
     store.on()
     ((status, out),) = cut_off.end(timeout_s=WAIT_S)
     assert status == 0, out
-    assert ended.items() <= _objects(store, "result.json").items(), "a finished trial was trained again"
+    assert ended.items() <= _objects(store, "result.json").items(), (
+        "a finished trial was trained again"
+    )
     assert f"{len(ended)} of them to be measured again for: top_k@1" in out
     table = results_table(tmp_path, "later")
     assert table == results_table(undisturbed, "later")
@@ -101,11 +113,18 @@ def _objects(store: ObjectStore, name: str) -> dict[str, str]:
     return {key: tag for key, tag in store.keys("runs/trials").items() if f"/{name}" in key}
 
 
-def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: ObjectStore, tmp_path: Path) -> None:
+def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(
+    store: ObjectStore, tmp_path: Path
+) -> None:
     url = f"s3://{store.bucket}/killed"
     request = PlanRequest(overrides={"training.epochs": 20})
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
-    undisturbed, worker = Process(tmp_path, work, config, str(tmp_path)), Process(tmp_path, work, config, url)
+    config = (
+        make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
+    )
+    undisturbed, worker = (
+        Process(tmp_path, work, config, str(tmp_path)),
+        Process(tmp_path, work, config, url),
+    )
     assert worker.hear(WAIT_S) == 1
     cache = Path(store.environment["XDG_CACHE_HOME"])
     before = max((path.name for path in cache.rglob("checkpoint-*")), default="")
@@ -122,11 +141,16 @@ def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: Object
 
 
 def _checkpoints(store: ObjectStore) -> list[str]:
-    return [name for key in store.keys("killed/trials") if (name := key.rpartition("/")[2]).startswith("checkpoint-")]
+    return [
+        name
+        for key in store.keys("killed/trials")
+        if (name := key.rpartition("/")[2]).startswith("checkpoint-")
+    ]
 
 
 def work(say: Callable[[Any], None], config: AnyConfig, storage: str) -> None:
-    """A worker with one trial, whose files are at the URL: says the number of every epoch, and the outcome."""
+    """A worker with one trial, whose files are at the URL: says the number of every epoch, and the
+    outcome."""
 
     def tell(text: str) -> None:
         for event in EVENTS.validate_json(text):
@@ -142,17 +166,31 @@ def work(say: Callable[[Any], None], config: AnyConfig, storage: str) -> None:
 
 def _lasting(outcome: TrialOutcome) -> list[object]:
     """What a repetition in a process of the same kind does not change."""
-    losses: list[object] = [(epoch.epoch, epoch.train_loss, epoch.valid_loss) for epoch in outcome.epochs]
+    losses: list[object] = [
+        (epoch.epoch, epoch.train_loss, epoch.valid_loss) for epoch in outcome.epochs
+    ]
     return [*losses, *(outcome.measurements[name] for name in MEASUREMENTS)]
 
 
 @pytest.mark.parametrize(
     ("place", "variables", "sentence"),
     [
-        (("--storage", "s3://no-such-bucket/x", "--store", "{db}"), {}, "there is no bucket no-such-bucket"),
+        (
+            ("--storage", "s3://no-such-bucket/x", "--store", "{db}"),
+            {},
+            "there is no bucket no-such-bucket",
+        ),
         (("--storage", "s3://no-such-bucket/x"), {}, "name one with --store"),
-        (("--storage", "gs://bucket/x", "--store", "{db}"), {}, "--storage takes a folder or s3://BUCKET/PREFIX"),
-        (("--storage", "s3://key:hidden-key@bucket/x", "--store", "{db}"), {}, "leave keys out of it"),
+        (
+            ("--storage", "gs://bucket/x", "--store", "{db}"),
+            {},
+            "--storage takes a folder or s3://BUCKET/PREFIX",
+        ),
+        (
+            ("--storage", "s3://key:hidden-key@bucket/x", "--store", "{db}"),
+            {},
+            "leave keys out of it",
+        ),
         (
             ("--storage", "{here}", "--data-dir", "s3://no-such-bucket", "--corpus", "mine"),
             {},
@@ -168,7 +206,11 @@ def _lasting(outcome: TrialOutcome) -> list[object]:
             {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
             "see that the store run",
         ),
-        (("--storage", "{url}", "--store", "{db}"), {"PYTHONPATH": "{here}"}, "pip install '.[s3]'"),
+        (
+            ("--storage", "{url}", "--store", "{db}"),
+            {"PYTHONPATH": "{here}"},
+            "pip install '.[s3]'",
+        ),
     ],
 )
 def test_bad_places_are_one_sentence(

@@ -1,4 +1,5 @@
-"""`--set` with several values as a user types it: trials that are there already are taken, the report compares."""
+"""`--set` with several values as a user types it: trials that are there already are taken, the
+report compares."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ def test_a_sweep_over_a_setting_takes_what_is_there_and_compares(tmp_path: Path)
     status = sweep("status", "--storage", tmp_path, "--format", "csv").stdout
     assert '"{""training.learning_rate"":[0.01,0.02]}",8,8,' in status
     page = Path(answer.stdout.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
-    lead, grids = page.index('id="figure-by_learning_rate"'), ">At learning rate 0.0{}: Press rank and test perplexity"
+    lead, grids = (
+        page.index('id="figure-by_learning_rate"'),
+        ">At learning rate 0.0{}: Press rank and test perplexity",
+    )
     first, second = (page.index(grids.format(digit)) for digit in (1, 2))
     assert lead < page.index(">By learning rate</h2>") < first < second
-    assert "nothing to retry" in sweep("retry", *SMOKE, tmp_path, "--set", f"{KEY}=0.01,0.02").stdout
+    assert (
+        "nothing to retry" in sweep("retry", *SMOKE, tmp_path, "--set", f"{KEY}=0.01,0.02").stdout
+    )

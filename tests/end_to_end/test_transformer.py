@@ -1,4 +1,5 @@
-"""A study with Transformers in place of its LSTMs, as a user types it: run, gone on with, measured later, looked at."""
+"""A study with Transformers in place of its LSTMs, as a user types it: run, gone on with, measured
+later, looked at."""
 
 from __future__ import annotations
 
@@ -37,15 +38,26 @@ def test_a_grid_of_transformers_is_a_variant_of_its_own_everywhere(tmp_path: Pat
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "with --model transformer" in answer.stdout and "4 trials: 4 to run" in answer.stdout
     page = Path(answer.stdout.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
-    assert "Transformers in place of AWD-LSTMs" in page and "layers 2, width 16, heads 2, window 16" in page
-    assert "LSTM layers" not in page and "+0.48" not in page and "averag" not in page.replace("averages", "")
+    assert (
+        "Transformers in place of AWD-LSTMs" in page
+        and "layers 2, width 16, heads 2, window 16" in page
+    )
+    assert (
+        "LSTM layers" not in page
+        and "+0.48" not in page
+        and "averag" not in page.replace("averages", "")
+    )
     with without_ray():
         assert "0 to run, 4 already done" in sweep(*typed).stdout
     rows = results_table(tmp_path, "gss_grid", *MODEL)
-    assert [row["state"] for row in rows] == ["done"] * 4 and {row["model.width"] for row in rows} == {"16"}
+    assert [row["state"] for row in rows] == ["done"] * 4 and {
+        row["model.width"] for row in rows
+    } == {"16"}
     assert sweep("results", "gss_grid", "--model", "lstm", "--storage", tmp_path).returncode == 2
     stopped = sweep("stop", "gss_grid", *MODEL, "--storage", tmp_path).stdout
-    assert stopped.startswith("Asked to stop gss_grid at scale smoke, corpus pydocs, --model transformer;")
+    assert stopped.startswith(
+        "Asked to stop gss_grid at scale smoke, corpus pydocs, --model transformer;"
+    )
     assert "nothing to retry" in sweep("retry", *typed).stdout
 
     frame = results("gss_grid", storage=tmp_path, model="transformer")
@@ -59,8 +71,12 @@ def test_a_grid_of_transformers_is_a_variant_of_its_own_everywhere(tmp_path: Pat
 
     url = f"sqlite:///{tmp_path / 'results.db'}"
     source = Source(url, str(tmp_path))
-    key = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs", overrides='{"--model":"transformer"}')
-    assert "gss_grid, smoke, pydocs, --model transformer" in str(study_page.layout(source, key.variant))
+    key = StudyKey(
+        study="gss_grid", scale="smoke", corpus="pydocs", overrides='{"--model":"transformer"}'
+    )
+    assert "gss_grid, smoke, pydocs, --model transformer" in str(
+        study_page.layout(source, key.variant)
+    )
     answers = _answers(url, key)
     assert "Press rank" in answers.headline and not answers.tables, "nothing printed stands beside"
 
@@ -68,7 +84,11 @@ def test_a_grid_of_transformers_is_a_variant_of_its_own_everywhere(tmp_path: Pat
 def test_output_layers_are_compared_on_transformers_over_seeds(tmp_path: Path) -> None:
     answer = sweep("seeds", *MODEL, *SMOKE, tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    perplexities = results("seeds", storage=tmp_path, model="transformer").groupby("group").test_perplexity.apply(list)
+    perplexities = (
+        results("seeds", storage=tmp_path, model="transformer")
+        .groupby("group")
+        .test_perplexity.apply(list)
+    )
     assert sorted(map(len, perplexities)) == [2, 2]
     test = ttest_ind(perplexities["sigsoftmax"], perplexities["softmax"])
     low, high = test.confidence_interval()

@@ -115,7 +115,9 @@ def own_address(link: str) -> str:
 
 
 @pytest.mark.timeout(240)
-def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser, study: Path, tmp_path: Path) -> None:
+def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
+    browser: Browser, study: Path, tmp_path: Path
+) -> None:
     settings = [f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}"]
     typed = (word for setting in settings for word in ("--set", setting))
     with ended(start(study, "--scale", "smoke", *typed, "--storage", tmp_path)) as process:
@@ -130,13 +132,17 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
             long = f"{running}.find((row) => row.textContent.includes('batch_size=1 '))"
             browser.wait_until(f"{long}?.textContent.includes('of {EPOCHS}')")
             browser.evaluate(f"{long}.querySelector('a').click()")
-            browser.wait_until("document.querySelector('#trial-stop button, #trial button.stop') !== null")
+            browser.wait_until(
+                "document.querySelector('#trial-stop button, #trial button.stop') !== null"
+            )
             name = text(browser, "h1")
             assert name.startswith("gss c=-1 k=2, training.batch_size=1 ")
             log = "document.querySelector('#trial-rest pre')?.textContent ?? ''"
             browser.wait_until(f"({log}).includes('taken up on')", timeout_s=60)
             assert "Stop this trial?" in browser.click_and_agree("#trial button.stop")
-            browser.wait_until("document.querySelector('#trial-stopped').textContent.includes('was asked to stop')")
+            browser.wait_until(
+                "document.querySelector('#trial-stopped').textContent.includes('was asked to stop')"
+            )
             with open_store(str(tmp_path / "results.db"), create=False) as store:
                 (summary,) = store.studies()
 
@@ -145,25 +151,30 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
 
                 wait_for(is_planned, timeout_s=60, what="the trial's stop")
             browser.wait_until("document.querySelector('#trial dd')?.textContent === 'planned'")
-            browser.wait_until("document.querySelector('#trial-rest').textContent.includes('it was stopped')")
-            browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
-            rows_done = (
-                "[...document.querySelectorAll('#trials [col-id=state]')].filter((c) => c.textContent === 'done')"
+            browser.wait_until(
+                "document.querySelector('#trial-rest').textContent.includes('it was stopped')"
             )
+            browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
+            rows_done = "[...document.querySelectorAll('#trials [col-id=state]')].filter((c) => c.textContent === 'done')"
             count = browser.wait_until(f"{ROWS} === 16 && [{rows_done}.length]")[0]
             browser.wait_until(f"{rows_done}.length > {count} && {POINTS} > {count}", timeout_s=60)
-            browser.wait_until("document.querySelector('#study-progress').textContent.includes('left')")
+            browser.wait_until(
+                "document.querySelector('#study-progress').textContent.includes('left')"
+            )
             asked = [url for url in browser.requests() if not url.startswith("data:")]
             assert asked and all(url.startswith(own_address(link)) for url in asked)
             assert "Stop the study?" in browser.click_and_agree("#study-stop button")
-            browser.wait_until("document.querySelector('#study-stopped').textContent.includes('was asked to stop')")
+            browser.wait_until(
+                "document.querySelector('#study-stopped').textContent.includes('was asked to stop')"
+            )
             wait_for(lambda: process.poll() is not None, timeout_s=60, what="the study's stop")
             browser.wait_until("document.querySelector('#study-stop-place').hidden")
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
-    """Act at the rightmost point of the scatter at rest until the expression is true, three times at most: a busy
-    machine may lay the figure out anew after it was looked at and before the mouse is there."""
+    """Act at the rightmost point of the scatter at rest until the expression is true, three times
+    at most: a busy machine may lay the figure out anew after it was looked at and before the mouse
+    is there."""
     for _ in range(3):
         if places := places_at_rest(browser):
             act(*max(places))
@@ -186,20 +197,31 @@ def test_a_point_opens_its_trial_and_a_box_filters_the_table(browser: Browser, l
     browser.evaluate("document.querySelector('#overview table a').click()")
     browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
     browser.wait_until("document.querySelector('#study-progress p') !== null")
-    browser.wait_until("document.querySelector('#study-answer').textContent.includes('Press rank')", timeout_s=60)
-    act_until(browser, draw_a_box_around, "document.querySelector('#trials-shown').textContent === '1 of 4 trials'")
+    browser.wait_until(
+        "document.querySelector('#study-answer').textContent.includes('Press rank')", timeout_s=60
+    )
+    act_until(
+        browser,
+        draw_a_box_around,
+        "document.querySelector('#trials-shown').textContent === '1 of 4 trials'",
+    )
     browser.wait_until(f"{ROWS} === 1")
     name = text(browser, "#trials .opens a")
     browser.wait_until("document.querySelector('#scatter .modebar') !== null")
     act_until(browser, browser.click_at, "location.pathname.startsWith('/trial/')")
     browser.wait_until("document.querySelector('#trial h1') !== null")
     assert text(browser, "#trial h1") == name
-    browser.wait_until("document.querySelectorAll('#trial-curve .scatterlayer .trace').length === 2")
-    browser.wait_until("document.querySelectorAll('#trial-sigma .scatterlayer .trace').length === 1")
+    browser.wait_until(
+        "document.querySelectorAll('#trial-curve .scatterlayer .trace').length === 2"
+    )
+    browser.wait_until(
+        "document.querySelectorAll('#trial-sigma .scatterlayer .trace').length === 1"
+    )
 
 
 LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
-"""Widths, and whether in dark colours: all four, and back to the first, as where a window is made narrow."""
+"""Widths, and whether in dark colours: all four, and back to the first, as where a window is made
+narrow."""
 
 
 def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, link: str) -> None:
@@ -221,30 +243,43 @@ def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, 
             assert_fits(browser, width=width, dark=dark)
         assert browser.complaints() == [], page
         assert browser.evaluate("document.querySelector('.modebar [data-title*=hare]')") is None
-        foreign = [url for url in browser.requests() if not url.startswith((own_address(link), "data:", "blob:"))]
+        foreign = [
+            url
+            for url in browser.requests()
+            if not url.startswith((own_address(link), "data:", "blob:"))
+        ]
         assert foreign == []
 
 
 def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
-    """The page is no wider than the window, its figures as wide as their places, no head of a column cut, and its paper
-    dark or light. Waits a moment, as figures are laid out anew a moment after a window has another width."""
+    """The page is no wider than the window, its figures as wide as their places, no head of a
+    column cut, and its paper dark or light. Waits a moment, as figures are laid out anew a moment
+    after a window has another width."""
     browser.wait_until(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
     graphs = "[...document.querySelectorAll('.js-plotly-plot')]"
     browser.wait_until(
-        f"{graphs}.every((g) => Math.abs(g.querySelector('.main-svg').clientWidth - g.clientWidth) <= 1)"
+        f"{graphs}.every((g) => Math.abs(g.querySelector('.main-svg').clientWidth - g.clientWidth) "
+        f"<= 1)"
     )
     titles = "[...document.querySelectorAll('.ag-header-cell-text')]"
-    cut = browser.evaluate(f"{titles}.filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.textContent)")
+    cut = browser.evaluate(
+        f"{titles}.filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.textContent)"
+    )
     assert cut == []
     paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
 
 
-def test_a_study_is_drawn_in_five_ways_and_as_its_table_is_filtered(browser: Browser, link: str) -> None:
+def test_a_study_is_drawn_in_five_ways_and_as_its_table_is_filtered(
+    browser: Browser, link: str
+) -> None:
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
     browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
-    for wanted, count in (("{'output_layer.c': {filterType: 'number', type: 'lessThan', filter: 0}}", 2), ("{}", 4)):
+    for wanted, count in (
+        ("{'output_layer.c': {filterType: 'number', type: 'lessThan', filter: 0}}", 2),
+        ("{}", 4),
+    ):
         browser.evaluate(f"dash_ag_grid.getApi('trials').setFilterModel({wanted})")
         browser.wait_until(f"{POINTS} === {count} && {ROWS} === {count}")
     lines = "document.querySelectorAll('#chosen-figure .scatterlayer .trace').length"
@@ -265,24 +300,33 @@ def test_a_study_is_drawn_in_five_ways_and_as_its_table_is_filtered(browser: Bro
         assert "WebGL is not supported" not in text(browser, "body")
 
 
-def test_a_store_that_is_gone_is_said_and_comes_back(browser: Browser, grid: Path, link: str) -> None:
+def test_a_store_that_is_gone_is_said_and_comes_back(
+    browser: Browser, grid: Path, link: str
+) -> None:
     browser.open(link, width=1280)
     browser.wait_until("document.querySelector('#overview table') !== null")
     away = (grid / "results.db").rename(grid / "away.db")
     try:
-        browser.wait_until("document.querySelector('#overview .trouble')?.textContent.includes('results.db')")
+        browser.wait_until(
+            "document.querySelector('#overview .trouble')?.textContent.includes('results.db')"
+        )
     finally:
         away.rename(grid / "results.db")
     browser.wait_until("document.querySelector('#overview table') !== null")
     assert "gss_grid" in text(browser, "#overview table")
 
 
-def test_a_study_opened_or_changed_while_the_store_is_gone_comes_back(browser: Browser, grid: Path, link: str) -> None:
+def test_a_study_opened_or_changed_while_the_store_is_gone_comes_back(
+    browser: Browser, grid: Path, link: str
+) -> None:
     browser.open(link, width=1280)
     away = (grid / "results.db").rename(grid / "away.db")
     try:
         browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
-        browser.wait_until("document.querySelector('#page > .trouble')?.textContent.includes('comes back by itself')")
+        browser.wait_until(
+            "document.querySelector('#page > .trouble')?.textContent.includes('comes back by "
+            "itself')"
+        )
     finally:
         away.rename(grid / "results.db")
     browser.wait_until(f"{POINTS} === 4 && document.querySelector('#chosen > *') !== null")
@@ -292,7 +336,9 @@ def test_a_study_opened_or_changed_while_the_store_is_gone_comes_back(browser: B
         browser.wait_until(f"({tab}.click(), document.querySelector('#chosen .trouble') !== null)")
     finally:
         away.rename(grid / "results.db")
-    browser.wait_until("document.querySelector('#chosen-figure .ytitle')?.textContent === 'singular value'")
+    browser.wait_until(
+        "document.querySelector('#chosen-figure .ytitle')?.textContent === 'singular value'"
+    )
     assert text(browser, "#chosen .trouble") == "" and browser.evaluate(POINTS) == 4
 
 
@@ -328,7 +374,9 @@ def test_a_strangers_report_sees_nothing_of_the_pages_and_ours_works(
     browser.open(f"{own_address(link)}/report/gss_grid-smoke-pydocs/report.html", width=1280)
     assert browser.complaints() == []
     browser.evaluate("document.querySelector('#trials-table tbody a').click()")
-    browser.wait_until("location.pathname.includes('/trials/') && document.querySelector('svg') !== null")
+    browser.wait_until(
+        "location.pathname.includes('/trials/') && document.querySelector('svg') !== null"
+    )
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{own_address(link)}/report/evil/report.html", timeout=10)
     assert refused.value.code == 403
@@ -345,7 +393,9 @@ def test_a_strangers_report_gains_nothing_by_going_on_to_another_file(
     (folder / "b.js").write_text("document.title = 'ran';")
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/report/evil%20{name}/report.html", width=1280)
-    browser.wait_until(f"location.pathname.endsWith({name!r}) && document.readyState === 'complete'")
+    browser.wait_until(
+        f"location.pathname.endsWith({name!r}) && document.readyState === 'complete'"
+    )
     assert browser.evaluate("document.title") == "began"
     browser.evaluate(ASKS)
     browser.wait_until("window.said")
@@ -368,7 +418,14 @@ def test_a_reports_pictures_open(browser: Browser, grid: Path, link: str) -> Non
 
 
 def test_without_the_token_nothing_is_shown(link: str) -> None:
-    for path in ("/", "/_dash-layout", "/download/study/x.csv", "/report/x", "/assets/view.css", "/none"):
+    for path in (
+        "/",
+        "/_dash-layout",
+        "/download/study/x.csv",
+        "/report/x",
+        "/assets/view.css",
+        "/none",
+    ):
         for token in ("", "?token=", "?token=wrong", "?token=%F0"):
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(own_address(link) + path + token, timeout=10)

@@ -1,4 +1,5 @@
-"""A study's page in a real Chromium over a store in which trials end while somebody looks; no sweep runs."""
+"""A study's page in a real Chromium over a store in which trials end while somebody looks; no sweep
+runs."""
 
 from __future__ import annotations
 
@@ -33,10 +34,17 @@ class Page:
     def choose(self, **axes: str) -> None:
         """As a reader does by the menus."""
         for name, column in axes.items():
-            self.browser.evaluate(f"dash_clientside.set_props('study-{name}', {{value: {column!r}}})")
+            self.browser.evaluate(
+                f"dash_clientside.set_props('study-{name}', {{value: {column!r}}})"
+            )
 
-    def drag(self, *corners: tuple[float, float], across: str = "document.querySelector('#scatter .nsewdrag')") -> None:
-        """From the first of two places on an element to the second; as shares of its width and height."""
+    def drag(
+        self,
+        *corners: tuple[float, float],
+        across: str = "document.querySelector('#scatter .nsewdrag')",
+    ) -> None:
+        """From the first of two places on an element to the second; as shares of its width and
+        height."""
         rectangle = self.browser.evaluate(f"{across}.getBoundingClientRect().toJSON()")
         left, top, width, height = (rectangle[side] for side in ("x", "y", "width", "height"))
         (x0, y0), (x1, y1) = ((left + x * width, top + y * height) for x, y in corners)
@@ -44,7 +52,9 @@ class Page:
         self.browser.mouse("mouseMoved", x0, y0)
         self.browser.mouse("mousePressed", x0, y0)
         for step in (0.3, 0.7, 1):
-            self.browser.mouse("mouseMoved", x0 + step * (x1 - x0), y0 + step * (y1 - y0), buttons=1)
+            self.browser.mouse(
+                "mouseMoved", x0 + step * (x1 - x0), y0 + step * (y1 - y0), buttons=1
+            )
             time.sleep(0.15)  # it looks at what is in the box ten times a second
         self.browser.mouse("mouseReleased", x1, y1)
 
@@ -90,16 +100,30 @@ def test_a_box_over_an_axis_of_texts_filters_the_table(page: Page) -> None:
     page.choose(x="group", y="test_perplexity", colour="seed")
     ticks = "[...document.querySelectorAll('#scatter .xtick')].map((t) => t.textContent)"
     page.browser.wait_until(f"{ticks}.join() === 'mos,<b>gss</b>,softmax'")
-    for left, right, count in ((0.4, 0.6, 3), (0.02, 0.6, 6), (0.25, 0.3, 0), (0.4, 0.98, 4), (0.02, 0.98, 7)):
+    for left, right, count in (
+        (0.4, 0.6, 3),
+        (0.02, 0.6, 6),
+        (0.25, 0.3, 0),
+        (0.4, 0.98, 4),
+        (0.02, 0.98, 7),
+    ):
         page.drag_until(f"{TABLE} === '{count} of 9 trials'", (left, 0.01), (right, 0.99))
-    answers = [e["params"]["response"] for e in page.browser.events if e.get("method") == "Network.responseReceived"]
+    answers = [
+        e["params"]["response"]
+        for e in page.browser.events
+        if e.get("method") == "Network.responseReceived"
+    ]
     assert [answer["url"] for answer in answers if answer["status"] >= 400] == []
 
 
 def now(browser: Browser, graph: str, *parts: str) -> list[Any]:
     """Parts of a figure, as plotly has them now."""
     figure = f"document.querySelector('#{graph} .js-plotly-plot')"
-    return list(browser.evaluate(f"JSON.parse(JSON.stringify([{', '.join(f'{figure}.{part}' for part in parts)}]))"))
+    return list(
+        browser.evaluate(
+            f"JSON.parse(JSON.stringify([{', '.join(f'{figure}.{part}' for part in parts)}]))"
+        )
+    )
 
 
 def wait_for_part(browser: Browser, graph: str, part: str) -> None:
@@ -108,12 +132,16 @@ def wait_for_part(browser: Browser, graph: str, part: str) -> None:
 
 def zoom(browser: Browser, graph: str, x: list[float], y: list[float]) -> None:
     ranges = f"{{'xaxis.range': {x}, 'yaxis.range': {y}}}"
-    browser.evaluate(f"void Plotly.relayout(document.querySelector('#{graph} .js-plotly-plot'), {ranges})")
+    browser.evaluate(
+        f"void Plotly.relayout(document.querySelector('#{graph} .js-plotly-plot'), {ranges})"
+    )
 
 
 def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> None:
     page.choose(x="press_rank", y="test_perplexity", colour="group")
-    page.browser.wait_until("document.querySelector('#scatter .xtitle').textContent === 'Press rank'")
+    page.browser.wait_until(
+        "document.querySelector('#scatter .xtitle').textContent === 'Press rank'"
+    )
     page.drag_until(f"{TABLE} === '4 of 9 trials'", (0.25, 0.01), (0.8, 0.99))
     zoom(page.browser, "scatter", [5, 55], [101, 105])
     parts = ("layout.xaxis.range", "layout.yaxis.range", "layout.selections")
@@ -125,7 +153,9 @@ def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> 
     assert now(page.browser, "scatter", *parts) == before
     page.choose(x="entropy_rank")
     wait_for_part(page.browser, "scatter", "layout.xaxis.title.text === 'entropy rank'")
-    assert now(page.browser, "scatter", "layout.xaxis.range")[0] != before[0], "which is of other axes"
+    assert now(page.browser, "scatter", "layout.xaxis.range")[0] != before[0], (
+        "which is of other axes"
+    )
 
 
 def test_a_zoom_into_the_grid_map_stays_where_a_trial_ends(page: Page) -> None:
@@ -136,17 +166,24 @@ def test_a_zoom_into_the_grid_map_stays_where_a_trial_ends(page: Page) -> None:
     zoom(page.browser, "chosen-figure", [0.5, 2.5], [-0.5, 1.5])
     page.end(TRIALS[7], 3)
     wait_for_part(page.browser, "chosen-figure", "_fullData[0].z[2][1] === 103")
-    assert now(page.browser, "chosen-figure", "layout.xaxis.range", "layout.yaxis.range") == [[0.5, 2.5], [-0.5, 1.5]]
+    assert now(page.browser, "chosen-figure", "layout.xaxis.range", "layout.yaxis.range") == [
+        [0.5, 2.5],
+        [-0.5, 1.5],
+    ]
 
 
 def test_a_range_of_parallel_coordinates_stays_where_a_trial_ends(page: Page) -> None:
-    page.browser.evaluate("dash_clientside.set_props('chosen-tab', {value: 'parallel coordinates'})")
+    page.browser.evaluate(
+        "dash_clientside.set_props('chosen-tab', {value: 'parallel coordinates'})"
+    )
     axis = "document.querySelectorAll('#chosen-figure .parcoords .axis-brush .background')[1]"
     page.browser.wait_until(f"{axis} !== undefined", timeout_s=60)
     page.browser.evaluate(f"{axis}.scrollIntoView({{block: 'center'}})")
     page.drag((0.5, 0.3), (0.5, 0.6), across=axis)
     part = "data[0].dimensions.map((of) => [of.label, of.constraintrange])"
-    wait_for_part(page.browser, "chosen-figure", "data[0].dimensions[1].constraintrange !== undefined")
+    wait_for_part(
+        page.browser, "chosen-figure", "data[0].dimensions[1].constraintrange !== undefined"
+    )
     before = now(page.browser, "chosen-figure", part)
     page.end(TRIALS[7], 3)
     wait_for_part(page.browser, "chosen-figure", "_fullData[0].dimensions[0].values.length === 8")

@@ -45,17 +45,27 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dashboard(storage: Path) -> Iterator[str]:
-    """The four corners of gss_grid with more epochs than anyone waits for; yields the address of Ray's dashboard.
+    """The four corners of gss_grid with more epochs than anyone waits for; yields the address of
+    Ray's dashboard.
 
-    Packages of `LOGS` are not there for it; a process of it that looks for one leaves `looked for NAME` in the folder.
-    """
+    Packages of `LOGS` are not there for it; a process of it that looks for one leaves `looked for
+    NAME` in the folder."""
     absent = storage / "absent"
     absent.mkdir()
     for name in LOGS:
         mark = f"open({str(storage / f'looked for {name}')!r}, 'w').close()"
         (absent / f"{name}.py").write_text(f"{mark}\nraise ModuleNotFoundError(name={name!r})\n")
     path = os.pathsep.join(filter(None, (str(absent), os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-u", str(ROOT / "sweep.py"), "gss_grid", "--scale", "smoke", "--storage", str(storage)]
+    command = [
+        sys.executable,
+        "-u",
+        str(ROOT / "sweep.py"),
+        "gss_grid",
+        "--scale",
+        "smoke",
+        "--storage",
+        str(storage),
+    ]
     process = subprocess.Popen(
         [*command, "--set", "training.epochs=100000", "--max-concurrent", "2"],
         env={**environment(), "RAY_metrics_report_interval_ms": "1000", "PYTHONPATH": path},
@@ -113,7 +123,9 @@ def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("prometheus")
     config = (ROOT / "docker" / "prometheus.yml").read_text()
     assert "http://127.0.0.1:8265/" in config
-    config = config.replace("http://127.0.0.1:8265", dashboard).replace("interval: 10s", "interval: 1s")
+    config = config.replace("http://127.0.0.1:8265", dashboard).replace(
+        "interval: 10s", "interval: 1s"
+    )
     (folder / "prometheus.yml").write_text(config)
     (folder / "ray_auth_token").write_text(token())
     with socket.socket() as probe:
@@ -145,22 +157,36 @@ def query(prometheus: str, expression: str) -> list[dict[str, Any]]:
 
 
 def chosen(prometheus: str) -> dict[str, str]:
-    """The values of the dashboard's variables, every one of them chosen, as Grafana's "All" does without `allValue`."""
+    """The values of the dashboard's variables, every one of them chosen, as Grafana's "All" does
+    without `allValue`."""
     values = {}
     for variable in GRAFANA["templating"]["list"]:
         if variable["type"] == "query":
-            metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"]).groups()  # type: ignore[union-attr]
-            found = get_json(f"{prometheus}/api/v1/label/{label}/values", **{"match[]": metric})["data"]
-            values[variable["name"]] = "(" + "|".join(map(re.escape, found)) + ")" if len(found) > 1 else found[0]
+            metric, label = re.fullmatch(
+                r"label_values\((\w+), (\w+)\)", variable["query"]["query"]
+            ).groups()  # type: ignore[union-attr]
+            found = get_json(f"{prometheus}/api/v1/label/{label}/values", **{"match[]": metric})[
+                "data"
+            ]
+            values[variable["name"]] = (
+                "(" + "|".join(map(re.escape, found)) + ")" if len(found) > 1 else found[0]
+            )
     return values
 
 
 @pytest.mark.timeout(240)
 def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
-    wait_for(lambda: query(prometheus, "ray_sweep_trial_tokens_per_second"), timeout_s=120, what="a first metric")
+    wait_for(
+        lambda: query(prometheus, "ray_sweep_trial_tokens_per_second"),
+        timeout_s=120,
+        what="a first metric",
+    )
     variables = chosen(prometheus)
     assert variables == {"study": "gss_grid", "scale": "smoke", "corpus": "pydocs"}
-    missing = {re.sub(r"\$(\w+)", lambda match: variables[match[1]], expression) for expression in EXPRESSIONS}
+    missing = {
+        re.sub(r"\$(\w+)", lambda match: variables[match[1]], expression)
+        for expression in EXPRESSIONS
+    }
     assert len(missing) >= 8
     deadline_s = time.monotonic() + 60
     while missing and time.monotonic() < deadline_s:
@@ -170,20 +196,30 @@ def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_running_trials_have_series_with_their_names_and_states_are_counted(prometheus: str) -> None:
+def test_running_trials_have_series_with_their_names_and_states_are_counted(
+    prometheus: str,
+) -> None:
     running = wait_for(
-        lambda: query(prometheus, "ray_sweep_trial_validation_perplexity"), timeout_s=120, what="a first metric"
+        lambda: query(prometheus, "ray_sweep_trial_validation_perplexity"),
+        timeout_s=120,
+        what="a first metric",
     )
     assert 1 <= len(running) <= 2
     assert all(TRIAL.fullmatch(series["metric"]["trial"]) for series in running)
-    states = {series["metric"]["state"]: int(series["value"][1]) for series in query(prometheus, "ray_sweep_trials")}
+    states = {
+        series["metric"]["state"]: int(series["value"][1])
+        for series in query(prometheus, "ray_sweep_trials")
+    }
     assert sum(states.values()) == 4
     assert states["running"] >= len(running)
 
 
 def perplexities(prometheus: str) -> set[str]:
     """The names of the trials that have a perplexity now."""
-    return {series["metric"]["trial"] for series in query(prometheus, "ray_sweep_trial_validation_perplexity")}
+    return {
+        series["metric"]["trial"]
+        for series in query(prometheus, "ray_sweep_trial_validation_perplexity")
+    }
 
 
 @pytest.mark.timeout(240)
@@ -194,8 +230,12 @@ def test_the_series_of_a_trial_that_was_stopped_ends(prometheus: str, storage: P
         (study,) = store.studies()
         (trial_id,) = (row.trial_id for row in store.trials(study.key) if row.name == stopped)
         store.ask_to_stop(trial_id)
-    wait_for(lambda: stopped not in perplexities(prometheus), timeout_s=60, what="the end of its series")
-    after = wait_for(lambda: perplexities(prometheus) - before, timeout_s=60, what="a metric of the next trial")
+    wait_for(
+        lambda: stopped not in perplexities(prometheus), timeout_s=60, what="the end of its series"
+    )
+    after = wait_for(
+        lambda: perplexities(prometheus) - before, timeout_s=60, what="a metric of the next trial"
+    )
     assert stopped not in after
 
 
@@ -206,9 +246,13 @@ def test_no_process_looks_for_a_log_that_nobody_asked_for(storage: Path) -> None
     assert sorted(path.name for path in storage.glob("looked for *")) == []
 
 
-@pytest.mark.parametrize(("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 403)])
+@pytest.mark.parametrize(
+    ("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 403)]
+)
 @pytest.mark.parametrize("path", ["cluster_status", "prometheus/sd"])
-def test_the_dashboard_asks_for_the_token(dashboard: str, path: str, headers: dict[str, str], status: int) -> None:
+def test_the_dashboard_asks_for_the_token(
+    dashboard: str, path: str, headers: dict[str, str], status: int
+) -> None:
     request = urllib.request.Request(f"{dashboard}/api/{path}", headers=headers)
     with pytest.raises(urllib.error.HTTPError, match=str(status)):
         urllib.request.urlopen(request, timeout=20)
@@ -229,17 +273,29 @@ def listening() -> dict[str, set[str]]:
 @pytest.mark.usefixtures("dashboard")
 def test_everything_that_ray_listens_on_is_loopback() -> None:
     agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
-    wait_for(lambda: all(listening().get(agent) for agent in agents), timeout_s=60, what="Ray's agents")
+    wait_for(
+        lambda: all(listening().get(agent) for agent in agents), timeout_s=60, what="Ray's agents"
+    )
     addresses = set.union(*listening().values())
-    assert {address for address in addresses if not ip_address(address.removeprefix("::ffff:")).is_loopback} == set()
+    assert {
+        address
+        for address in addresses
+        if not ip_address(address.removeprefix("::ffff:")).is_loopback
+    } == set()
 
 
 @pytest.mark.usefixtures("dashboard")
 def test_the_workers_that_ray_has_ready_are_those_that_train(storage: Path) -> None:
     psutil = import_module("psutil")
     with open_store(str(storage / "results.db")) as store:
-        wait_for(lambda: store.studies()[0].counts["running"] == 2, timeout_s=60, what="two running trials")
-    sweep = next(child for child in psutil.Process().children() if "sweep.py" in " ".join(child.cmdline()))
+        wait_for(
+            lambda: store.studies()[0].counts["running"] == 2,
+            timeout_s=60,
+            what="two running trials",
+        )
+    sweep = next(
+        child for child in psutil.Process().children() if "sweep.py" in " ".join(child.cmdline())
+    )
     titles = [" ".join(process.cmdline()) for process in sweep.children(recursive=True)]
     workers = [title for title in titles if title.startswith("ray::") and "Agent" not in title]
     assert len(workers) == len(os.sched_getaffinity(0)), workers
@@ -268,7 +324,11 @@ def test_the_dashboard_tells_the_trials_apart(dashboard: str, tmp_path: Path) ->
         browser.evaluate(f"{LOGIN}.querySelector('input').focus()")
         browser.call("Input.insertText", text=token())
         submit = f"[...{LOGIN}.querySelectorAll('button')].find(button => button.textContent === 'Submit')"
-        wait_for(lambda: not browser.evaluate(f"{submit}.disabled"), timeout_s=10, what="a button that takes the token")
+        wait_for(
+            lambda: not browser.evaluate(f"{submit}.disabled"),
+            timeout_s=10,
+            what="a button that takes the token",
+        )
         browser.events.clear()
         browser.evaluate(f"{submit}.click()")
         browser.wait_for_load()
@@ -279,4 +339,8 @@ def test_the_dashboard_tells_the_trials_apart(dashboard: str, tmp_path: Path) ->
         )
         assert len(names) == 2
         browser.evaluate("location.hash = '#/actors'")
-        wait_for(lambda: "gss_grid-smoke-pydocs" in text_of(browser), timeout_s=60, what="the study on the Actors page")
+        wait_for(
+            lambda: "gss_grid-smoke-pydocs" in text_of(browser),
+            timeout_s=60,
+            what="the study on the Actors page",
+        )

@@ -1,8 +1,9 @@
-"""What a GPU does with the numbers: `python -m pytest tests/gpu` needs torch, numpy, scipy, pydantic and pytest alone.
+"""What a GPU does with the numbers: `python -m pytest tests/gpu` needs torch, numpy, scipy,
+pydantic and pytest alone.
 
-Every test runs on a CPU, too, so that it is itself tried where there is no GPU; there what is checked of a GPU holds
-anyway. `-m gpu` leaves the CPU out. Without numbers, tests/trainables/test_device.py checks dtypes and waits.
-"""
+Every test runs on a CPU, too, so that it is itself tried where there is no GPU; there what is
+checked of a GPU holds anyway. `-m gpu` leaves the CPU out. Without numbers,
+tests/trainables/test_device.py checks dtypes and waits."""
 
 from __future__ import annotations
 

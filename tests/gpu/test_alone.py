@@ -1,4 +1,5 @@
-"""The tests of this folder and the benchmark of GPUs where there is neither Ray nor SQL, nor much else."""
+"""The tests of this folder and the benchmark of GPUs where there is neither Ray nor SQL, nor much
+else."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ sys.path.insert(0, ".")
 
 def run_without_others(program: str) -> str:
     answer = subprocess.run(
-        [sys.executable, "-c", WITHOUT_OTHERS + program], cwd=ROOT, capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", WITHOUT_OTHERS + program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
@@ -41,9 +46,7 @@ def run_without_others(program: str) -> str:
 def test_these_tests_can_be_collected() -> None:
     arguments = ["tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
     # pytest's own plugins from packages that are installed here and not there.
-    program = (
-        f"import os, pytest; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; sys.exit(pytest.main({arguments}))"
-    )
+    program = f"import os, pytest; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; sys.exit(pytest.main({arguments}))"
     assert "test_stack.py" in run_without_others(program)
 
 
@@ -69,13 +72,23 @@ except SystemExit as ended:
     assert not any(line["failed"] for line in lines), out
     assert all(line["seconds"] > 0 for line in lines)
     assert all(line["tflop_s"] > 0 for line in lines if line["how"] != "spectrum")
-    assert all(line["step_ms"] > 0 and line["peak_mib"] > 0 for line in lines if line["how"] in ("stack", "alone"))
+    assert all(
+        line["step_ms"] > 0 and line["peak_mib"] > 0
+        for line in lines
+        if line["how"] in ("stack", "alone")
+    )
     parts = [line["parts"] for line in lines]
     assert [{*part} if part else None for part in parts] == [
         {"network", "output", "optimiser"} if line["how"] == "stack" else None for line in lines
     ]
-    assert all(part["network"] > 0 and part["output"] > 0 and part["optimiser"] > 0 for part in parts if part)
-    assert {*figures["ceilings"]["tflop_s"]} == {"tf32", "float32"} and figures["ceilings"]["copy_gb_s"] > 0
+    assert all(
+        part["network"] > 0 and part["output"] > 0 and part["optimiser"] > 0
+        for part in parts
+        if part
+    )
+    assert {*figures["ceilings"]["tflop_s"]} == {"tf32", "float32"} and figures["ceilings"][
+        "copy_gb_s"
+    ] > 0
 
 
 @pytest.mark.parametrize("package", ["ray", "sqlalchemy"])

@@ -1,5 +1,5 @@
-"""A stacked LSTM layer on a device, with kernels where it has them, against the framework's one by one in float64,
-and stacks whose products are in bf16."""
+"""A stacked LSTM layer on a device, with kernels where it has them, against the framework's one by
+one in float64, and stacks whose products are in bf16."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from trainables.device import products_in
 from trainables.stack import Stack
 
 TOLERANCES = {torch.float64: 1e-11, torch.float32: 2e-5, torch.bfloat16: 2.0**-6}
-"""Relative to the norm of a result, by the dtype of the products; bf16 rounds each factor and result to 8 bits."""
+"""Relative to the norm of a result, by the dtype of the products; bf16 rounds each factor and
+result to 8 bits."""
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
@@ -32,9 +33,14 @@ def test_a_layer_is_that_of_the_framework_one_by_one(
 
 
 @pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
-def test_a_stack_in_bf16_stays_near_the_same_trials_alone(device: str, layer: OutputLayerConfig) -> None:
+def test_a_stack_in_bf16_stays_near_the_same_trials_alone(
+    device: str, layer: OutputLayerConfig
+) -> None:
     """On a GPU the framework's LSTM rounds c to bf16, and a stack's does not."""
-    alone, together = ([trainer_on(device, layer, seed=seed, precision="bf16") for seed in (1, 2)] for _ in range(2))
+    alone, together = (
+        [trainer_on(device, layer, seed=seed, precision="bf16") for seed in (1, 2)]
+        for _ in range(2)
+    )
     stack = Stack(together)
     for _ in range(25):
         for trainer in alone:

@@ -1,7 +1,7 @@
 """The loss of a stack by its kernels at their real block sizes, against float64 on the same device.
 
-On a CPU by Triton's interpreter, with a GPU's errors. Rows are longer than V, and come in several chunks.
-"""
+On a CPU by Triton's interpreter, with a GPU's errors. Rows are longer than V, and come in several
+chunks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ import torch
 from torch import Tensor
 
 from tests.support import output_layer_formulas as formulas
-from trainables.config import GssConfig, LmsPlifConfig, OutputLayerConfig, SoftcapConfig, SoftmaxConfig
+from trainables.config import (
+    GssConfig,
+    LmsPlifConfig,
+    OutputLayerConfig,
+    SoftcapConfig,
+    SoftmaxConfig,
+)
 from trainables.device import products_in
 from trainables.output_layers import LayerShape, PointwiseSoftmax, build_output_layer, fused
 from trainables.stack.loss import stacked_cross_entropy
@@ -73,23 +79,35 @@ def test_losses_and_gradients_equal_the_formulas(
     leaves += [p.detach().to(device) + 0.1 * normal(*p.shape) for p in layer.function.parameters()]
     targets_GN = torch.randint(vocabulary, (models, contexts), generator=draw).to(device)
     rows = targets_GN, torch.full_like(targets_GN, 1 / contexts, dtype=torch.float32)
-    truths = [true_results(layer, config, [leaf[g] for leaf in leaves], targets_GN[g]) for g in range(models)]
+    truths = [
+        true_results(layer, config, [leaf[g] for leaf in leaves], targets_GN[g])
+        for g in range(models)
+    ]
     for leaf in leaves:
         leaf.requires_grad_()
     hidden, prior, weight, bias, *parameters = leaves
     with products_in("float32", device):
-        losses = stacked_cross_entropy(hidden, prior, weight, bias, rows, [layer.function] * models, parameters)
+        losses = stacked_cross_entropy(
+            hidden, prior, weight, bias, rows, [layer.function] * models, parameters
+        )
         results = [losses.detach(), *torch.autograd.grad(losses.sum(), leaves)]
-    assert [launch.call_count for launch in launches] == [-(-contexts // chunk)] * 2, "the loss had no kernels"
+    assert [launch.call_count for launch in launches] == [-(-contexts // chunk)] * 2, (
+        "the loss had no kernels"
+    )
     for result, truth in zip(results, map(torch.stack, zip(*truths, strict=True)), strict=True):
-        assert float((result - truth).norm() / truth.norm()) < (1e-5 if dtype == torch.float32 else 6e-3)
+        assert float((result - truth).norm() / truth.norm()) < (
+            1e-5 if dtype == torch.float32 else 6e-3
+        )
 
 
 def true_results(
     layer: PointwiseSoftmax, config: OutputLayerConfig, leaves: list[Tensor], targets_N: Tensor
 ) -> list[Tensor]:
-    """A model's mean loss and its gradients by the formulas, but for the product, which is rounded once."""
-    hidden, prior, weight, bias, *parameters = doubles = [leaf.double().requires_grad_() for leaf in leaves]
+    """A model's mean loss and its gradients by the formulas, but for the product, which is rounded
+    once."""
+    hidden, prior, weight, bias, *parameters = doubles = [
+        leaf.double().requires_grad_() for leaf in leaves
+    ]
     exact = hidden @ weight.T
     logits = exact + (exact.to(leaves[0].dtype).double() - exact).detach() + bias
     names = [f"function.{name}" for name, _ in layer.function.named_parameters()]

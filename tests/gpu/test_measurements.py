@@ -1,4 +1,5 @@
-"""Measurements of the same weights on a device and on a CPU, and of a stack and of its trials alone."""
+"""Measurements of the same weights on a device and on a CPU, and of a stack and of its trials
+alone."""
 
 from __future__ import annotations
 
@@ -13,12 +14,16 @@ from trainables.stack import Stack
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_perplexity_and_singular_values_are_those_on_a_cpu(device: str, layer: OutputLayerConfig) -> None:
+def test_perplexity_and_singular_values_are_those_on_a_cpu(
+    device: str, layer: OutputLayerConfig
+) -> None:
     trainers = [trainer_on(name, layer) for name in (device, "cpu")]
     trainers[1].model.load_state_dict(tiny.trained(layer).state_dict())
     trainers[0].model.load_state_dict(trainers[1].model.state_dict())
     here, on_cpu = (
-        measure([PERPLEXITY, SPECTRUM], trainer.model, trainer.corpus, trainer.config, trainer.runtime)
+        measure(
+            [PERPLEXITY, SPECTRUM], trainer.model, trainer.corpus, trainer.config, trainer.runtime
+        )
         for trainer in trainers
     )
     perplexities = [measured[PERPLEXITY].metrics["test_perplexity"] for measured in (here, on_cpu)]

@@ -20,10 +20,14 @@ def lstm(device: str, dtype: torch.dtype = torch.float32) -> tuple[LstmLayer, Te
     random = torch.Generator().manual_seed(1)
     layer = LstmLayer(WIDTH, WIDTH)
     layer.initialise(random)
-    return layer.to(device, dtype), torch.randn(STEPS, BATCH, WIDTH, generator=random).to(device, dtype)
+    return layer.to(device, dtype), torch.randn(STEPS, BATCH, WIDTH, generator=random).to(
+        device, dtype
+    )
 
 
-def outputs_and_gradient(layer: LstmLayer, inputs: Tensor, precision: Precision, scale: float) -> tuple[Tensor, Tensor]:
+def outputs_and_gradient(
+    layer: LstmLayer, inputs: Tensor, precision: Precision, scale: float
+) -> tuple[Tensor, Tensor]:
     zero = inputs.new_zeros(1, BATCH, WIDTH)
     outputs, state = layer(inputs, (zero, zero), layer.weight_hh, precision)
     assert {tensor.dtype for tensor in (outputs, *state)} == {inputs.dtype}
@@ -46,7 +50,9 @@ def test_an_lstm_in_bf16_keeps_gradients_that_float16_has_not(device: str) -> No
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
-def test_products_are_rounded_to_tf32_where_they_are_to_be_and_nowhere_else(device: str, precision: Precision) -> None:
+def test_products_are_rounded_to_tf32_where_they_are_to_be_and_nowhere_else(
+    device: str, precision: Precision
+) -> None:
     if device == "cuda" and precision == "tf32" and torch.cuda.get_device_capability() < (8, 0):
         pytest.skip("this GPU has no TF32")
     random = torch.Generator().manual_seed(2)
@@ -73,17 +79,27 @@ def test_the_products_of_a_step_have_their_dtype_and_the_rest_is_float32(
         trainer.step()
     of_bf16 = {torch.bfloat16} if device == "cuda" else {torch.bfloat16, torch.float32}
     assert asked.product_dtypes == (of_bf16 if precision == "bf16" else {torch.float32})
-    kept = [tensor for name, tensor in trainer.snapshot()[0].items() if not name.startswith(("random", "epoch"))]
+    kept = [
+        tensor
+        for name, tensor in trainer.snapshot()[0].items()
+        if not name.startswith(("random", "epoch"))
+    ]
     assert {tensor.dtype for tensor in kept} == {torch.float32}
 
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
-def test_training_in_a_lower_precision_stays_near_that_in_float32(device: str, precision: Precision) -> None:
+def test_training_in_a_lower_precision_stays_near_that_in_float32(
+    device: str, precision: Precision
+) -> None:
     """The same windows and masks, so that rounding is all the difference."""
-    exact, rounded = (trainer_on(device, SoftmaxConfig(), precision=name) for name in ("float32", precision))
+    exact, rounded = (
+        trainer_on(device, SoftmaxConfig(), precision=name) for name in ("float32", precision)
+    )
     for _ in range(40):
         exact.step()
         rounded.step()
-    value, truth = (float(trainer.epoch_loss / trainer.progress.epoch_tokens) for trainer in (rounded, exact))
+    value, truth = (
+        float(trainer.epoch_loss / trainer.progress.epoch_tokens) for trainer in (rounded, exact)
+    )
     assert value == pytest.approx(truth, rel=5e-3)
     assert precision == "tf32" or value != truth

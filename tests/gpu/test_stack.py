@@ -21,17 +21,24 @@ OPTIMIZERS = ("sgd", "adam", "adamw")
 """The last one is a Transformer's."""
 
 
-def new_trainer(device: str, layer: OutputLayerConfig, seed: int, optimizer: str, **training: Any) -> Trainer:
+def new_trainer(
+    device: str, layer: OutputLayerConfig, seed: int, optimizer: str, **training: Any
+) -> Trainer:
     if optimizer == "adamw":
         return transformer_on(device, layer, seed=seed, **training)
     rate = 5.0 if optimizer == "sgd" else 0.003
     return trainer_on(device, layer, seed=seed, optimizer=optimizer, learning_rate=rate, **training)
 
 
-def alone_and_together(device: str, layers: tuple[int, ...], optimizer: str) -> list[tuple[Trainer, Trainer]]:
+def alone_and_together(
+    device: str, layers: tuple[int, ...], optimizer: str
+) -> list[tuple[Trainer, Trainer]]:
     """The same trials, of the layers of these numbers, after their steps."""
     alone, together = (
-        [new_trainer(device, STACKED[number], seed, optimizer) for seed, number in enumerate(layers, 1)]
+        [
+            new_trainer(device, STACKED[number], seed, optimizer)
+            for seed, number in enumerate(layers, 1)
+        ]
         for _ in range(2)
     )
     for trainer in alone:
@@ -45,7 +52,11 @@ def alone_and_together(device: str, layers: tuple[int, ...], optimizer: str) -> 
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in trainer.snapshot()[0].items() if "random.global" not in name}
+    return {
+        name: tensor
+        for name, tensor in trainer.snapshot()[0].items()
+        if "random.global" not in name
+    }
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -60,9 +71,13 @@ def test_in_float64_every_weight_moment_and_state_is_the_same(device: str, optim
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 @pytest.mark.parametrize("number", range(len(STACKED)), ids=lambda number: STACKED[number].name)
-def test_in_float32_perplexities_are_the_same_to_a_thousandth(device: str, number: int, optimizer: str) -> None:
+def test_in_float32_perplexities_are_the_same_to_a_thousandth(
+    device: str, number: int, optimizer: str
+) -> None:
     for alone, together in alone_and_together(device, (number, number, number), optimizer):
-        expected, result = (trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in (alone, together))
+        expected, result = (
+            trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in (alone, together)
+        )
         assert float(result.exp()) == pytest.approx(float(expected.exp()), rel=1e-3)
 
 
@@ -77,12 +92,13 @@ def test_a_trial_of_a_stack_validates_and_goes_on_alone(device: str) -> None:
 
 
 def with_changes_of_mates(device: str, optimizer: str) -> list[Trainer]:
-    """Trials of every layer, each for most of a hundred steps: windows of many lengths, averages that begin on the way,
-    one trial that leaves early, and one that joins late. The last two are of one seed. On a CPU, which captures
-    nothing, a fifth of that."""
+    """Trials of every layer, each for most of a hundred steps: windows of many lengths, averages
+    that begin on the way, one trial that leaves early, and one that joins late. The last two are of
+    one seed. On a CPU, which captures nothing, a fifth of that."""
     layers = (*STACKED, STACKED[2], STACKED[0])
     averaging = [
-        {} if optimizer == "adamw" else {"averaging": EtAsgdConfig(switch_epoch=1 + n)} for n in range(len(layers))
+        {} if optimizer == "adamw" else {"averaging": EtAsgdConfig(switch_epoch=1 + n)}
+        for n in range(len(layers))
     ]
     *members, later = trainers = [
         new_trainer(device, layer, min(number, 6), optimizer, epoch_tokens=700, **averaging[number])
@@ -119,7 +135,11 @@ def test_captured_steps_are_the_steps_as_they_stand_to_the_last_bit(
     replayed = with_changes_of_mates(device, optimizer)
     # A Transformer's windows are of one length: a capture a stack.
     assert (
-        len(captures) == 0 if device != "cuda" else len(captures) == 3 if optimizer == "adamw" else len(captures) > 10
+        len(captures) == 0
+        if device != "cuda"
+        else len(captures) == 3
+        if optimizer == "adamw"
+        else len(captures) > 10
     )
     monkeypatch.setattr(program, "MOST_GRAPHS", 0)
     captures.clear()
@@ -131,11 +151,17 @@ def test_captured_steps_are_the_steps_as_they_stand_to_the_last_bit(
 
 
 @pytest.mark.usefixtures("same_bits")
-def test_graphs_outlive_those_of_another_stack(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which take with them what cuBLAS had of their stream; what is free is given back, so that it would be missed."""
+def test_graphs_outlive_those_of_another_stack(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which take with them what cuBLAS had of their stream; what is free is given back, so that it
+    would be missed."""
 
     def after_another() -> list[Trainer]:
-        trainers, others = ([trainer_on(device, STACKED[2], seed=seed) for seed in seeds] for seeds in ((1, 2), (3, 4)))
+        trainers, others = (
+            [trainer_on(device, STACKED[2], seed=seed) for seed in seeds]
+            for seeds in ((1, 2), (3, 4))
+        )
         stack, other = Stack(trainers), Stack(others)
         for _ in range(30):
             stack.step()

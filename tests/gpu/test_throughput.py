@@ -11,7 +11,9 @@ from trainables.runtime import Runtime
 from trainables.stack import throughput
 
 
-def test_every_size_is_timed_and_the_memory_given_back(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_size_is_timed_and_the_memory_given_back(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(throughput, "load", lambda *_, **__: tiny.corpus())
     monkeypatch.setattr(throughput, "_measured", {})
     configs = [tiny.trial(output_layer=layer) for layer in STACKED[:5]]
@@ -19,5 +21,6 @@ def test_every_size_is_timed_and_the_memory_given_back(device: str, monkeypatch:
     rates = throughput.measured_rates(configs, Runtime(device=device))
     assert list(rates) == [1, 2, 4, 5] and min(rates.values()) > 0
     after = torch.cuda.memory_allocated() if device == "cuda" else 0
-    # What cuBLAS keeps to work in: for two threads and two streams, torch's own and that of the last graphs.
+    # What cuBLAS keeps to work in: for two threads and two streams, torch's own and that of the
+    # last graphs.
     assert after - before <= 4 * 32 * 2**20

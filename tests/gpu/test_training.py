@@ -1,4 +1,5 @@
-"""A trial on a device against the same one on a CPU, its checkpoints, its random numbers, and its waits."""
+"""A trial on a device against the same one on a CPU, its checkpoints, its random numbers, and its
+waits."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def no_waiting(device: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_losses_without_dropout_are_those_on_a_cpu(device: str, layer: OutputLayerConfig, optimizer: str) -> None:
+def test_losses_without_dropout_are_those_on_a_cpu(
+    device: str, layer: OutputLayerConfig, optimizer: str
+) -> None:
     if hasattr(layer, "latent_dropout"):
         layer = layer.model_copy(update={"latent_dropout": 0.0})
     rate = 5.0 if optimizer == "sgd" else 0.003
@@ -47,23 +50,34 @@ def test_losses_without_dropout_are_those_on_a_cpu(device: str, layer: OutputLay
 
 @pytest.mark.parametrize(
     ("dropout", "shape", "axis"),
-    [(locked_dropout, (7, 300, 200), 0), (word_dropout, (60_000, 3), 1), (drop_connect, (1, 300, 200), 0)],
+    [
+        (locked_dropout, (7, 300, 200), 0),
+        (word_dropout, (60_000, 3), 1),
+        (drop_connect, (1, 300, 200), 0),
+    ],
 )
 def test_masks_have_their_rate_their_scale_and_their_shape(
-    device: str, dropout: Callable[[Tensor, float, torch.Generator], Tensor], shape: tuple[int, ...], axis: int
+    device: str,
+    dropout: Callable[[Tensor, float, torch.Generator], Tensor],
+    shape: tuple[int, ...],
+    axis: int,
 ) -> None:
     """60,000 draws each; along this axis all have one."""
     rate, ones = 0.4, torch.ones(shape, device=device)
     dropped = dropout(ones, rate, generator(3, device))
     assert dropped.unique().cpu().tolist() == pytest.approx([0.0, 1 / (1 - rate)])
-    assert float((dropped == 0).float().mean()) == pytest.approx(rate, abs=4 * (rate * (1 - rate) / 60_000) ** 0.5)
+    assert float((dropped == 0).float().mean()) == pytest.approx(
+        rate, abs=4 * (rate * (1 - rate) / 60_000) ** 0.5
+    )
     assert bool((dropped == dropped.select(axis, 0).unsqueeze(axis)).all())
     again, other = (dropout(ones, rate, generator(seed, device)) for seed in (3, 4))
     assert torch.equal(dropped, again) and not torch.equal(dropped, other)
 
 
 def test_noise_is_normal(device: str) -> None:
-    noise = gaussian_noise(torch.zeros(100, 20, 30, device=device), 0.15, generator(3, device)).double()
+    noise = gaussian_noise(
+        torch.zeros(100, 20, 30, device=device), 0.15, generator(3, device)
+    ).double()
     assert abs(float(noise.mean())) < 4 * 0.15 / 60_000**0.5
     assert float(noise.std()) == pytest.approx(0.15, rel=0.015)
     assert float((noise**4).mean()) == pytest.approx(3 * 0.15**4, rel=0.1)
@@ -78,7 +92,8 @@ def test_a_trial_that_goes_on_from_a_snapshot_has_the_bits_of_one_that_ran_throu
 ) -> None:
     rate = 5.0 if optimizer == "sgd" else 0.003
     through, resumed = (
-        trainer_on(device, layer, optimizer=optimizer, precision=precision, learning_rate=rate) for _ in range(2)
+        trainer_on(device, layer, optimizer=optimizer, precision=precision, learning_rate=rate)
+        for _ in range(2)
     )
     losses(through, 6)
     tensors, state = through.snapshot()
@@ -87,7 +102,11 @@ def test_a_trial_that_goes_on_from_a_snapshot_has_the_bits_of_one_that_ran_throu
     first, second = (losses(trainer, 6) for trainer in (through, resumed))
     assert first == second
     ends = [trainer.snapshot()[0] for trainer in (through, resumed)]
-    assert all(torch.equal(tensor, ends[1][name]) for name, tensor in ends[0].items() if "random.global" not in name)
+    assert all(
+        torch.equal(tensor, ends[1][name])
+        for name, tensor in ends[0].items()
+        if "random.global" not in name
+    )
 
 
 def test_torchs_own_generators_go_back_to_where_they_were(device: str) -> None:
@@ -118,8 +137,12 @@ def test_masks_drawn_by_a_captured_graph_are_those_drawn_without_one() -> None:
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_a_step_waits_for_nothing(device: str, layer: OutputLayerConfig, optimizer: str, precision: str) -> None:
-    trainer = trainer_on(device, layer, optimizer=optimizer, precision=precision, learning_rate=0.003)
+def test_a_step_waits_for_nothing(
+    device: str, layer: OutputLayerConfig, optimizer: str, precision: str
+) -> None:
+    trainer = trainer_on(
+        device, layer, optimizer=optimizer, precision=precision, learning_rate=0.003
+    )
     for _ in range(2):  # libraries are loaded and memory is taken at the first ones
         trainer.step()
     with no_waiting(device), Asked() as asked:
@@ -129,8 +152,13 @@ def test_a_step_waits_for_nothing(device: str, layer: OutputLayerConfig, optimiz
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
-def test_a_step_of_a_stack_waits_for_nothing(device: str, layer: OutputLayerConfig, optimizer: str) -> None:
-    trainers = [trainer_on(device, layer, seed=seed, optimizer=optimizer, learning_rate=0.003) for seed in (1, 2, 3)]
+def test_a_step_of_a_stack_waits_for_nothing(
+    device: str, layer: OutputLayerConfig, optimizer: str
+) -> None:
+    trainers = [
+        trainer_on(device, layer, seed=seed, optimizer=optimizer, learning_rate=0.003)
+        for seed in (1, 2, 3)
+    ]
     stack = Stack(trainers)
     for _ in range(2):
         stack.step()

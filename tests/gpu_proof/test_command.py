@@ -36,10 +36,14 @@ exact._errors = lambda: iter([("loss of gss", 1e-4, lambda device: exact.layer_e
 """
 
 
-def prove(folder: Path, *words: str, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:
+def prove(
+    folder: Path, *words: str, python_path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     environment = os.environ | ({} if python_path is None else {"PYTHONPATH": str(python_path)})
     program = [sys.executable, str(ROOT / "sweep.py"), "prove-gpu", *words]
-    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        program, cwd=folder, env=environment, capture_output=True, text=True, timeout=240
+    )
 
 
 def written(folder: Path) -> dict[str, Any]:
@@ -64,7 +68,9 @@ def test_the_tiny_proof_passes_on_a_cpu(tmp_path: Path) -> None:
     assert all(figures["value"] <= figures["limit"] for figures in numbers if figures)
     steps = content["stages"]["speed"]["checks"]
     assert all(step["figures"]["value"] > 0 for step in steps)
-    assert [path.name for path in tmp_path.iterdir()] == [next(tmp_path.glob("gpu-proof-*.json")).name]
+    assert [path.name for path in tmp_path.iterdir()] == [
+        next(tmp_path.glob("gpu-proof-*.json")).name
+    ]
 
 
 def test_optional_packages_are_not_needed(tmp_path: Path) -> None:
@@ -89,7 +95,11 @@ def test_optional_packages_are_not_needed(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: list[str], text: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    words: list[str],
+    text: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert status(words) == 2
@@ -118,7 +128,9 @@ def status(words: list[str]) -> object:
 def test_help_lists_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert sweep_main(["--help"]) == 0
     assert "prove-gpu" in capsys.readouterr().out
-    answer = subprocess.run([sys.executable, "-m", "gpu_proof", "--help"], cwd=ROOT, capture_output=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-m", "gpu_proof", "--help"], cwd=ROOT, capture_output=True, text=True
+    )
     assert answer.returncode == 0 and all(name in answer.stdout for name in command.STAGES)
 
 
@@ -126,17 +138,35 @@ def test_stages_fit_into_nine_minutes() -> None:
     assert sum(stage.limit_s for stage in command.STAGES.values()) <= 540
 
 
-def run_stage(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str, limit_s: float = 60.0) -> int:
-    """The status of a proof whose stage `exact` runs after this program, and whose `toolchain` is as it is."""
+def run_stage(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, program: str, limit_s: float = 60.0
+) -> int:
+    """The status of a proof whose stage `exact` runs after this program, and whose `toolchain` is
+    as it is."""
     after = "\nfrom gpu_proof.stage import main\nmain()"
 
     def words(name: str, device: str, place: str) -> list[str]:
-        return [sys.executable, "-c", (program if name == "exact" else "") + after, name, device, place]
+        return [
+            sys.executable,
+            "-c",
+            (program if name == "exact" else "") + after,
+            name,
+            device,
+            place,
+        ]
 
     monkeypatch.setattr(command, "_command", words)
     monkeypatch.setitem(command.STAGES, "exact", command.Stage(limit_s))
     return command.main(
-        ["--device", "cpu", "--json", str(folder / "gpu-proof-x.json"), "--stages", "exact", "toolchain"]
+        [
+            "--device",
+            "cpu",
+            "--json",
+            str(folder / "gpu-proof-x.json"),
+            "--stages",
+            "exact",
+            "toolchain",
+        ]
     )
 
 
@@ -144,8 +174,16 @@ def run_stage(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str, limit
     ("program", "limit_s", "text"),
     [
         (WRONG_LOSS, 60.0, "loss of gss: 0.001, at most 0.0001"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 60.0, "exact: its process ended with status -11"),
-        ("raise RuntimeError('CUDA error')", 60.0, "exact: its process ended with status 1: RuntimeError: CUDA error"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+            60.0,
+            "exact: its process ended with status -11",
+        ),
+        (
+            "raise RuntimeError('CUDA error')",
+            60.0,
+            "exact: its process ended with status 1: RuntimeError: CUDA error",
+        ),
         ("import time; time.sleep(100)", 1.0, "exact: took longer than 1 s and was killed"),
         ("raise SystemExit", 60.0, "exact: its process ended with status 0"),
     ],
@@ -164,11 +202,15 @@ def test_a_stage_fails_alone(
     [failure] = [line for line in lines[:-1] if line.startswith("FAIL")]
     assert text in failure and lines[-1].startswith("FAIL") and "1 failed" in lines[-1]
     stages = written(tmp_path)["stages"]
-    assert [*stages] == ["exact", "toolchain"] and stages["toolchain"]["checks"][0]["name"] == "versions"
+    assert [*stages] == ["exact", "toolchain"] and stages["toolchain"]["checks"][0][
+        "name"
+    ] == "versions"
     assert ("Traceback" in stages["exact"]["log"]) == ("CUDA error" in program)
 
 
-def test_the_file_names_neither_user_nor_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_names_neither_user_nor_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = Path.home() / "secret"
     program = f"raise RuntimeError('{home} {ROOT / 'x'} {getpass.getuser()}')"
     assert run_stage(monkeypatch, tmp_path, program) == 1

@@ -22,13 +22,17 @@ TINY = exact.StackShape(vocabulary=40, width=8, models=3, rows=37)
 
 def passes(error: float, name: str) -> bool:
     """Whether the check of this name would pass with such an error."""
-    question = next(question for question in exact.questions("cpu", Path()) if question.name == name)
+    question = next(
+        question for question in exact.questions("cpu", Path()) if question.name == name
+    )
     return compared(question, error).result == "PASS"
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 @pytest.mark.parametrize("wrong", [1e-5, float("nan")])
-def test_a_stack_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, wrong: float, optimizer: exact.Optimizer) -> None:
+def test_a_stack_a_little_off_fails(
+    monkeypatch: pytest.MonkeyPatch, wrong: float, optimizer: exact.Optimizer
+) -> None:
     step = Stack.step
 
     def off(stack: Stack) -> None:
@@ -37,7 +41,9 @@ def test_a_stack_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, wrong: floa
             stack.trainers[0].model.embedding_VD[3, 2] += wrong
 
     monkeypatch.setattr(Stack, "step", off)
-    assert not passes(exact.stack_error("cpu", optimizer), f"a stack's weights in float64, {optimizer}")
+    assert not passes(
+        exact.stack_error("cpu", optimizer), f"a stack's weights in float64, {optimizer}"
+    )
 
 
 def test_a_loss_and_an_lstm_a_little_off_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +59,9 @@ def test_a_loss_and_an_lstm_a_little_off_fail(monkeypatch: pytest.MonkeyPatch) -
     assert not passes(exact.lstm_error("cpu"), "LSTM layers of a stack, float32")
 
 
-@pytest.mark.parametrize("tensor", ["loss", "hidden", "embedding_VD", "output.bias_V", "output.function.weight_K"])
+@pytest.mark.parametrize(
+    "tensor", ["loss", "hidden", "embedding_VD", "output.bias_V", "output.function.weight_K"]
+)
 def test_a_stacks_gradient_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
     losses = parts.stacked_losses
 
@@ -79,7 +87,9 @@ def test_three_models_have_several_chunks(monkeypatch: pytest.MonkeyPatch) -> No
     assert max(rows) <= 101 / 3
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are compiled here, and take tensors of a GPU")
+@pytest.mark.skipif(
+    torch.cuda.is_available(), reason="kernels are compiled here, and take tensors of a GPU"
+)
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_interpreted_kernels_pass(monkeypatch: pytest.MonkeyPatch, precision: Precision) -> None:
     pytest.importorskip("triton", reason="Triton is there for Linux alone")
@@ -87,4 +97,6 @@ def test_interpreted_kernels_pass(monkeypatch: pytest.MonkeyPatch, precision: Pr
     with launches() as counts:
         error = exact.stacked_loss_error("cpu", "gss", TINY._replace(vocabulary=203), precision)
     assert passes(error, f"loss and gradients of 3 models, {precision}, ptb, gss")
-    assert counts["trainables.output_layers.kernels"] >= 2 * 3, "forward and back, in several chunks"
+    assert counts["trainables.output_layers.kernels"] >= 2 * 3, (
+        "forward and back, in several chunks"
+    )

@@ -1,4 +1,5 @@
-"""What a step asks of a GPU may not grow unseen: the costs from which `prove-gpu` predicts seconds are the code's."""
+"""What a step asks of a GPU may not grow unseen: the costs from which `prove-gpu` predicts seconds
+are the code's."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ pytest.importorskip("triton", reason="Triton is there for Linux alone")
 GOALS_S = {"softmax": (1.3, 1.7), "gss": (1.3, 1.7), "lms_plif": (1.8, 2.2), "mos": (2.5, 3.2)}
 """Seconds of an epoch on Penn Treebank at most, on an H200 and on an H100."""
 PLIF_ATOMICS_S = 0.4
-"""Of it, what atomic additions may take, which move few bytes: 0.3 to 0.9 s before their kernel had 16 warps."""
+"""Of it, what atomic additions may take, which move few bytes: 0.3 to 0.9 s before their kernel had
+16 warps."""
 
 
 MANY_OPERATIONS = 1e11
-"""Of a product whose factors' rows have to be aligned, like those of all time steps. Fewer have those with priors, and
-with the gradient by WikiText-2's 15 x 300 latent contexts."""
+"""Of a product whose factors' rows have to be aligned, like those of all time steps. Fewer have
+those with priors, and with the gradient by WikiText-2's 15 x 300 latent contexts."""
 
 
 @pytest.mark.parametrize(("corpus", "layer"), COSTS)
@@ -24,7 +26,9 @@ def test_a_step_asks_what_is_written_down(corpus: str, layer: str) -> None:
     from tests.support.step_cost import cost_of, events_of_a_step
 
     events = events_of_a_step(corpus, layer)
-    assert all(event.aligned for event in events if event.recurrent or event.operations > MANY_OPERATIONS)
+    assert all(
+        event.aligned for event in events if event.recurrent or event.operations > MANY_OPERATIONS
+    )
     for work, known in zip(cost_of(events), COSTS[corpus, layer], strict=True):
         assert work.kernels == known.kernels
         assert work.gigabytes == pytest.approx(known.gigabytes, rel=1e-3)
@@ -45,4 +49,6 @@ def test_a_step_is_bound_by_memory_or_by_products() -> None:
     card = Card(copy_tb_s=1.0, product_tflop_s=1.0)
     idle = Work(0, 0.0, 0.0)
     assert step_seconds(StepCost(Work(0, 850.0, 0.0), idle, idle), card) == pytest.approx(1.0)
-    assert step_seconds(StepCost(idle, Work(0, 85.0, 0.6), Work(0, 70.0, 0.6)), card) == pytest.approx(1.0 + 2.0)
+    assert step_seconds(
+        StepCost(idle, Work(0, 85.0, 0.6), Work(0, 70.0, 0.6)), card
+    ) == pytest.approx(1.0 + 2.0)

@@ -1,4 +1,5 @@
-"""Each stage can fail, and passes where the code is right: those for a GPU alone, too, with stand-ins."""
+"""Each stage can fail, and passes where the code is right: those for a GPU alone, too, with
+stand-ins."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def test_errors_of_a_check(error: Exception, result: str, text: str) -> None:
     assert check.result == result and text in check.text and "more" not in check.text
 
 
-@pytest.mark.parametrize(("value", "result"), [(1.0, "PASS"), (1.1, "FAIL"), (float("nan"), "FAIL")])
+@pytest.mark.parametrize(
+    ("value", "result"), [(1.0, "PASS"), (1.1, "FAIL"), (float("nan"), "FAIL")]
+)
 def test_a_number_is_compared_with_its_limit(value: float, result: str) -> None:
     check = answer(Question("error", lambda: value, 1.0, " ms", {"prediction": 0.5}))
     assert check.line.startswith(f"{result}  error: ") and "at most 1 ms" in check.line
@@ -62,15 +65,21 @@ def launched_on_meta(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Modules whose kernels are not launched; steps go a GPU's way, on tensors without numbers."""
     jit = pytest.importorskip("triton.runtime.jit", reason="Triton is there for Linux alone")
     fallbacks = list[str]()
-    monkeypatch.setattr(jit.KernelInterface, "__getitem__", lambda _kernel, _grid: lambda *_, **__: None)
+    monkeypatch.setattr(
+        jit.KernelInterface, "__getitem__", lambda _kernel, _grid: lambda *_, **__: None
+    )
     with like_a_gpu(window=6), torch.device("meta"):
         for module in (lstm, fused):
-            monkeypatch.setattr(module, "runs_triton", lambda _, name=module.__name__: name not in fallbacks)
+            monkeypatch.setattr(
+                module, "runs_triton", lambda _, name=module.__name__: name not in fallbacks
+            )
         yield fallbacks
         monkeypatch.undo()
 
 
-def test_launched_kernels_pass(launched_on_meta: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_launched_kernels_pass(
+    launched_on_meta: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(kernels, "STACKED", ("gss", "mos"))
     monkeypatch.setattr(kernels, "LAYERS", ("gss", "monotone_nn"))
     assert {*results("kernels", tmp_path, "meta").values()} == {"PASS"}
@@ -98,7 +107,9 @@ def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callabl
 
 
 @pytest.mark.parametrize("wrong", [False, True])
-def test_a_replay_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: bool) -> None:
+def test_a_replay_with_other_bits_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: bool
+) -> None:
     monkeypatch.setattr(program, "graphs_on", lambda _device: CpuGraphs())
     if wrong:
         monkeypatch.setattr(CpuGraphs, "captured", wrong_after(3))
@@ -113,7 +124,9 @@ def test_a_gpu_that_captures_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_step_that_waits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: bool) -> None:
+def test_a_step_that_waits_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, waits: bool
+) -> None:
     """A wait is an error only where torch was told so: after the first steps."""
     mode, step = ["default"], Stack.step
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda name: mode.__setitem__(0, name))
@@ -127,13 +140,16 @@ def test_a_step_that_waits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
     monkeypatch.setattr(Stack, "step", waiting)
     found = results("sync", tmp_path)
-    assert {result for name, result in found.items() if "stack" in name} == {"FAIL" if waits else "PASS"}
+    assert {result for name, result in found.items() if "stack" in name} == {
+        "FAIL" if waits else "PASS"
+    }
     assert {result for name, result in found.items() if "alone" in name} == {"PASS"}
     assert mode == ["default"]
 
 
 @pytest.mark.parametrize(
-    ("share", "expected"), [(0.5, ("PASS", "PASS")), (1.1, ("FAIL", "PASS")), (0.1, ("PASS", "FAIL"))]
+    ("share", "expected"),
+    [(0.5, ("PASS", "PASS")), (1.1, ("FAIL", "PASS")), (0.1, ("PASS", "FAIL"))],
 )
 def test_a_peak_beside_the_plan_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, share: float, expected: tuple[str, str]
@@ -155,10 +171,16 @@ def test_a_stack_too_large_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     monkeypatch.setattr(timing, "on_gpu", lambda _device: True)
     monkeypatch.setattr(timing, "free_bytes", lambda: 2**20)
-    assert {*results("memory", tmp_path).values()} == {*results("speed", tmp_path).values()} == {"SKIP"}
+    assert (
+        {*results("memory", tmp_path).values()}
+        == {*results("speed", tmp_path).values()}
+        == {"SKIP"}
+    )
 
 
-def test_a_checkpoint_with_other_bits_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_checkpoint_with_other_bits_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def off(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         save_tensors(path, {**tensors, "epoch_loss": tensors["epoch_loss"] + 1e-9}, state)
 
@@ -184,7 +206,8 @@ def test_checkpoints_without_a_pause_fail(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_a_step_is_compared_with_its_prediction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slower: float, result: str
 ) -> None:
-    """By the rates of this CPU, which are as if they were a GPU's, for costs that are not those of the tiny step."""
+    """By the rates of this CPU, which are as if they were a GPU's, for costs that are not those of
+    the tiny step."""
     monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
     monkeypatch.setattr(speed, "MATRIX", 64)
     monkeypatch.setattr(speed, "MODELS", 2)
@@ -197,12 +220,18 @@ def test_a_step_is_compared_with_its_prediction(
 
 
 @pytest.mark.parametrize("fault", [None, "fails at its first product"])
-def test_a_gpus_fault_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str | None) -> None:
-    properties = type("Properties", (), {"name": "H200", "major": 9, "minor": 0, "total_memory": 2**37})
+def test_a_gpus_fault_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str | None
+) -> None:
+    properties = type(
+        "Properties", (), {"name": "H200", "major": 9, "minor": 0, "total_memory": 2**37}
+    )
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _index: properties)
     monkeypatch.setattr(toolchain, "gpu_fault", lambda _index: fault)
     monkeypatch.setattr(toolchain, "triton_problem", lambda _device: fault)
     found = results("toolchain", tmp_path, "cuda")
     assert found["GPU 0"] == "INFO"
-    assert {found["product and captured graph on GPU 0"], found["Triton launch"]} == {"FAIL" if fault else "PASS"}
+    assert {found["product and captured graph on GPU 0"], found["Triton launch"]} == {
+        "FAIL" if fault else "PASS"
+    }

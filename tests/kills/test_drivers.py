@@ -1,8 +1,8 @@
-"""Drivers that are stopped or killed: what was done stays, nothing is done twice, a search goes on as it would have.
+"""Drivers that are stopped or killed: what was done stays, nothing is done twice, a search goes on
+as it would have.
 
-Those that are stopped start a Ray of their own and end it. Those that are killed join the Ray of this process, as on a
-cluster, which stays up; the run that goes on is one in this process.
-"""
+Those that are stopped start a Ray of their own and end it. Those that are killed join the Ray of
+this process, as on a cluster, which stays up; the run that goes on is one in this process."""
 
 from __future__ import annotations
 
@@ -50,9 +50,12 @@ def starts(folder: Path) -> int:
 
 
 def with_own_ray(folder: Path, *arguments: Any, **options: Any) -> Process:
-    """A driver whose folder for temporary files has a long path: Ray's sockets would not fit below it."""
+    """A driver whose folder for temporary files has a long path: Ray's sockets would not fit below
+    it."""
     (folder / LONG_NAME).mkdir()
-    return Process(folder, partial(train, **options), folder, *arguments, TMPDIR=str(folder / LONG_NAME))
+    return Process(
+        folder, partial(train, **options), folder, *arguments, TMPDIR=str(folder / LONG_NAME)
+    )
 
 
 def test_sigterm_ends_the_sweep_within_ten_seconds_and_gives_trials_back(tmp_path: Path) -> None:
@@ -110,9 +113,12 @@ def killed_after_a_commit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("moment", "state"), [(terminated_while_ray_starts, "planned"), (terminated_while_ray_ends, "done")]
+    ("moment", "state"),
+    [(terminated_while_ray_starts, "planned"), (terminated_while_ray_ends, "done")],
 )
-def test_a_signal_while_ray_starts_or_ends_is_not_lost(tmp_path: Path, moment: Callable[[], None], state: str) -> None:
+def test_a_signal_while_ray_starts_or_ends_is_not_lost(
+    tmp_path: Path, moment: Callable[[], None], state: str
+) -> None:
     driver = with_own_ray(tmp_path, [SOUND], moment=moment)
     (summary,) = driver.end(timeout_s=60)
     assert summary["interrupted"]
@@ -120,9 +126,13 @@ def test_a_signal_while_ray_starts_or_ends_is_not_lost(tmp_path: Path, moment: C
     assert states(tmp_path) == [state]
 
 
-def test_after_sigkill_at_each_boundary_the_next_run_finishes_and_repeats_nothing(tmp_path: Path) -> None:
+def test_after_sigkill_at_each_boundary_the_next_run_finishes_and_repeats_nothing(
+    tmp_path: Path,
+) -> None:
     """Killed in the middle of trials, then before what it would commit first, then after that."""
-    two_at_a_time = partial(train, options={"max_concurrent": 2})  # with more cores all of them would end too soon
+    two_at_a_time = partial(
+        train, options={"max_concurrent": 2}
+    )  # with more cores all of them would end too soon
     driver = Process(tmp_path, two_at_a_time, tmp_path, SEEDS, ray=start_ray())
     driver.wait_until(lambda: starts(tmp_path) >= 2)
     time.sleep(random.uniform(0.0, 1.5))
@@ -134,12 +144,16 @@ def test_after_sigkill_at_each_boundary_the_next_run_finishes_and_repeats_nothin
         assert "planned" in states(tmp_path) or "running" in states(tmp_path)
     start_s = time.monotonic()
     train(print, tmp_path, SEEDS)
-    assert time.monotonic() - start_s < 50, "waited for the lease of a driver that is known to be dead"
+    assert time.monotonic() - start_s < 50, (
+        "waited for the lease of a driver that is known to be dead"
+    )
     assert states(tmp_path) == ["done"] * len(SEEDS)
     assert ends(tmp_path) == {f"end {seed}": 1 for seed in SEEDS}
 
 
-def test_after_sigkill_while_it_measures_the_next_run_completes_and_repeats_nothing(tmp_path: Path) -> None:
+def test_after_sigkill_while_it_measures_the_next_run_completes_and_repeats_nothing(
+    tmp_path: Path,
+) -> None:
     driver = Process(tmp_path, measure, tmp_path, SEEDS, ray=start_ray())
     driver.wait_until(lambda: ends(tmp_path))
     time.sleep(random.uniform(0.0, 1.0))
@@ -148,8 +162,13 @@ def test_after_sigkill_while_it_measures_the_next_run_completes_and_repeats_noth
     assert 0 < ends(tmp_path).total() < measurements
     measure(print, tmp_path, SEEDS)
     with open_store(f"sqlite:///{tmp_path}/results.db") as store:
-        assert sum(len(row["metrics"]) for row in store.results(scripted_measurements.KEY)) == measurements
-    assert len(ends(tmp_path)) >= measurements - 2, "but for files whose worker died before it wrote the line"
+        assert (
+            sum(len(row["metrics"]) for row in store.results(scripted_measurements.KEY))
+            == measurements
+        )
+    assert len(ends(tmp_path)) >= measurements - 2, (
+        "but for files whose worker died before it wrote the line"
+    )
     assert set(ends(tmp_path).values()) == {1}
 
 
@@ -159,7 +178,9 @@ def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
 
 
 @pytest.mark.chaos(1, 2)
-def test_a_search_that_is_killed_ends_with_the_trials_of_an_undisturbed_one(tmp_path: Path, rounds: int) -> None:
+def test_a_search_that_is_killed_ends_with_the_trials_of_an_undisturbed_one(
+    tmp_path: Path, rounds: int
+) -> None:
     """Killed once, and twice under `make chaos`."""
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     for folder in (undisturbed, disturbed):
@@ -175,4 +196,6 @@ def test_a_search_that_is_killed_ends_with_the_trials_of_an_undisturbed_one(tmp_
     tune(print, disturbed)
     assert tuned(disturbed) == tuned(undisturbed)
     assert "pruned" in {state for _, _, state, _ in tuned(disturbed)}
-    assert set(Counter(line.split()[1] for line in ends(disturbed).elements()).values()) == {1}, "trained twice"
+    assert set(Counter(line.split()[1] for line in ends(disturbed).elements()).values()) == {1}, (
+        "trained twice"
+    )

@@ -1,4 +1,5 @@
-"""Two sweeps on a machine, each with a Ray and a dashboard of its own: one is killed, one lives and is interrupted."""
+"""Two sweeps on a machine, each with a Ray and a dashboard of its own: one is killed, one lives and
+is interrupted."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ def with_the_dashboard_at_once() -> None:
 def folders_of_a_sweep(base: Path, before: set[Path]) -> set[Path]:
     """Those of Ray, where its dashboard is up, and of Tune."""
     folders = set(base.iterdir()) - before
-    return folders if len(folders) == 2 and any([*folder.glob("pymp-*/*")] for folder in folders) else set()
+    return (
+        folders
+        if len(folders) == 2 and any([*folder.glob("pymp-*/*")] for folder in folders)
+        else set()
+    )
 
 
 def test_a_killed_sweep_leaves_nothing_once_the_next_begins_and_what_lives_goes_on(
@@ -44,7 +49,9 @@ def test_a_killed_sweep_leaves_nothing_once_the_next_begins_and_what_lives_goes_
         storage = tmp_path / name
         storage.mkdir()
         call = partial(train, moment=with_the_dashboard_at_once)
-        drivers[name] = Process(tmp_path, call, storage, range(LONG, LONG + 20), TMPDIR=str(short_base))
+        drivers[name] = Process(
+            tmp_path, call, storage, range(LONG, LONG + 20), TMPDIR=str(short_base)
+        )
         look = partial(folders_of_a_sweep, short_base, set(short_base.iterdir()))
         folders[name] = wait_for(look, timeout_s=120, what="dashboard")
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))

@@ -1,4 +1,5 @@
-"""Four commands at once on one study, one of them killed; and a search whose drivers are killed over and over."""
+"""Four commands at once on one study, one of them killed; and a search whose drivers are killed
+over and over."""
 
 from __future__ import annotations
 
@@ -40,7 +41,11 @@ def test_of_four_commands_at_once_one_is_killed_and_each_trial_is_trained_once(
         commands[0].status(undisturbed.limit_s)
         troubles += commands[0].tracebacks()
         claims = sweep.claims()
-        troubles += [f"claimed twice: {trial}" for trial, times in claims.items() if times > 1 + (trial in held)]
+        troubles += [
+            f"claimed twice: {trial}"
+            for trial, times in claims.items()
+            if times > 1 + (trial in held)
+        ]
         troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
         again = sum(claims.values()) - TRIALS
     kind = f"{store_url.partition(':')[0].partition('+')[0]}, {'killed' if killed else 'was over before'}"
@@ -60,13 +65,20 @@ def searched(sweep: TypedSweep) -> Search:
     with open_store(f"sqlite:///{sweep.storage}/results.db") as store:
         key = store.studies()[-1].key
         return [
-            (row.name, row.trial_id, row.state, [epoch.valid_loss for epoch in store.epochs(row.trial_id)])
+            (
+                row.name,
+                row.trial_id,
+                row.state,
+                [epoch.valid_loss for epoch in store.epochs(row.trial_id)],
+            )
             for row in store.trials(key)
         ]
 
 
 @pytest.mark.chaos(0, 100)
-def test_a_search_whose_drivers_are_killed_equals_the_undisturbed_one(tmp_path: Path, rounds: int, keep: Keep) -> None:
+def test_a_search_whose_drivers_are_killed_equals_the_undisturbed_one(
+    tmp_path: Path, rounds: int, keep: Keep
+) -> None:
     chance, kills = random.Random(SEED), 0
     done: list[KilledSearch] = []
     with TypedSweep(tmp_path / "undisturbed", *SEARCH, study=TUNED) as sweep:
@@ -77,9 +89,16 @@ def test_a_search_whose_drivers_are_killed_equals_the_undisturbed_one(tmp_path: 
     while kills < rounds:
         with TypedSweep(tmp_path / str(len(done)), *SEARCH, study=TUNED) as sweep:
             before, troubles = kills, list[str]()
-            while not troubles and (typed := sweep.type()).status(chance.uniform(0, seconds / 4)) is None:
-                kills += sweep.watch.kill(chance.choice(COMMAND_DIES), typed.pid, chance) is not None
-                troubles += [] if typed.status(HANGS_S) is not None else [f"hung: {typed.text[-500:]}"]
+            while (
+                not troubles
+                and (typed := sweep.type()).status(chance.uniform(0, seconds / 4)) is None
+            ):
+                kills += (
+                    sweep.watch.kill(chance.choice(COMMAND_DIES), typed.pid, chance) is not None
+                )
+                troubles += (
+                    [] if typed.status(HANGS_S) is not None else [f"hung: {typed.text[-500:]}"]
+                )
                 troubles += typed.tracebacks()
             troubles += typed.troubles(HANGS_S)
             troubles += [] if searched(sweep) == goal else ["another search"]

@@ -1,4 +1,5 @@
-"""Another program takes the memory at a random moment of a real sweep: Ray ends workers, and the sweep goes on."""
+"""Another program takes the memory at a random moment of a real sweep: Ray ends workers, and the
+sweep goes on."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed
 from tests.support.typed_sweep import TypedSweep
 
 HOG_BYTES, SPARE_BYTES, SAFE_BYTES = 4_500_000_000, 4_000_000_000, 6_000_000_000
-"""Ray ends workers once `SPARE_BYTES` more are in use than before the sweep, which takes 1.7 GB itself."""
+"""Ray ends workers once `SPARE_BYTES` more are in use than before the sweep, which takes 1.7 GB
+itself."""
 HOG = f"import time; memory = b'x' * {HOG_BYTES}; time.sleep(8)"
 NAMED = re.compile("low on memory|out of memory|Memory ran out")
 
@@ -35,7 +37,9 @@ def hog() -> Iterator[None]:
 
 @pytest.mark.timeout(0)
 @pytest.mark.chaos(0, 10)
-def test_a_memory_hog_does_not_end_the_sweep(undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep) -> None:
+def test_a_memory_hog_does_not_end_the_sweep(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
+) -> None:
     """The first of several rounds begins with the hog."""
     chance, parts = random.Random(SEED), list[Round]()
     for _ in range(3 * rounds):

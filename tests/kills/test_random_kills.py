@@ -1,5 +1,6 @@
-"""SIGKILL at a random moment, or exactly between two durable writes, or another signal, of a real sweep: the same
-command, typed again where it has to be, ends with the table of a sweep that nobody disturbed."""
+"""SIGKILL at a random moment, or exactly between two durable writes, or another signal, of a real
+sweep: the same command, typed again where it has to be, ends with the table of a sweep that nobody
+disturbed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ import pytest
 
 from orchestrator.cluster.local_node import LATER_S
 from tests.support.command import wait_for
-from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
+from tests.support.disturbed import (
+    OPTIONS,
+    SEED,
+    Keep,
+    Round,
+    Undisturbed,
+    judge,
+    undisturbed_sweep,
+)
 from tests.support.signalled import KINDS, signalled
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import STARTED_LATER, VICTIMS
@@ -51,15 +60,30 @@ STEPS = (
     Step("checkpoints removed", "trainables.trial_folder.folder:TrialFolder.forget_checkpoints"),
     Step("fence removed", "trainables.trial_folder.folder:TrialFolder.leave"),
     Step("file named and its folder synced", "trainables.trial_folder.files:_sync_folder"),
-    Step("later measurement written", "trainables.trial_folder.folder:TrialFolder.write_measurement", study=LATER),
-    Step("later measurement recorded", "orchestrator.store.recording:Recording.add_measurement", study=LATER),
+    Step(
+        "later measurement written",
+        "trainables.trial_folder.folder:TrialFolder.write_measurement",
+        study=LATER,
+    ),
+    Step(
+        "later measurement recorded",
+        "orchestrator.store.recording:Recording.add_measurement",
+        study=LATER,
+    ),
 )
 TIMES = 5
-AT_STEPS = [(step, when, call) for step in STEPS for when in ("before", "after") for call in range(1, TIMES + 1)]
+AT_STEPS = [
+    (step, when, call)
+    for step in STEPS
+    for when in ("before", "after")
+    for call in range(1, TIMES + 1)
+]
 
 
 @pytest.fixture(scope="module")
-def measured_later(tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed) -> Undisturbed:
+def measured_later(
+    tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed
+) -> Undisturbed:
     """The same storage after the study asked for one more measurement."""
     folder = tmp_path_factory.mktemp("later")
     storage = shutil.copytree(undisturbed.storage, folder / "results")
@@ -81,18 +105,28 @@ def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
-def kill_at_random(part: Round, sweep: TypedSweep, undisturbed: Undisturbed, chance: random.Random) -> None:
-    """Begun anew where the sweep ended, and well, before the moment. Of a process that starts later, the moment is a
-    random one from then on."""
+def kill_at_random(
+    part: Round, sweep: TypedSweep, undisturbed: Undisturbed, chance: random.Random
+) -> None:
+    """Begun anew where the sweep ended, and well, before the moment. Of a process that starts
+    later, the moment is a random one from then on."""
     victim, later_s = part.kind, 1.0 if part.kind in STARTED_LATER else LATER_S
     for _ in range(10):
         typed = sweep.type(CHAOS_LATER_S=str(later_s))
         time.sleep(chance.uniform(0, undisturbed.seconds))
         if not sweep.watch.alive(victim, typed.pid):
             last_s = typed.start_s + undisturbed.limit_s
-            while typed.runs() and not sweep.watch.alive(victim, typed.pid) and time.monotonic() < last_s:
+            while (
+                typed.runs()
+                and not sweep.watch.alive(victim, typed.pid)
+                and time.monotonic() < last_s
+            ):
                 time.sleep(0.1)
-            time.sleep(chance.uniform(0, max(0.0, undisturbed.seconds - (time.monotonic() - typed.start_s))))
+            time.sleep(
+                chance.uniform(
+                    0, max(0.0, undisturbed.seconds - (time.monotonic() - typed.start_s))
+                )
+            )
         if sweep.watch.kill(victim, typed.pid, chance) is not None:
             part.moment_s = time.monotonic() - typed.start_s
             return judge(part, sweep, typed, undisturbed)
@@ -105,7 +139,9 @@ def kill_at_random(part: Round, sweep: TypedSweep, undisturbed: Undisturbed, cha
 
 
 @pytest.mark.chaos(1, 10)
-def test_a_killed_guard_leaves_nothing(undisturbed: Undisturbed, tmp_path: Path, rounds: int) -> None:
+def test_a_killed_guard_leaves_nothing(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int
+) -> None:
     chance = random.Random(SEED)
     for number in range(rounds):
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
@@ -113,7 +149,9 @@ def test_a_killed_guard_leaves_nothing(undisturbed: Undisturbed, tmp_path: Path,
             time.sleep(chance.uniform(0, undisturbed.seconds))
             while typed.runs() and not sweep.watch.kill("guard", typed.pid, chance):
                 time.sleep(0.1)
-            wait_for(lambda: not sweep.left_behind(), timeout_s=15, what=f"the end of all, seed {SEED}")
+            wait_for(
+                lambda: not sweep.left_behind(), timeout_s=15, what=f"the end of all, seed {SEED}"
+            )
 
 
 @pytest.mark.chaos(1, 50)
@@ -139,7 +177,11 @@ def test_every_step_is_a_call_of_the_product(step: Step) -> None:
 
 @pytest.mark.chaos(0, len(AT_STEPS))
 def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_table(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep, request: pytest.FixtureRequest
+    undisturbed: Undisturbed,
+    tmp_path: Path,
+    rounds: int,
+    keep: Keep,
+    request: pytest.FixtureRequest,
 ) -> None:
     parts = []
     for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
@@ -164,7 +206,11 @@ def kill_at_step(part: Round, sweep: TypedSweep, when: str, undisturbed: Undistu
     """False where no process made so many calls, and the command ended well."""
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
-    while typed.runs() and not mark.exists() and time.monotonic() < typed.start_s + undisturbed.limit_s:
+    while (
+        typed.runs()
+        and not mark.exists()
+        and time.monotonic() < typed.start_s + undisturbed.limit_s
+    ):
         time.sleep(0.05)
     if mark.exists():
         judge(part, sweep, typed, undisturbed)

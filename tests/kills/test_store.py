@@ -1,4 +1,5 @@
-"""What holds between processes: trials claimed at the same time, a process killed while it records."""
+"""What holds between processes: trials claimed at the same time, a process killed while it
+records."""
 
 from __future__ import annotations
 
@@ -21,12 +22,16 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
     """Claim trials in small lots until none is left, and say their ids."""
     trial_ids = ids(plan(count))
-    random.Random(owner).shuffle(trial_ids)  # in the same order, one process would run behind the other and get nothing
+    random.Random(owner).shuffle(
+        trial_ids
+    )  # in the same order, one process would run behind the other and get nothing
     with open_store(url) as store:
         for start in range(0, count, 5):
             for trial_id in store.claim(trial_ids[start : start + 10], owner=owner, lease_s=600):
                 say(trial_id)
-            time.sleep(0.02)  # who waits for SQLite's write lock asks now and then: let the other find it free
+            time.sleep(
+                0.02
+            )  # who waits for SQLite's write lock asks now and then: let the other find it free
 
 
 def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
@@ -34,7 +39,9 @@ def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
     return [Process(folder, claim, url, owner, count) for owner in owners]
 
 
-def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(store_url: str, tmp_path: Path) -> None:
+def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(
+    store_url: str, tmp_path: Path
+) -> None:
     trials = plan(200)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -46,10 +53,14 @@ def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(store_ur
     assert first, "the first process got nothing: they did not run at the same time"
     assert second, "the second process got nothing: they did not run at the same time"
     assert owners == dict.fromkeys(first, "a") | dict.fromkeys(second, "b")
-    assert set(attempts.values()) <= {1, 2}, "lots overlap, a process claims its own trials once more"
+    assert set(attempts.values()) <= {1, 2}, (
+        "lots overlap, a process claims its own trials once more"
+    )
 
 
-def test_processes_may_create_the_same_store_at_the_same_time(store_url: str, tmp_path: Path) -> None:
+def test_processes_may_create_the_same_store_at_the_same_time(
+    store_url: str, tmp_path: Path
+) -> None:
     for process in claiming(tmp_path, store_url, "abc", 5):
         process.end()
     assert check(store_url) == []
@@ -63,7 +74,9 @@ def test_threads_share_one_store(store_url: str) -> None:
 
         def work(trial_id: str) -> bool:
             assert store.claim([trial_id], owner="a", lease_s=600) == {trial_id: 1}
-            store.record_epochs({every: [epoch(1)] for every in ids(trials)}, attempts=dict.fromkeys(ids(trials), 1))
+            store.record_epochs(
+                {every: [epoch(1)] for every in ids(trials)}, attempts=dict.fromkeys(ids(trials), 1)
+            )
             store.renew("a", 600)
             return store.record(outcome(trial_id), run_id=run_id, spectrum=None)
 
@@ -80,7 +93,9 @@ def record_all(say: Callable[[str], None], url: str, count: int) -> None:
             say(trial_id)
 
 
-def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(store_url: str, tmp_path: Path) -> None:
+def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(
+    store_url: str, tmp_path: Path
+) -> None:
     trials = plan(500)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -109,17 +124,23 @@ def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(
                 assert (states[trial_id], row["metrics"], spectrum) == ("planned", {}, None)
                 assert store.epochs(trial_id) == []
         (summary,) = store.studies()
-        assert summary.counts == dict.fromkeys(STATES, 0) | {"done": len(done), "planned": 500 - len(done)}
+        assert summary.counts == dict.fromkeys(STATES, 0) | {
+            "done": len(done),
+            "planned": 500 - len(done),
+        }
     assert check(store_url) == []
 
 
 def work(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
-    """Claim trials, record what they come to, and say whose result was taken; take over what others left."""
+    """Claim trials, record what they come to, and say whose result was taken; take over what others
+    left."""
     trial_ids = ids(plan(count))
     random.Random(owner).shuffle(trial_ids)
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
-        while left := [trial_id for trial_id, state in store.states(trial_ids).items() if state != "done"]:
+        while left := [
+            trial_id for trial_id, state in store.states(trial_ids).items() if state != "done"
+        ]:
             for trial_id, attempt in store.claim(left[:3], owner=owner, lease_s=1).items():
                 store.record_epochs({trial_id: [epoch(1)]}, attempts={trial_id: attempt})
                 if store.record(outcome(trial_id), run_id=run_id, spectrum=None, attempt=attempt):
@@ -127,7 +148,9 @@ def work(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
             time.sleep(0.02)
 
 
-def test_of_four_processes_one_is_killed_and_each_trial_is_done_once(store_url: str, tmp_path: Path) -> None:
+def test_of_four_processes_one_is_killed_and_each_trial_is_done_once(
+    store_url: str, tmp_path: Path
+) -> None:
     trials = plan(200)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -152,8 +175,8 @@ def lot(first: int) -> list[PlannedTrial]:
 
 
 def write(say: Callable[[str], None], url: str, count: int) -> None:
-    """Register lot after lot, claim its trials one after the other, record their epochs and their end: four writes a
-    trial."""
+    """Register lot after lot, claim its trials one after the other, record their epochs and their
+    end: four writes a trial."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for first in range(0, count, LOT):
@@ -167,7 +190,8 @@ def write(say: Callable[[str], None], url: str, count: int) -> None:
 
 
 def read(say: Callable[[int], None], url: str, count: int) -> None:
-    """Read until the last trial is done, and say how often; whatever is read is of one moment, and right."""
+    """Read until the last trial is done, and say how often; whatever is read is of one moment, and
+    right."""
     right, (last,) = outcome(""), ids([planned(count - 1)])
     metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
     reads, first, done = 0, "", list[str]()
@@ -175,10 +199,14 @@ def read(say: Callable[[int], None], url: str, count: int) -> None:
         while last not in done:
             rows, before = store.results(KEY), done
             done = [row["trial_id"] for row in rows if row["state"] == "done"]
-            assert rows[0]["trial_id"] != first or done[: len(before)] == before, "what was done is done"
+            assert rows[0]["trial_id"] != first or done[: len(before)] == before, (
+                "what was done is done"
+            )
             first, reads = rows[0]["trial_id"], reads + 1
             assert len(rows) == LOT
-            assert all(row["metrics"] == (metrics if row["state"] == "done" else {}) for row in rows)
+            assert all(
+                row["metrics"] == (metrics if row["state"] == "done" else {}) for row in rows
+            )
             (summary,) = store.studies()
             assert sum(summary.counts.values()) == LOT
             if done:

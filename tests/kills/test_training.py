@@ -1,4 +1,5 @@
-"""Interrupted training equals uninterrupted training, bit for bit: real processes, real SIGKILLs."""
+"""Interrupted training equals uninterrupted training, bit for bit: real processes, real
+SIGKILLs."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ WITH_ADAM = ET_ASGD.model_copy(update={"training": ET_ASGD.training.model_copy(u
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
-    """Train with a checkpoint after every step, going on from what is there; leave the result as `end`."""
+    """Train with a checkpoint after every step, going on from what is there; leave the result as
+    `end`."""
     torch.set_num_threads(1)
     trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0), epoch_ranks)
     checkpoints = Checkpoints(TrialFolder(directory, config.trial_id))
@@ -59,7 +61,9 @@ def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, obj
 
 
 @pytest.mark.parametrize("config", [NT_ASGD, WITH_ADAM], ids=["sgd", "adam"])
-def test_killed_again_and_again_it_ends_with_the_same_bits(tmp_path: Path, config: TrialConfig) -> None:
+def test_killed_again_and_again_it_ends_with_the_same_bits(
+    tmp_path: Path, config: TrialConfig
+) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     undisturbed.mkdir()
     disturbed.mkdir()

@@ -9,7 +9,9 @@ from search_spaces.study import Study
 from tests.support.command import ROOT
 from trainables.config import CorpusConfig, TransformerTrialConfig, TrialConfig
 
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "write-a-study.md").read_text(), re.DOTALL)
+BLOCKS = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs" / "write-a-study.md").read_text(), re.DOTALL
+)
 CORPUS = CorpusConfig(name="ptb", sha256="0" * 64)
 
 

@@ -20,7 +20,12 @@ SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 
 
 def planned(scale: str = "paper", search: str | None = None, budget: int | None = None) -> Plan:
-    return make_plan(load_study("fair_capacity"), scale_named(scale), "ptb", PlanRequest(search=search, budget=budget))
+    return make_plan(
+        load_study("fair_capacity"),
+        scale_named(scale),
+        "ptb",
+        PlanRequest(search=search, budget=budget),
+    )
 
 
 def tuning_at(scale: str) -> TuningPlan:
@@ -49,10 +54,15 @@ def test_the_spaces_are_those_of_sm_tables_7_and_8() -> None:
 
 def test_the_sides_have_the_published_counts_and_differ_in_nothing_that_is_tuned() -> None:
     trials = planned().trials
-    millions = {side: {in_millions(t.parameters) for t in trials if t.name.split()[0] == side} for side in SIDES}
+    millions = {
+        side: {in_millions(t.parameters) for t in trials if t.name.split()[0] == side}
+        for side in SIDES
+    }
     assert millions == dict(zip(SIDES, ({"17.53"}, {"16.35"}, {"17.56"}), strict=True))
     bases = [base(CorpusConfig(name="ptb", sha256="0" * 64)) for base in TUNING.sides.values()]
-    assert {(base.training.batch_size, base.model.hidden_width, base.seed) for base in bases} == {(12, 960, 28)}
+    assert {(base.training.batch_size, base.model.hidden_width, base.seed) for base in bases} == {
+        (12, 960, 28)
+    }
     assert {base.training for base in bases} == {bases[0].training}
 
 
@@ -72,10 +82,16 @@ def test_the_published_best_are_cells_and_names_tell_side_and_stage() -> None:
     assert names[0] == "mos_dagger stage1 de=0.2 dh=0.225 noise=0.1"
     assert "mos_dagger stage1 de=0.4 dh=0.225 noise=0.1" in names, "the published best of MoS"
     best = plan.searched(SIDES[2], 7, (2, 0, 1, 0, 2, 3))
-    assert best.name == f"{SIDES[2]} stage2 #7 dem=0.125 de=0.28 dh=0.225 do=0.26 noise=0.15 wd=1.5e-06"
+    assert (
+        best.name
+        == f"{SIDES[2]} stage2 #7 dem=0.125 de=0.28 dh=0.225 do=0.26 noise=0.15 wd=1.5e-06"
+    )
     assert best.place == Place(side=SIDES[2], stage="stage2", number=7)
     final, *_ = plan.final(SIDES[2], best.config)
-    assert (final.name, final.place) == (f"{SIDES[2]} final seed=1063", Place(side=SIDES[2], stage="final"))
+    assert (final.name, final.place) == (
+        f"{SIDES[2]} final seed=1063",
+        Place(side=SIDES[2], stage="final"),
+    )
 
 
 def test_dry_run_tells_the_stages_and_lists_what_is_certain() -> None:
@@ -89,7 +105,9 @@ def test_dry_run_tells_the_stages_and_lists_what_is_certain() -> None:
         f"fair_capacity, scale paper, corpus ptb: 234 trials, estimated {hours:,.0f} GPU-hours",
     ):
         assert said in table.stdout, table.stdout
-    listed = sweep("fair_capacity", "--scale", "paper", "--dry-run", "--format", "json", "--budget", "4")
+    listed = sweep(
+        "fair_capacity", "--scale", "paper", "--dry-run", "--format", "json", "--budget", "4"
+    )
     assert len(json.loads(listed.stdout)) == 24
     assert listed.stderr.startswith("24 of 66 trials can be listed before results: ")
 

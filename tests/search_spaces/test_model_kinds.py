@@ -1,4 +1,5 @@
-"""A study with Transformers in place of its AWD-LSTMs: what stays, what goes, and which studies have no use for it."""
+"""A study with Transformers in place of its AWD-LSTMs: what stays, what goes, and which studies
+have no use for it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,16 @@ from trainables.errors import UserError
 PTB = CorpusConfig(name="ptb", sha256="0" * 64)
 MARKOV = CorpusConfig(name="markov", sha256="1" * 64)
 TAKEN = (
-    *("gss_grid", "seeds", "plif_frozen", "mos_k", "mos_dropout", "rank_metrics", "word_similarity", "plif_lm"),
+    *(
+        "gss_grid",
+        "seeds",
+        "plif_frozen",
+        "mos_k",
+        "mos_dropout",
+        "rank_metrics",
+        "word_similarity",
+        "plif_lm",
+    ),
     "softcap",
 )
 REFUSED = {
@@ -50,7 +60,11 @@ def test_layer_corpus_and_seed_of_every_trial_stay_and_all_else_is_the_recipe(na
     assert len(models) == len(lstms)
     for lstm, model in zip(lstms, models, strict=True):
         assert isinstance(lstm, TrialConfig) and isinstance(model, TransformerTrialConfig)
-        assert (model.corpus, model.output_layer, model.seed) == (lstm.corpus, lstm.output_layer, lstm.seed)
+        assert (model.corpus, model.output_layer, model.seed) == (
+            lstm.corpus,
+            lstm.output_layer,
+            lstm.seed,
+        )
         assert model == transformer(PTB, model.output_layer, seed=model.seed)
         assert study.label(model) == study.label(lstm)
 
@@ -62,7 +76,10 @@ def test_a_study_that_has_no_use_for_it_says_why_in_a_sentence(name: str) -> Non
 
 
 def test_the_rules_of_averaging_are_nothing_to_a_transformer() -> None:
-    with pytest.raises(UserError, match="'softmax NT-ASGD seed=141' and 'softmax ET-ASGD seed=141', which differ in"):
+    with pytest.raises(
+        UserError,
+        match="'softmax NT-ASGD seed=141' and 'softmax ET-ASGD seed=141', which differ in",
+    ):
         list(with_model(load_study("averaging"), TRANSFORMER).trials(PTB))
 
 
@@ -104,5 +121,8 @@ def test_a_study_that_has_transformers_itself_takes_no_model(model: str) -> None
 
 
 def test_a_model_that_there_is_not_is_named_with_those_that_there_are() -> None:
-    with pytest.raises(UserError, match=r"unknown --model 'transfromer': did you mean transformer.* lstm, transformer"):
+    with pytest.raises(
+        UserError,
+        match=r"unknown --model 'transfromer': did you mean transformer.* lstm, transformer",
+    ):
         with_model(load_study("gss_grid"), "transfromer")

@@ -1,4 +1,5 @@
-"""The studies of softcaps and of the language of repeated symbols: trials, groups, and which text they read."""
+"""The studies of softcaps and of the language of repeated symbols: trials, groups, and which text
+they read."""
 
 from __future__ import annotations
 
@@ -29,30 +30,48 @@ def plan_of(study: str, scale: str, corpus: str = "none", seeds: int | None = No
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
-def test_softcaps_and_softmax_differ_in_nothing_but_the_layer_and_share_five_seeds(scale: str) -> None:
+def test_softcaps_and_softmax_differ_in_nothing_but_the_layer_and_share_five_seeds(
+    scale: str,
+) -> None:
     configs = [trial.config for trial in plan_of("softcap", scale, "ptb").trials]
     assert len(configs) == 60 and all(isinstance(config, TrialConfig) for config in configs)
-    alike = Counter(config.model_copy(update={"output_layer": SoftmaxConfig()}).trial_id for config in configs)
+    alike = Counter(
+        config.model_copy(update={"output_layer": SoftmaxConfig()}).trial_id for config in configs
+    )
     assert sorted(alike.values()) == [12] * 5
     layers = {config.output_layer for config in configs if isinstance(config, TrialConfig)}
     caps = {(layer.form, layer.cap) for layer in layers if isinstance(layer, SoftcapConfig)}
-    assert caps == {(form, cap) for form in ("tanh", "sigmoid") for cap in (5, 10, 15, 20, 30)} | {("sigmoid", 23)}
+    assert caps == {(form, cap) for form in ("tanh", "sigmoid") for cap in (5, 10, 15, 20, 30)} | {
+        ("sigmoid", 23)
+    }
 
 
 def test_softcaps_are_all_held_against_softmax_as_one_family_a_metric() -> None:
     groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials}
-    families = [request for request in load_study("softcap").analyses if isinstance(request, Comparison)]
-    assert [request.metric for request in families] == ["test_perplexity", "press_rank", "kl_rank_1e-2"]
+    families = [
+        request for request in load_study("softcap").analyses if isinstance(request, Comparison)
+    ]
+    assert [request.metric for request in families] == [
+        "test_perplexity",
+        "press_rank",
+        "kl_rank_1e-2",
+    ]
     for request in families:
-        assert {*request.baselines} | {"softmax"} == groups and {*request.baselines.values()} == {"softmax"}
+        assert {*request.baselines} | {"softmax"} == groups and {*request.baselines.values()} == {
+            "softmax"
+        }
     [lines] = [request for request in load_study("softcap").analyses if isinstance(request, Lines)]
     assert lines.reference == "softmax"
 
 
 def test_softcaps_have_the_same_bends_after_training() -> None:
     [lines] = [request for request in load_study("softcap").analyses if isinstance(request, Lines)]
-    groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials} - {"softmax"}
-    assert {f"softcap {prefix.removeprefix('bent ')}" for prefix in lines.after} == {f"{group} " for group in groups}
+    groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials} - {
+        "softmax"
+    }
+    assert {f"softcap {prefix.removeprefix('bent ')}" for prefix in lines.after} == {
+        f"{group} " for group in groups
+    }
     assert {(by.split()[0], x) for by, x in lines.after.values()} == {
         (form, float(cap)) for _, form, cap in map(str.split, groups)
     }
@@ -61,10 +80,20 @@ def test_softcaps_have_the_same_bends_after_training() -> None:
 def test_the_table_of_bends_after_training_has_means() -> None:
     after = {
         f"bent tanh 15 {name}": value
-        for name, value in (("press_rank", 196.0), ("test_perplexity", 106.0), ("kl_from_softmax", 0.0255))
+        for name, value in (
+            ("press_rank", 196.0),
+            ("test_perplexity", 106.0),
+            ("kl_from_softmax", 0.0255),
+        )
     }
-    rows = [{"group": "softmax", **after}, {"group": "softmax", **after, "bent tanh 15 press_rank": 200.0}]
-    rows += [{"group": f"softcap tanh {cap}", "press_rank": 205.0, "test_perplexity": 104.0} for cap in (15, 20)]
+    rows = [
+        {"group": "softmax", **after},
+        {"group": "softmax", **after, "bent tanh 15 press_rank": 200.0},
+    ]
+    rows += [
+        {"group": f"softcap tanh {cap}", "press_rank": 205.0, "test_perplexity": 104.0}
+        for cap in (15, 20)
+    ]
     sentence, table = softmax_bent_after_training(pd.DataFrame(rows))
     assert "198 at tanh 15 (205 if trained with it; KL 0.025 nats)" in sentence
     assert table.to_dict("list") == {
@@ -75,7 +104,9 @@ def test_the_table_of_bends_after_training_has_means() -> None:
         "test perplexity, bent after": [106],
         "KL (nats)": [pytest.approx(0.0255)],
     }
-    assert softmax_bent_after_training(pd.DataFrame(rows[2:])) == ["No trained softmax was bent yet."]
+    assert softmax_bent_after_training(pd.DataFrame(rows[2:])) == [
+        "No trained softmax was bent yet."
+    ]
 
 
 def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:
@@ -95,13 +126,19 @@ def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:
 
 
 def test_at_quick_every_layer_of_spam_has_several_widths_at_as_many_v_as_a_law_needs() -> None:
-    [request] = [request for request in load_study("spam").analyses if isinstance(request, Threshold)]
+    [request] = [
+        request for request in load_study("spam").analyses if isinstance(request, Threshold)
+    ]
     widths: dict[tuple[str, str], set[str]] = defaultdict(set)
     for trial in plan_of("spam", "quick").trials:
         layer, symbols, width, _ = trial.name.split()
         widths[layer, symbols].add(width)
     several = Counter(layer for (layer, _), of_layer in widths.items() if len(of_layer) > 1)
-    assert request.baseline in several and len(several) == 5 and min(several.values()) >= FEWEST_SETTINGS
+    assert (
+        request.baseline in several
+        and len(several) == 5
+        and min(several.values()) >= FEWEST_SETTINGS
+    )
 
 
 def test_the_warm_up_of_spam_is_a_share_of_its_training_and_smoke_is_short() -> None:

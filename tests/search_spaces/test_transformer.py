@@ -66,7 +66,9 @@ def test_a_width_that_no_rotary_position_can_turn_is_refused(width: int) -> None
 
 
 def test_a_trial_is_on_the_ladder_and_measured_on_the_windows_that_it_is_trained_on() -> None:
-    trial = transformer(PTB, GssConfig(c=-1.5, k=2.5), seed=7, width=256, head="untied", head_rank=64)
+    trial = transformer(
+        PTB, GssConfig(c=-1.5, k=2.5), seed=7, width=256, head="untied", head_rank=64
+    )
     rung = ladder(256)
     assert (trial.model.layers, trial.model.heads) == (rung.layers, rung.heads)
     assert trial.training.learning_rate == rung.learning_rate
@@ -86,22 +88,33 @@ def test_scale_paper_leaves_a_transformer_as_it_is() -> None:
     assert at("paper", trial) == trial
 
 
-@pytest.mark.parametrize(("scale", "factor"), [("smoke", 1 / 32), ("quick", 1 / 8), ("small", 1 / 2)])
+@pytest.mark.parametrize(
+    ("scale", "factor"), [("smoke", 1 / 32), ("quick", 1 / 8), ("small", 1 / 2)]
+)
 def test_a_scale_takes_every_trial_of_the_ladder_to_a_lower_rung(scale: str, factor: float) -> None:
     widths = (64, 128, 256, 512, 768, 1024, 1536)
     scaled = [at(scale, transformer(PTB, SoftmaxConfig(), width=width)) for width in widths]
     rungs = [ladder(int(width * factor)) for width in widths]
     shapes = [(trial.model.width, trial.model.layers, trial.model.heads) for trial in scaled]
     assert shapes == [(rung.width, rung.layers, rung.heads) for rung in rungs]
-    rates = [trial.training.learning_rate / rung.learning_rate for trial, rung in zip(scaled, rungs, strict=True)]
-    assert rates == pytest.approx([rates[0]] * len(rates)), "the scale's own factor, the same for all"
+    rates = [
+        trial.training.learning_rate / rung.learning_rate
+        for trial, rung in zip(scaled, rungs, strict=True)
+    ]
+    assert rates == pytest.approx([rates[0]] * len(rates)), (
+        "the scale's own factor, the same for all"
+    )
 
 
 def test_a_trial_beside_the_ladder_stays_beside_it() -> None:
     trial = transformer(PTB, SoftmaxConfig())
-    deep = trial.with_values({"model.layers": 16, "training.learning_rate": 4 * trial.training.learning_rate})
+    deep = trial.with_values(
+        {"model.layers": 16, "training.learning_rate": 4 * trial.training.learning_rate}
+    )
     assert at("quick", deep).model.layers == 2 * at("quick", trial).model.layers
-    assert at("quick", deep).training.learning_rate == pytest.approx(4 * at("quick", trial).training.learning_rate)
+    assert at("quick", deep).training.learning_rate == pytest.approx(
+        4 * at("quick", trial).training.learning_rate
+    )
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -115,7 +128,9 @@ def test_windows_of_training_and_of_measuring_shrink_alike(scale: str) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_rank_of_a_head_stays_the_same_share_of_the_width(scale: str) -> None:
     for width, rank in ((512, 512), (512, 256), (512, 4), (256, 256)):
-        model = at(scale, transformer(PTB, SoftmaxConfig(), width=width, head="untied", head_rank=rank)).model
+        model = at(
+            scale, transformer(PTB, SoftmaxConfig(), width=width, head="untied", head_rank=rank)
+        ).model
         assert model.head_rank == max(1, round(rank * model.width / width))
     for rank in (400, 200, 10):
         lstm = awd_lstm(PTB, SoftmaxConfig())
@@ -129,7 +144,9 @@ def test_a_head_without_a_rank_gets_none() -> None:
     assert at("quick", transformer(PTB, SoftmaxConfig())).model.head_rank is None
 
 
-def test_at_quick_lstm_and_transformer_see_as_many_tokens_and_are_measured_on_the_same_texts() -> None:
+def test_at_quick_lstm_and_transformer_see_as_many_tokens_and_are_measured_on_the_same_texts() -> (
+    None
+):
     lstm = apply_scale(SCALES["quick"], awd_lstm(PTB, MosConfig(), averaging=EtAsgdConfig()))
     trial = at("quick", transformer(PTB, MosConfig()))
     assert isinstance(lstm, TrialConfig)

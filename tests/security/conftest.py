@@ -33,7 +33,8 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Try as many cases as the test's mark says; the same few in `make test`, others each time under `make chaos`."""
+    """Try as many cases as the test's mark says; the same few in `make test`, others each time
+    under `make chaos`."""
 
     def try_all(cases: SearchStrategy[Any], check: Callable[[Any], None]) -> None:
         def one(case: Any) -> None:

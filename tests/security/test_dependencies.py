@@ -1,4 +1,5 @@
-"""What is installed is what was looked at: exact versions, each with the hashes of its files, and nothing unpickles."""
+"""What is installed is what was looked at: exact versions, each with the hashes of its files, and
+nothing unpickles."""
 
 from __future__ import annotations
 
@@ -19,8 +20,12 @@ UNPICKLING = {
 }  # fmt: skip
 """Modules and functions that run what they read."""
 ALLOWED = {
-    "trainables/output_layers/custom.py": {"builtin exec"},  # the file of layers that the user's own command named
-    "orchestrator/schedule/tune.py": {"pickle"},  # what Tune in this process has just written to a folder of mode 700
+    "trainables/output_layers/custom.py": {
+        "builtin exec"
+    },  # the file of layers that the user's own command named
+    "orchestrator/schedule/tune.py": {
+        "pickle"
+    },  # what Tune in this process has just written to a folder of mode 700
 }
 
 
@@ -28,7 +33,9 @@ def test_every_package_is_pinned_with_the_hashes_of_its_files() -> None:
     entries = re.split(r"\n(?=\S)", LOCK.strip())
     assert len(entries) == len(PINNED) > 100
     for entry in entries:
-        assert re.fullmatch(r"\S+==\S+( ; [^\n]*?)?( \\\n    --hash=sha256:[0-9a-f]{64})+", entry), entry
+        assert re.fullmatch(
+            r"\S+==\S+( ; [^\n]*?)?( \\\n    --hash=sha256:[0-9a-f]{64})+", entry
+        ), entry
     assert "://" not in LOCK, "no address of a registry"
 
 
@@ -36,7 +43,9 @@ def test_the_lock_holds_all_that_the_project_asks_for_but_torch() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = (project["dependencies"], *project["optional-dependencies"].values())
     needs = [Requirement(line) for group in groups for line in group]
-    wanted = {str(canonicalize_name(need.name)): need for need in needs if need.name != project["name"]}
+    wanted = {
+        str(canonicalize_name(need.name)): need for need in needs if need.name != project["name"]
+    }
     torch = Requirement((ROOT / "torch.txt").read_text().splitlines()[-1])
     assert wanted.pop("torch").specifier.contains(next(iter(torch.specifier)).version)
     assert "torch" not in PINNED
@@ -78,7 +87,9 @@ def test_arrays_and_weights_are_read_as_numbers_alone() -> None:
         for file in (ROOT / room).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
                 match node:
-                    case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="load"), keywords=keywords):
+                    case ast.Call(
+                        func=ast.Attribute(value=ast.Name(id="np"), attr="load"), keywords=keywords
+                    ):
                         pass
                     case ast.Call(func=ast.Attribute(attr="read_array"), keywords=keywords):
                         pass

@@ -1,4 +1,5 @@
-"""Whatever is typed, or stands in a study or a store: a sentence or a right result, no traceback, no write outside."""
+"""Whatever is typed, or stands in a study or a store: a sentence or a right result, no traceback,
+no write outside."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def answered(*arguments: str | Path, allowed: Path | None = None) -> Any:
-    """What the command said, which was no traceback; it wrote nothing but below the folder that is allowed."""
+    """What the command said, which was no traceback; it wrote nothing but below the folder that is
+    allowed."""
     with written() as written_places:
         answer = sweep(*arguments)
     said = answer.stdout + answer.stderr
@@ -68,12 +70,18 @@ def answered(*arguments: str | Path, allowed: Path | None = None) -> Any:
 @pytest.mark.chaos(30, 1_500)
 def test_a_command_line_is_answered(folder: Path, every_case: Cases) -> None:
     plain = words.filter(lambda word: not set(word) & set("@/?#&"))
-    stores = st.builds("postgresql://{}:{}@/{}?{}=1&host=/nowhere".format, plain, plain, plain, plain)
-    stores |= st.builds("{}://{}?{}".format, st.sampled_from(("sqlite", "mysql", "")) | plain, words, words)
-    pairs = st.tuples(st.just("--store"), stores) | st.tuples(st.sampled_from(OPTIONS), st.sampled_from(GOOD) | words)
-    more = st.lists(pairs | st.tuples(st.sampled_from(OPTIONS) | st.sampled_from(GOOD) | words), max_size=4).map(
-        lambda parts: [word for part in parts for word in part]
+    stores = st.builds(
+        "postgresql://{}:{}@/{}?{}=1&host=/nowhere".format, plain, plain, plain, plain
     )
+    stores |= st.builds(
+        "{}://{}?{}".format, st.sampled_from(("sqlite", "mysql", "")) | plain, words, words
+    )
+    pairs = st.tuples(st.just("--store"), stores) | st.tuples(
+        st.sampled_from(OPTIONS), st.sampled_from(GOOD) | words
+    )
+    more = st.lists(
+        pairs | st.tuples(st.sampled_from(OPTIONS) | st.sampled_from(GOOD) | words), max_size=4
+    ).map(lambda parts: [word for part in parts for word in part])
 
     def check(line: tuple[tuple[str, ...], list[str]]) -> None:
         answered(*line[0], *line[1], allowed=folder)
@@ -133,9 +141,20 @@ def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
     """A study is code that the user runs; what it holds by mistake is said, all the same."""
     file = folder / "mine.py"
     any_value = values.filter(lambda value: "inf" not in repr(value) and "nan" not in repr(value))
-    right = {"first": 1.0, "second": 2.0, "seed": 1, "name": "mine", "title": "", "label": "", "corpus": "ptb"}
+    right = {
+        "first": 1.0,
+        "second": 2.0,
+        "seed": 1,
+        "name": "mine",
+        "title": "",
+        "label": "",
+        "corpus": "ptb",
+    }
     fields = st.fixed_dictionaries(
-        {name: st.just(value) | texts | any_value for name, value in {**right, "measurement": "spectrum@1"}.items()}
+        {
+            name: st.just(value) | texts | any_value
+            for name, value in {**right, "measurement": "spectrum@1"}.items()
+        }
     ).map(lambda fields: STUDY.format(**fields).encode(errors="replace"))
 
     def check(content: bytes) -> None:
@@ -146,10 +165,15 @@ def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
 
 
 @pytest.mark.chaos(4, 150)
-def test_a_store_is_shown_and_reported_whatever_its_texts_say(folder: Path, every_case: Cases) -> None:
-    """Names that a store holds become folders, cells and titles; its causes and settings are shown."""
+def test_a_store_is_shown_and_reported_whatever_its_texts_say(
+    folder: Path, every_case: Cases
+) -> None:
+    """Names that a store holds become folders, cells and titles; its causes and settings are
+    shown."""
     storage = folder / "results"
-    utf8 = st.tuples(*[texts.map(lambda text: text.encode(errors="ignore").decode().replace("\0", ""))] * 6)
+    utf8 = st.tuples(
+        *[texts.map(lambda text: text.encode(errors="ignore").decode().replace("\0", ""))] * 6
+    )
     url = f"sqlite:///{storage}/results.db"
     key = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs")
     with open_store(url) as store:
@@ -170,7 +194,9 @@ def test_a_store_is_shown_and_reported_whatever_its_texts_say(folder: Path, ever
         )  # fmt: skip
         for command in (("status",), ("results", "gss_grid"), ("report", "all")):
             answer = answered(*command, "--storage", storage, allowed=storage)
-            assert not set(answer.stdout + answer.stderr) & set("\x1b\x9b\u202e\x07"), "a command to the terminal"
+            assert not set(answer.stdout + answer.stderr) & set("\x1b\x9b\u202e\x07"), (
+                "a command to the terminal"
+            )
 
     every_case(utf8, check)
 
@@ -202,10 +228,14 @@ def test_words_that_a_store_holds_are_reported_or_refused(folder: Path, every_ca
         answer = answered("report", "qualitative", "--storage", storage, allowed=storage)
         refused = "holds what this program never wrote" in answer.stderr
         assert refused or answer.returncode != 2
-        assert refused == bool(answered("store", "check", "--storage", storage, allowed=storage).returncode)
+        assert refused == bool(
+            answered("store", "check", "--storage", storage, allowed=storage).returncode
+        )
 
     check(("top_k yang 1", json.dumps(WORDS)))
     [table] = storage.glob("reports/*/predictions.csv")
     assert "yang 1,tons,tons," in table.read_text()
-    names = st.sampled_from(("top_k yang 1", "top_k yang 2", "top_k yang", "top_k")) | texts.map("top_k {} 1".format)
+    names = st.sampled_from(("top_k yang 1", "top_k yang 2", "top_k yang", "top_k")) | texts.map(
+        "top_k {} 1".format
+    )
     every_case(st.tuples(names, spoiled((WORDS,)).map(json.dumps) | texts), check)

@@ -1,4 +1,5 @@
-"""Whatever stands in a file that somebody sent: a sentence or a right result, no traceback, no hang, no write."""
+"""Whatever stands in a file that somebody sent: a sentence or a right result, no traceback, no
+hang, no write."""
 
 from __future__ import annotations
 
@@ -23,8 +24,20 @@ from trainables.config import read_config
 from trainables.trial_folder.checkpoint import load_tensors, save_tensors
 from trainables.trial_folder.files import DamagedFileError
 
-NESTED = [text.encode() for text in ("[" * 100_000, '{"a":' * 100_000, "9" * 5000, "-" * 5000, '"\\ud800"')]
-SHAPES = ["(3, 4)", "(-1, 4)", "(9223372036854775807, 2)", "()", "(3,)", "3", "(True, 2)", "(1e3, 2)"]
+NESTED = [
+    text.encode()
+    for text in ("[" * 100_000, '{"a":' * 100_000, "9" * 5000, "-" * 5000, '"\\ud800"')
+]
+SHAPES = [
+    "(3, 4)",
+    "(-1, 4)",
+    "(9223372036854775807, 2)",
+    "()",
+    "(3,)",
+    "3",
+    "(True, 2)",
+    "(1e3, 2)",
+]
 SPLITS = ("train", "valid", "test")
 
 
@@ -40,7 +53,9 @@ def test_a_config_is_read_as_what_it_says_or_refused(
     tmp_path: Path, every_case: Cases, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config.json"
-    as_json = (spoiled(CONFIGS) | values | st.lists(values)).map(lambda value: json.dumps(value).encode())
+    as_json = (spoiled(CONFIGS) | values | st.lists(values)).map(
+        lambda value: json.dumps(value).encode()
+    )
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
@@ -83,17 +98,26 @@ def npy_files(draw: Any) -> bytes:
             st.booleans() | values,
             st.sampled_from(SHAPES),
         )
-        | st.sampled_from(["-" * 9000 + "1", "(" * 3000, "{" * 100, "[" * 500, "None", "{}", "not " * 2000 + "1"])
+        | st.sampled_from(
+            ["-" * 9000 + "1", "(" * 3000, "{" * 100, "[" * 500, "None", "{}", "not " * 2000 + "1"]
+        )
         | texts
     ).encode("latin1", errors="replace")[:60_000]
-    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + draw(st.binary(max_size=100))
+    return (
+        b"\x93NUMPY\x01\x00"
+        + len(header).to_bytes(2, "little")
+        + header
+        + draw(st.binary(max_size=100))
+    )
 
 
 @pytest.mark.chaos(60, 2_500)
 def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "matrix.npy"
     matrix = np.random.default_rng(0).normal(size=(6, 4))
-    originals = tuple(map(npy, (matrix, matrix.astype(np.float32), np.asfortranarray(matrix), np.zeros((3, 3)))))
+    originals = tuple(
+        map(npy, (matrix, matrix.astype(np.float32), np.asfortranarray(matrix), np.zeros((3, 3))))
+    )
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
@@ -113,19 +137,33 @@ def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> N
 
 @pytest.mark.chaos(25, 2_000)
 def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
-    file, index, config = tmp_path / "w.safetensors", tmp_path / "w.safetensors.index.json", tmp_path / "config.json"
+    file, index, config = (
+        tmp_path / "w.safetensors",
+        tmp_path / "w.safetensors.index.json",
+        tmp_path / "config.json",
+    )
     matrix = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
-    tensors = {"lm_head.weight": matrix.half(), "model.norm.weight": torch.ones(4), "b": matrix.bfloat16()}
+    tensors = {
+        "lm_head.weight": matrix.half(),
+        "model.norm.weight": torch.ones(4),
+        "b": matrix.bfloat16(),
+    }
     original = save(tensors)
     header = json.loads(original[8 : 8 + int.from_bytes(original[:8], "little")])
     index_json = {"weight_map": dict.fromkeys(tensors, file.name)}
-    config_json = {"model_type": "gemma", "tie_word_embeddings": True, "final_logit_softcapping": 30.0}
+    config_json = {
+        "model_type": "gemma",
+        "tie_word_embeddings": True,
+        "final_logit_softcapping": 30.0,
+    }
 
     def with_header(changed: Any) -> bytes:
         text = json.dumps(changed).encode()
         return len(text).to_bytes(8, "little") + text + original[-112:]
 
-    as_json = st.builds(lambda value: json.dumps(value).encode(), spoiled((index_json, config_json)) | values)
+    as_json = st.builds(
+        lambda value: json.dumps(value).encode(), spoiled((index_json, config_json)) | values
+    )
     damages = damaged((original,)) | (spoiled((header,)) | values).map(with_header)
 
     def check(case: tuple[bytes, bytes, bytes, str]) -> None:
@@ -135,7 +173,9 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
         config.write_bytes(config_content)
         for place in (file, index):
             with written() as places:
-                answer = sweep("rank", place, *(["--tensor", tensor] if tensor else []), "--format", "json")
+                answer = sweep(
+                    "rank", place, *(["--tensor", tensor] if tensor else []), "--format", "json"
+                )
             assert outside(places) == []
             if answer.returncode:
                 refused(answer)
@@ -144,7 +184,9 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
                 exact = tensors[ranks["tensor"]].double().numpy()
                 assert ranks["sigma_max"] == pytest.approx(np.linalg.norm(exact, 2), rel=1e-6)
 
-    names = st.sampled_from(["", "b", "lm_head.weight"]) | texts.filter(lambda text: text.isprintable())
+    names = st.sampled_from(["", "b", "lm_head.weight"]) | texts.filter(
+        lambda text: text.isprintable()
+    )
     whole = st.just(original)
     every_case(
         st.tuples(damages, st.just(json.dumps(index_json).encode()), st.just(b"{}"), st.just(""))
@@ -157,11 +199,18 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
 def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "checkpoint.safetensors"
     save_tensors(
-        file, {"weight": torch.arange(6.0).reshape(2, 3), "step": torch.tensor(3)}, {"trial_id": "a", "n": [1]}
+        file,
+        {"weight": torch.arange(6.0).reshape(2, 3), "step": torch.tensor(3)},
+        {"trial_id": "a", "n": [1]},
     )
     original = file.read_bytes()
-    older = save({"weight": torch.arange(6.0).reshape(2, 3)}, metadata={"state": json.dumps({"trial_id": "a"})})
-    headers = spoiled((json.loads(original[8 : 8 + int.from_bytes(original[:8], "little")]),)) | values
+    older = save(
+        {"weight": torch.arange(6.0).reshape(2, 3)},
+        metadata={"state": json.dumps({"trial_id": "a"})},
+    )
+    headers = (
+        spoiled((json.loads(original[8 : 8 + int.from_bytes(original[:8], "little")]),)) | values
+    )
 
     def with_header(header: Any) -> bytes:
         text = json.dumps(header).encode()
@@ -184,7 +233,10 @@ def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) 
         for name, tensor in tensors.items():
             start, end = header[name]["data_offsets"]
             assert list(tensor.shape) == header[name]["shape"]
-            assert tensor.reshape(-1).view(torch.uint8).numpy().tobytes() == content[length:][start:end]
+            assert (
+                tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
+                == content[length:][start:end]
+            )
 
     every_case(damaged((original, older)) | headers.map(with_header), check)
 
@@ -194,13 +246,18 @@ def test_a_corpus_is_planned_with_or_refused(tmp_path: Path, every_case: Cases) 
     folder = tmp_path / "corpora" / "mine"
     folder.mkdir(parents=True)
     contents = (
-        st.binary(max_size=60) | texts.map(lambda text: text.encode(errors="replace")) | st.just(b"a b c\n" * 400)
+        st.binary(max_size=60)
+        | texts.map(lambda text: text.encode(errors="replace"))
+        | st.just(b"a b c\n" * 400)
     )
 
     def check(splits: tuple[bytes, ...]) -> None:
         for split, content in zip(SPLITS, splits, strict=True):
             (folder / f"{split}.txt").write_bytes(content)
-        for command in (("corpus", "check", folder), ("gss_grid", "--scale", "smoke", "--dry-run", "--corpus", folder)):
+        for command in (
+            ("corpus", "check", folder),
+            ("gss_grid", "--scale", "smoke", "--dry-run", "--corpus", folder),
+        ):
             with written() as places:
                 answer = sweep(*command)
             assert outside(places) == []
@@ -214,8 +271,15 @@ def test_a_corpus_is_planned_with_or_refused(tmp_path: Path, every_case: Cases) 
 def test_contexts_and_benchmarks_are_taken_or_refused(tmp_path: Path, every_case: Cases) -> None:
     contexts, benchmarks = tmp_path / "contexts.json", tmp_path / "benchmarks"
     benchmarks.mkdir()
-    listed = ([{"last_token_index": 3, "group": "mine", "number": 1, "next_token": "a"}, {"last_token_index": 9}],)
-    pairs = texts.map(lambda text: text.encode(errors="replace")) | damaged((b"cat dog 1\nking queen 0.5\n",))
+    listed = (
+        [
+            {"last_token_index": 3, "group": "mine", "number": 1, "next_token": "a"},
+            {"last_token_index": 9},
+        ],
+    )
+    pairs = texts.map(lambda text: text.encode(errors="replace")) | damaged(
+        (b"cat dog 1\nking queen 0.5\n",)
+    )
 
     def check(case: tuple[bytes, bytes]) -> None:
         contexts.write_bytes(case[0])

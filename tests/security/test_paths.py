@@ -1,4 +1,5 @@
-"""Nothing outside the storage folder is written, whatever names a store, a study or a bucket holds."""
+"""Nothing outside the storage folder is written, whatever names a store, a study or a bucket
+holds."""
 
 from __future__ import annotations
 
@@ -29,12 +30,16 @@ def files(folder: Path) -> set[Path]:
 
 
 @pytest.mark.chaos(300, 5_000)
-def test_any_text_has_a_file_name_of_its_own_inside_its_folder(tmp_path: Path, every_case: Cases) -> None:
+def test_any_text_has_a_file_name_of_its_own_inside_its_folder(
+    tmp_path: Path, every_case: Cases
+) -> None:
     def check(pair: tuple[str, str]) -> None:
         names = [file_name(text) for text in pair]
         for name in names:
             assert (tmp_path / name).parent == tmp_path and name not in ("", ".", "..")
-            assert name.isprintable() and not name.startswith(("-", ".")) and len(name.encode()) < 200
+            assert (
+                name.isprintable() and not name.startswith(("-", ".")) and len(name.encode()) < 200
+            )
             (tmp_path / name).touch()
             assert file_name(name) == name
         assert (names[0] == names[1]) == (pair[0] == pair[1])
@@ -43,7 +48,12 @@ def test_any_text_has_a_file_name_of_its_own_inside_its_folder(tmp_path: Path, e
 
 
 def test_plain_names_stay_as_they_are() -> None:
-    for name in ("gss_grid-quick-ptb", "softmax, training.learning_rate=20 seed=1", "gss c=-1.5 k=2.5", "Zoë"):
+    for name in (
+        "gss_grid-quick-ptb",
+        "softmax, training.learning_rate=20 seed=1",
+        "gss c=-1.5 k=2.5",
+        "Zoë",
+    ):
         assert file_name(name) == name
 
 
@@ -72,10 +82,16 @@ def test_tensorboard_writes_inside_its_folder(tmp_path: Path, name: str) -> None
         curves = log.begin(PlannedTrial(trial_id="0" * 64, name=name, config={}))
         curves.end("failed", "cause", {})
     assert places and outside(places, storage / "tensorboard") == []
-    assert files(tmp_path) - files(storage) == {tmp_path / "deep", tmp_path / "deep" / "er", storage}
+    assert files(tmp_path) - files(storage) == {
+        tmp_path / "deep",
+        tmp_path / "deep" / "er",
+        storage,
+    }
 
 
-@pytest.mark.parametrize("trial_id", ["../../outside", "/outside", "", "0" * 63, "0" * 64 + "\n", "A" * 64])
+@pytest.mark.parametrize(
+    "trial_id", ["../../outside", "/outside", "", "0" * 63, "0" * 64 + "\n", "A" * 64]
+)
 def test_an_id_that_is_none_names_no_folder(tmp_path: Path, trial_id: str) -> None:
     with pytest.raises(UserError, match="64 hexadecimal digits"):
         trial_directory(tmp_path, trial_id)
@@ -84,7 +100,15 @@ def test_an_id_that_is_none_names_no_folder(tmp_path: Path, trial_id: str) -> No
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """One whose listing has what S3 allows in a key."""
-    keys = ["result.json", "/outside", "../outside", "a/../../outside", "./result.json", "folder/", "a//b"]
+    keys = [
+        "result.json",
+        "/outside",
+        "../outside",
+        "a/../../outside",
+        "./result.json",
+        "folder/",
+        "a//b",
+    ]
 
     class Listing:
         """Of S3 keys the client leaves nothing away."""

@@ -16,11 +16,15 @@ def test_each_test_that_holds_a_promise_is_there() -> None:
 
 
 def test_there_are_as_many_hostile_cases_as_it_says() -> None:
-    [(files, said)] = re.findall(r"\(([^()]*hostile[^()]*): ([0-9,]+) cases under `make chaos`\)", TEXT)
+    [(files, said)] = re.findall(
+        r"\(([^()]*hostile[^()]*): ([0-9,]+) cases under `make chaos`\)", TEXT
+    )
     marks = [
         int(cases.replace("_", ""))
         for name in re.findall(r"`(.*?)`", files)
-        for cases in re.findall(r"mark\.chaos\(\d+, ([0-9_]+)\)", (ROOT / "tests" / name).read_text())
+        for cases in re.findall(
+            r"mark\.chaos\(\d+, ([0-9_]+)\)", (ROOT / "tests" / name).read_text()
+        )
     ]
     assert marks
     assert sum(marks) == int(said.replace(",", ""))

@@ -38,10 +38,19 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         row["name"] = f"{row['name']} {payload}"
     for place, payload in enumerate(PAYLOADS):
         rows[place] = fail(rows[place], state="failed", cause=payload)
-    environments = {row["trial_id"]: {"device": PAYLOADS[0], "processor": PAYLOADS[1]} for row in rows}
-    key = KEY.__class__(study="made_up", scale=PAYLOADS[1], corpus=PAYLOADS[0], overrides=f'{{"a":"{PAYLOADS[3]}"}}')
+    environments = {
+        row["trial_id"]: {"device": PAYLOADS[0], "processor": PAYLOADS[1]} for row in rows
+    }
+    key = KEY.__class__(
+        study="made_up", scale=PAYLOADS[1], corpus=PAYLOADS[0], overrides=f'{{"a":"{PAYLOADS[3]}"}}'
+    )
     report = report_on(
-        rows, folder / key.variant, key=key, spectra=spectra, environments=environments, paper_command=PAYLOADS[1]
+        rows,
+        folder / key.variant,
+        key=key,
+        spectra=spectra,
+        environments=environments,
+        paper_command=PAYLOADS[1],
     )
     write_index(folder)
     return report.path
@@ -68,13 +77,21 @@ class Elements(HTMLParser):
 
 def policy(elements: Elements) -> dict[str, str]:
     """By directive, what the page's Content-Security-Policy allows."""
-    [content] = [at["content"] for tag, at in elements.elements if at.get("http-equiv") == "Content-Security-Policy"]
+    [content] = [
+        at["content"]
+        for tag, at in elements.elements
+        if at.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert content is not None
-    return {part.split()[0]: part.partition(part.split()[0])[2].strip() for part in content.split(";")}
+    return {
+        part.split()[0]: part.partition(part.split()[0])[2].strip() for part in content.split(";")
+    }
 
 
 @pytest.mark.parametrize("name", ["report.html", "../index.html", "trial"])
-def test_texts_of_others_are_text_and_only_the_pages_own_script_may_run(page: Path, name: str) -> None:
+def test_texts_of_others_are_text_and_only_the_pages_own_script_may_run(
+    page: Path, name: str
+) -> None:
     trial = trial_page(make_results()[0][0]["trial_id"])
     elements = Elements(page.parent / (trial if name == "trial" else name))
     allowed = policy(elements)
@@ -84,7 +101,10 @@ def test_texts_of_others_are_text_and_only_the_pages_own_script_may_run(page: Pa
         assert PAYLOADS[0] in elements.text, "it is shown, as text"
     else:
         [script] = scripts
-        assert allowed["script-src"] == f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+        assert (
+            allowed["script-src"]
+            == f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+        )
     if name == "report.html":
         for payload in PAYLOADS[:6]:
             assert payload in elements.text, "it is shown, as text"
@@ -93,7 +113,10 @@ def test_texts_of_others_are_text_and_only_the_pages_own_script_may_run(page: Pa
     assert not {"iframe", "object", "embed", "form", "base", "img"} & set(tags)
     assert tags.count("script") == len(scripts)
     for tag, attributes in elements.elements:
-        assert not [attribute for attribute in attributes if attribute.startswith("on")], (tag, attributes)
+        assert not [attribute for attribute in attributes if attribute.startswith("on")], (
+            tag,
+            attributes,
+        )
         for target in ("href", "src", "xlink:href"):
             parts = urlsplit(attributes.get(target) or "")
             assert parts.scheme in ("", "data") and not parts.netloc, (tag, attributes)
@@ -108,11 +131,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
-def test_in_a_browser_nothing_hostile_runs_or_is_asked_for_and_tables_sort(page: Path, browser: Browser) -> None:
+def test_in_a_browser_nothing_hostile_runs_or_is_asked_for_and_tables_sort(
+    page: Path, browser: Browser
+) -> None:
     browser.open(page.as_uri(), width=1280)
     assert browser.evaluate("document.title").startswith("Made-up")
     assert [url for url in browser.requests() if not url.startswith("data:")] == [page.as_uri()]
-    assert browser.evaluate("document.querySelectorAll('#trials-table th button').length") > 5, "its own script ran"
+    assert browser.evaluate("document.querySelectorAll('#trials-table th button').length") > 5, (
+        "its own script ran"
+    )
 
 
 @pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")

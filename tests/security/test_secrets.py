@@ -1,4 +1,5 @@
-"""Secrets that a run is given are nowhere to be found in what it shows, starts and leaves behind."""
+"""Secrets that a run is given are nowhere to be found in what it shows, starts and leaves
+behind."""
 
 from __future__ import annotations
 
@@ -24,14 +25,22 @@ from tests.support.command import ROOT, environment, wait_for
 from tests.support.postgres import PostgresServer
 
 NAMES = ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "MLFLOW_TRACKING_PASSWORD")
-PAGES = ("api/jobs/", "nodes?view=details", "nodes?view=summary", "logical/actors", "api/v0/workers?detail=1")
+PAGES = (
+    "api/jobs/",
+    "nodes?view=details",
+    "nodes?view=summary",
+    "logical/actors",
+    "api/v0/workers?detail=1",
+)
 """Of Ray's dashboard."""
 
 
 @pytest.fixture
 def short() -> Iterator[Path]:
     """A folder whose path Ray can use for its sockets."""
-    with tempfile.TemporaryDirectory(prefix="sec", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="sec", dir="/tmp", ignore_cleanup_errors=True
+    ) as folder:
         yield Path(folder)
 
 
@@ -68,7 +77,8 @@ def table_texts(url: str) -> Iterator[str]:
     """Every row of every table."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         names = connection.execute(
-            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname LIKE 'test_secrets%'"
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname LIKE "
+            "'test_secrets%'"
         ).fetchall()
         assert len(names) > 5
         for (name,) in names:
@@ -76,8 +86,11 @@ def table_texts(url: str) -> Iterator[str]:
 
 
 @contextmanager
-def running(command: list[str], variables: Mapping[str, str], said: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The command with these variables more, all that it says in a file; in the end it is interrupted."""
+def running(
+    command: list[str], variables: Mapping[str, str], said: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command with these variables more, all that it says in a file; in the end it is
+    interrupted."""
     with said.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -95,7 +108,9 @@ def running(command: list[str], variables: Mapping[str, str], said: Path) -> Ite
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_temporary_folders_are_the_users_alone(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_folders_are_the_users_alone(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(short))
     before = os.umask(0)
     try:
@@ -108,20 +123,42 @@ def test_temporary_folders_are_the_users_alone(short: Path, monkeypatch: pytest.
 
 
 @pytest.mark.chaos(0, 1)
-def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_server: PostgresServer) -> None:
+def test_a_run_leaves_no_secret_anywhere(
+    tmp_path: Path, short: Path, postgres_server: PostgresServer
+) -> None:
     planted = {name: secrets.token_hex(16) for name in NAMES}
     role = f"CREATE ROLE planted SUPERUSER LOGIN PASSWORD '{planted['PGPASSWORD']}'"
     for statement in (role, "CREATE SCHEMA test_secrets"):
         postgres_server.execute(statement)
     url = f"postgresql+psycopg://planted@/postgres?host={postgres_server.folder}&options=-csearch_path%3Dtest_secrets"
     storage, said = tmp_path / "results", tmp_path / "said.txt"
-    options = ("--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard", "--log-to", "mlflow")
-    command = [sys.executable, "sweep.py", "gss_grid", *options, "--storage", str(storage), "--store", url]
+    options = (
+        "--scale",
+        "smoke",
+        "--set",
+        "training.epochs=100000",
+        "--log-to",
+        "tensorboard",
+        "--log-to",
+        "mlflow",
+    )
+    command = [
+        sys.executable,
+        "sweep.py",
+        "gss_grid",
+        *options,
+        "--storage",
+        str(storage),
+        "--store",
+        url,
+    ]
     leaks: list[str] = []
 
     def look(what: str, text: str | bytes) -> None:
         raw = text.encode() if isinstance(text, str) else text
-        leaks.extend(f"{name} in {what}" for name, value in planted.items() if value.encode() in raw)
+        leaks.extend(
+            f"{name} in {what}" for name, value in planted.items() if value.encode() in raw
+        )
 
     with running(command, planted | {"TMPDIR": str(short)}, said) as process:
 
@@ -131,8 +168,14 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
             return match[0] if match else ""
 
         dashboard = wait_for(address, timeout_s=120, what="Ray's dashboard")
-        wait_for(lambda: list(storage.glob("trials/*/*/checkpoint-*")), timeout_s=120, what="a checkpoint")
-        jobs = wait_for(lambda: shown_by(dashboard, PAGES[0]), timeout_s=90, what="the list of jobs")
+        wait_for(
+            lambda: list(storage.glob("trials/*/*/checkpoint-*")),
+            timeout_s=120,
+            what="a checkpoint",
+        )
+        jobs = wait_for(
+            lambda: shown_by(dashboard, PAGES[0]), timeout_s=90, what="the list of jobs"
+        )
         assert "sweep.py gss_grid" in jobs, jobs
         for page in PAGES:
             look(f"the dashboard's {page}", shown_by(dashboard, page))

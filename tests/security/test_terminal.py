@@ -43,7 +43,9 @@ def test_what_commands_a_terminal_is_spelled_out_and_no_other_text_changes() -> 
 
 def test_texts_and_tables_and_live_pictures_are_spelled_out_while_colours_stay() -> None:
     stream = io.StringIO()
-    console = ShownConsole(file=stream, force_terminal=True, width=200, color_system="standard", highlight=False)
+    console = ShownConsole(
+        file=stream, force_terminal=True, width=200, color_system="standard", highlight=False
+    )
     table = Table()
     table.add_column(Text(HOSTILE))
     table.add_row(Text(HOSTILE, style="red"))
@@ -68,7 +70,11 @@ def storage(tmp_path: Path) -> Path:
             store.register(StudyKey(study="gss_grid", scale=scale, corpus="pydocs"), [trial])
         run_id = store.begin_run(RUN)
         store.record(outcome(trial.trial_id, state="failed"), run_id=run_id, spectrum=None)
-    texts = "update study set corpus = :text", "update study_trial set name = :text", "update trial set cause = :text"
+    texts = (
+        "update study set corpus = :text",
+        "update study_trial set name = :text",
+        "update trial set cause = :text",
+    )
     forge(f"sqlite:///{tmp_path}/results.db", *texts, text=HOSTILE)
     return tmp_path
 
@@ -76,10 +82,20 @@ def storage(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_a_terminal_gets_no_command_from_a_store(storage: Path, form: str) -> None:
     for command in (("status",), ("results", "gss_grid")):
-        arguments = [sys.executable, ROOT / "sweep.py", *command, "--storage", storage, "--format", form]
+        arguments = [
+            sys.executable,
+            ROOT / "sweep.py",
+            *command,
+            "--storage",
+            storage,
+            "--format",
+            form,
+        ]
         here, there = pty.openpty()
         with os.fdopen(here, "rb", buffering=0) as terminal:
-            process = subprocess.Popen(arguments, env=environment() | {"TERM": "dumb"}, stdout=there, stderr=there)
+            process = subprocess.Popen(
+                arguments, env=environment() | {"TERM": "dumb"}, stdout=there, stderr=there
+            )
             os.close(there)
             said = b""
             try:
@@ -89,22 +105,31 @@ def test_a_terminal_gets_no_command_from_a_store(storage: Path, form: str) -> No
                 pass
             assert process.wait(60) == 0, said
         assert b"owned" in said
-        assert not {b"\x07", b"\x9b", b"\x7f", b"\x1b]"} & {said[i : i + n] for n in (1, 2) for i in range(len(said))}
+        assert not {b"\x07", b"\x9b", b"\x7f", b"\x1b]"} & {
+            said[i : i + n] for n in (1, 2) for i in range(len(said))
+        }
 
 
 @pytest.fixture
 def trial(tmp_path: Path) -> tuple[TrialOutcome, list[str]]:
     """With hostile texts in its result, and what shows it."""
     config = tiny_trial.trial()
-    words = json.dumps({"next": HOSTILE, "probability": 0.5, "rank": 1, "top": [[HOSTILE, 0.5]]}, ensure_ascii=False)
-    outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements={"top_k@1": {"top_k even 1": words}})
+    words = json.dumps(
+        {"next": HOSTILE, "probability": 0.5, "rank": 1, "top": [[HOSTILE, 0.5]]},
+        ensure_ascii=False,
+    )
+    outcome = TrialOutcome(
+        trial_id=config.trial_id, state="done", measurements={"top_k@1": {"top_k even 1": words}}
+    )
     TrialFolder(tmp_path, config.trial_id).write_result(outcome, None)
     (tmp_path / "config.json").write_text(config.canonical_json())
     return outcome, [str(tmp_path / "config.json"), "--directory", str(tmp_path)]
 
 
 def test_a_terminal_gets_no_command_from_a_trials_result_and_a_program_every_character(
-    trial: tuple[TrialOutcome, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trial: tuple[TrialOutcome, list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     outcome, command = trial
     assert train_one(command) == 0

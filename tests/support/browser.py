@@ -1,4 +1,5 @@
-"""A real Chromium without a window, spoken to over its DevTools pipe: what it loads, complains about and lays out."""
+"""A real Chromium without a window, spoken to over its DevTools pipe: what it loads, complains
+about and lays out."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+EXECUTABLE = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -61,13 +64,16 @@ class Browser:
 
     def __enter__(self) -> Self:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         return self
 
     def __exit__(self, *error: object) -> None:
-        # Without its pipe it ends by itself, and takes along what it has laid in the folder of temporary files.
+        # Without its pipe it ends by itself, and takes along what it has laid in the folder of
+        # temporary files.
         os.close(self._write)
         os.close(self._read)
         try:
@@ -100,7 +106,13 @@ class Browser:
 
     def look(self, *, width: int, dark: bool) -> None:
         """Give the page that size, and the scheme of colours that a reader's system has."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
@@ -127,7 +139,9 @@ class Browser:
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """A real event of the mouse: "mousePressed", "mouseMoved" or "mouseReleased"."""
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more)
+        self.call(
+            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more
+        )
 
     def click_at(self, x: float, y: float) -> None:
         """Move there, press and release."""
@@ -148,13 +162,18 @@ class Browser:
         return str(event["params"]["message"])
 
     def complaints(self) -> list[str]:
-        """Console messages, uncaught exceptions and log entries (blocked content is one) since the page was opened."""
+        """Console messages, uncaught exceptions and log entries (blocked content is one) since the
+        page was opened."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
-        return [json.dumps(event["params"]) for event in self.events if event.get("method") in kinds]
+        return [
+            json.dumps(event["params"]) for event in self.events if event.get("method") in kinds
+        ]
 
     def requests(self) -> list[str]:
         """The address of everything that the page asked for."""
-        sent = [event for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        sent = [
+            event for event in self.events if event.get("method") == "Network.requestWillBeSent"
+        ]
         return [event["params"]["request"]["url"] for event in sent]
 
     def _receive(self) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The command as a user types it: in this process, which is seconds faster, or in one of its own."""
+"""The command as a user types it: in this process, which is seconds faster, or in one of its
+own."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from orchestrator.command.app import main
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
-TIMES = ("seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds", "peak_memory_mib", "attempt")
+TIMES = (
+    "seconds",
+    "seconds_per_epoch",
+    "tokens_per_second",
+    "wall_seconds",
+    "peak_memory_mib",
+    "attempt",
+)
 """Columns of the results that a repetition changes."""
 
 
@@ -40,7 +48,9 @@ def start(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
     )
 
 
-def sweep_process(*arguments: str | Path, cwd: Path = ROOT, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
+def sweep_process(
+    *arguments: str | Path, cwd: Path = ROOT, timeout_s: float = 240
+) -> subprocess.CompletedProcess[str]:
     """The command, run to its end in a process of its own."""
     process = start(*arguments, cwd=cwd)
     try:
@@ -52,7 +62,8 @@ def sweep_process(*arguments: str | Path, cwd: Path = ROOT, timeout_s: float = 2
 
 
 def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end in this process; a Ray that it has (fixture `one_ray`) is used and left."""
+    """The command, run to its end in this process; a Ray that it has (fixture `one_ray`) is used
+    and left."""
     words = list(map(str, arguments))
     with _as_before(), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = main(words)
@@ -60,14 +71,16 @@ def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def typed(say: Callable[[Any], None], *arguments: str | Path) -> None:
-    """The same for a `Process`, which joins a Ray or starts none; says the status and all that was shown."""
+    """The same for a `Process`, which joins a Ray or starts none; says the status and all that was
+    shown."""
     answer = sweep(*arguments)
     say((answer.returncode, answer.stdout + answer.stderr))
 
 
 @contextmanager
 def _as_before() -> Iterator[None]:
-    """Undo what a command may leave to the end of its process: a handler, and what a study's file imported."""
+    """Undo what a command may leave to the end of its process: a handler, and what a study's file
+    imported."""
     handler, paths, modules = signal.getsignal(signal.SIGTERM), list(sys.path), set(sys.modules)
     try:
         yield

@@ -1,9 +1,10 @@
-"""Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no GPU for that.
+"""Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no
+GPU for that.
 
-`python -m tests.support.compile_kernels 80 90` takes steps at paper shapes on the device meta, whose tensors have no
-numbers. It checks each launch against a GPU's limits. Triton specialises kernels as on a GPU of compute capability 8.0
-or 9.0: by dtypes, by the alignment of pointers and by divisors. Prints JSON: a summary, then a line for each kernel.
-"""
+`python -m tests.support.compile_kernels 80 90` takes steps at paper shapes on the device meta,
+whose tensors have no numbers. It checks each launch against a GPU's limits. Triton specialises
+kernels as on a GPU of compute capability 8.0 or 9.0: by dtypes, by the alignment of pointers and by
+divisors. Prints JSON: a summary, then a line for each kernel."""
 
 from __future__ import annotations
 
@@ -78,11 +79,14 @@ class Compiler:
         self._architectures, self._driver = architectures, StandInDriver()
         driver.set_active(self._driver)
         self.compiled = dict[int, tuple[Any, dict[str, Any]]]()
-        """Machine code and facts, by the identity of the former, which Triton keeps for launches that are alike."""
+        """Machine code and facts, by the identity of the former, which Triton keeps for launches
+        that are alike."""
 
     def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
         """Return what takes the place of `kernel[grid]`."""
-        assert all(0 < programs <= most for programs, most in zip(grid, MOST_PROGRAMS, strict=False)), grid
+        assert all(
+            0 < programs <= most for programs, most in zip(grid, MOST_PROGRAMS, strict=False)
+        ), grid
 
         def launch(*args: Any, **options: Any) -> None:
             constants = {name: value for name, value in options.items() if name in kernel.arg_names}
@@ -107,7 +111,9 @@ class Compiler:
 def _check_argument(name: str, value: Any) -> None:
     if isinstance(value, Tensor):
         assert value.device.type == "meta", f"{name} would lie on the host"
-        assert name in WITH_LONG_OFFSETS or value.numel() < 2**31, f"{name} has more numbers than an offset counts"
+        assert name in WITH_LONG_OFFSETS or value.numel() < 2**31, (
+            f"{name} has more numbers than an offset counts"
+        )
     elif isinstance(value, int):
         assert value < 2**31, name
 
@@ -121,14 +127,19 @@ def _name(kernel: Any) -> str:
 
 
 def _usage(code: Any) -> dict[str, Any]:
-    """Return registers, bytes of local memory, resident warps, and source and bits of each access to global memory."""
+    """Return registers, bytes of local memory, resident warps, and source and bits of each access
+    to global memory."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         Path(file.name).write_bytes(code.asm["cubin"])
         command = [str(TOOLS / "cuobjdump"), "-res-usage", file.name]
         usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    registers, stack, local = (int(re.findall(rf"{name}:(\d+)", usage)[0]) for name in ("REG", "STACK", "LOCAL"))
+    registers, stack, local = (
+        int(re.findall(rf"{name}:(\d+)", usage)[0]) for name in ("REG", "STACK", "LOCAL")
+    )
     warps, shared = code.metadata.num_warps, code.metadata.shared
-    blocks = min(REGISTERS // (32 * warps * (registers + -registers % 8)), SHARED_BYTES // (shared + 1024))
+    blocks = min(
+        REGISTERS // (32 * warps * (registers + -registers % 8)), SHARED_BYTES // (shared + 1024)
+    )
     ptx = code.asm["ptx"]
     results = re.findall(r"\batom\.\S+\s+(%\w+),", ptx)
     return {
@@ -144,7 +155,12 @@ def _accesses(ptx: str) -> set[tuple[str, int]]:
     files, where = dict(re.findall(r'\.file\s+(\d+) "(.*?)"', ptx)), ("", 0)
     accesses = set[tuple[str, int]]()
     # Triton 3.8 repeats the line inside the assembly of a load, one too far.
-    ptx = re.sub(r"// begin inline asm.*?// end", lambda asm: re.sub(r"\.loc.*", "", asm[0]), ptx, flags=re.DOTALL)
+    ptx = re.sub(
+        r"// begin inline asm.*?// end",
+        lambda asm: re.sub(r"\.loc.*", "", asm[0]),
+        ptx,
+        flags=re.DOTALL,
+    )
     for line in ptx.splitlines():
         if place := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", line):
             where = files[place[1]], int(place[2])
@@ -163,31 +179,47 @@ def step(configs: Sequence[LanguageTrialConfig], text: Corpus, *, averaging: boo
         for trainer in trainers if averaging else ():
             trainer.average = WeightAverage(trainer.model)
     (Stack(trainers) if len(trainers) > 1 else trainers[0]).step()
-    assert all(tensor.dtype == torch.float32 for trainer in trainers for pair in trainer.state for tensor in pair)
+    assert all(
+        tensor.dtype == torch.float32
+        for trainer in trainers
+        for pair in trainer.state
+        for tensor in pair
+    )
 
 
 def take_steps() -> None:
-    """Launch every kernel in every kind: vocabularies and widths of the papers, stacks of one kind and of many."""
+    """Launch every kernel in every kind: vocabularies and widths of the papers, stacks of one kind
+    and of many."""
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
     kinds = (PLAIN, MIXTURES, ("softmax",) * 2)
     for text, precision, names in product((ptb, small, wikitext), ("bf16", "float32"), kinds):
-        step([trial(text.name, layer_config(name, text.name), precision, "paper") for name in names], text)
+        step(
+            [trial(text.name, layer_config(name, text.name), precision, "paper") for name in names],
+            text,
+        )
     for name in ("lms_plif", "mos_plif"):
         config = trial("wikitext-2", layer_config(name, "wikitext-2"), "float32", "paper")
         step([config] * MOST_MODELS, wikitext)
         step([config], wikitext)
     adam = trial("ptb", layer_config("gss", "ptb"), "bf16", "paper", optimizer="adam")
     step([adam] * 2, ptb, averaging=True)
-    step([transformer_trial("ptb", layer_config(name, "ptb"), "bf16", "paper") for name in PLAIN], ptb)
+    step(
+        [transformer_trial("ptb", layer_config(name, "ptb"), "bf16", "paper") for name in PLAIN],
+        ptb,
+    )
     with suppress(RuntimeError):  # the element has no number
         launch_one_element(torch.device("meta"))
 
 
 def all_kernels() -> dict[str, Any]:
     """Return every function under trainables that Triton compiles."""
-    files = [path for path in (ROOT / "trainables").rglob("*.py") if "@triton.jit" in path.read_text()]
-    modules = [import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in files]
+    files = [
+        path for path in (ROOT / "trainables").rglob("*.py") if "@triton.jit" in path.read_text()
+    ]
+    modules = [
+        import_module(".".join(path.relative_to(ROOT).with_suffix("").parts)) for path in files
+    ]
     return {
         _name(value): value
         for module in modules
@@ -199,7 +231,9 @@ def all_kernels() -> dict[str, Any]:
 def reached(kernel: Any) -> set[str]:
     """Return the kernel's name and those of the functions that it calls."""
     called = [kernel.fn.__globals__.get(name) for name in kernel.fn.__code__.co_names]
-    return {_name(kernel)}.union(*(reached(other) for other in called if isinstance(other, JITFunction)))
+    return {_name(kernel)}.union(
+        *(reached(other) for other in called if isinstance(other, JITFunction))
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A CPU's stand-in for CUDA graphs: what a stretch of work did is written down operation by operation, and done again
-without the Python in between, on the same tensors. Whatever was decided, read, drawn or brought from the host on the
-way would be missing, and is refused."""
+"""A CPU's stand-in for CUDA graphs: what a stretch of work did is written down operation by
+operation, and done again without the Python in between, on the same tensors. Whatever was decided,
+read, drawn or brought from the host on the way would be missing, and is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from torch.utils._pytree import tree_leaves
 
 from tests.support.products import READS
 
-DRAWS = {"bernoulli", "bernoulli_", "normal", "normal_", "uniform_", "random_", "rand", "randn", "randperm"}
+DRAWS = {
+    "bernoulli",
+    "bernoulli_",
+    "normal",
+    "normal_",
+    "uniform_",
+    "random_",
+    "rand",
+    "randn",
+    "randperm",
+}
 FROM_HOST = {"lift_fresh", "lift"}
 
 
@@ -27,7 +37,11 @@ class _Refusing(TorchDispatchMode):
     """Of all that runs inside, lets through what a graph can have."""
 
     def __torch_dispatch__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         name = func.overloadpacket.__name__
         if name in READS | DRAWS | FROM_HOST:
@@ -67,7 +81,11 @@ class _Recording(_Refusing):
 
     def _keep(self, argument: Any, declared: Any) -> None:
         if declared.alias_info is not None and declared.alias_info.is_write:
-            self.before += [(tensor, tensor.clone()) for tensor in tree_leaves(argument) if isinstance(tensor, Tensor)]
+            self.before += [
+                (tensor, tensor.clone())
+                for tensor in tree_leaves(argument)
+                if isinstance(tensor, Tensor)
+            ]
 
 
 def _listed(results: Any) -> list[Tensor]:
@@ -75,7 +93,8 @@ def _listed(results: Any) -> list[Tensor]:
 
 
 class CpuGraphs:
-    """In the place of `trainables.device.Graphs`; counts what was done as it stands, captured and replayed."""
+    """In the place of `trainables.device.Graphs`; counts what was done as it stands, captured and
+    replayed."""
 
     def __init__(self, room: float = math.inf) -> None:
         """With room for captures of so many operations."""

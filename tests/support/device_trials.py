@@ -1,4 +1,5 @@
-"""Tiny trials of every output layer of the benchmark of GPUs; imports no more than tests/gpu may."""
+"""Tiny trials of every output layer of the benchmark of GPUs; imports no more than tests/gpu
+may."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from trainables.config import OutputLayerConfig
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 
-STACKED: tuple[OutputLayerConfig, ...] = tuple(layer_config(name, "ptb", "tiny") for name in trials.STACKED)
+STACKED: tuple[OutputLayerConfig, ...] = tuple(
+    layer_config(name, "ptb", "tiny") for name in trials.STACKED
+)
 """Those that a stack has."""
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 
@@ -21,13 +24,19 @@ def trainer_on(
     device: str, layer: OutputLayerConfig, *, seed: int = 7, dropout: bool = True, **training: Any
 ) -> Trainer:
     """A new trainer of the tiny trial."""
-    config = tiny.trial(output_layer=layer, dropout=dropout, **training).model_copy(update={"seed": seed})
+    config = tiny.trial(output_layer=layer, dropout=dropout, **training).model_copy(
+        update={"seed": seed}
+    )
     return Trainer(config, tiny.corpus(), Runtime(device=device))
 
 
-def transformer_on(device: str, layer: OutputLayerConfig, *, seed: int = 7, **training: Any) -> Trainer:
+def transformer_on(
+    device: str, layer: OutputLayerConfig, *, seed: int = 7, **training: Any
+) -> Trainer:
     """A new trainer of the tiny Transformer."""
-    config = tiny_transformer.trial(output_layer=layer, **training).model_copy(update={"seed": seed})
+    config = tiny_transformer.trial(output_layer=layer, **training).model_copy(
+        update={"seed": seed}
+    )
     return Trainer(config, tiny.corpus(), Runtime(device=device))
 
 

@@ -18,7 +18,8 @@ SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Of every test of chance here; the report of a failed one shows it."""
 OPTIONS = ("--set", "training.epochs=4")
 QUIET_S = 10.0
-"""What an undisturbed sweep takes where nothing else runs. Where it takes longer, so may what a promise is about."""
+"""What an undisturbed sweep takes where nothing else runs. Where it takes longer, so may what a
+promise is about."""
 MOST_SLOWNESS = 4.0
 LIMIT_S = 90.0
 """A command that has not ended so long after a kill hangs."""
@@ -38,7 +39,8 @@ class Undisturbed:
 
     @property
     def slowness(self) -> float:
-        """By how much this machine is slower than a quiet one, within bounds: a slow program is no slow machine."""
+        """By how much this machine is slower than a quiet one, within bounds: a slow program is no
+        slow machine."""
         return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
     @property
@@ -66,7 +68,9 @@ class Round:
     troubles: list[str] = field(default_factory=list)
 
 
-def undisturbed_sweep(folder: Path, *, study: str = STUDY, storage: Path | None = None) -> Undisturbed:
+def undisturbed_sweep(
+    folder: Path, *, study: str = STUDY, storage: Path | None = None
+) -> Undisturbed:
     """Run the sweep from its start, or from what the storage has; the storage stays."""
     with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
         typed = sweep.type()
@@ -76,8 +80,8 @@ def undisturbed_sweep(folder: Path, *, study: str = STUDY, storage: Path | None 
 
 
 def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed) -> None:
-    """What became of a command in which something was just killed: typed again where it has to be, which
-    is once, and once more when all is done."""
+    """What became of a command in which something was just killed: typed again where it has to be,
+    which is once, and once more when all is done."""
     killed_s = time.monotonic()
     status = typed.status(undisturbed.limit_s)
     if status is None:

@@ -1,4 +1,5 @@
-"""Drivers to be stopped and killed by tests: each does what one run of the command does, with scripted trials."""
+"""Drivers to be stopped and killed by tests: each does what one run of the command does, with
+scripted trials."""
 
 from __future__ import annotations
 
@@ -31,18 +32,30 @@ def train(
     options: dict[str, Any] | None = None,
     **changes: Any,
 ) -> None:
-    """Trials of these seeds; says how it ended and what the listener heard. `moment()` comes before the first."""
+    """Trials of these seeds; says how it ended and what the listener heard. `moment()` comes before
+    the first."""
     plan, listener = planned(seeds), Heard()
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, plan)
-        fields = {"study": KEY, "seconds_per_trial": 1.2, "planned_ids": set(ids), "listener": listener} | changes
+        fields = {
+            "study": KEY,
+            "seconds_per_trial": 1.2,
+            "planned_ids": set(ids),
+            "listener": listener,
+        } | changes
         work = work_in(folder, store, options, **fields)
         Recorder(store, work.options, work.run_id).recover(plan, note=listener.note)
         states = store.states(ids)
         moment()
         summary = run_trials([trial for trial in plan if states[trial.trial_id] in OPEN], work)
-    say({"interrupted": summary.interrupted, "notes": listener.notes, "added": sum(listener.added_counts)})
+    say(
+        {
+            "interrupted": summary.interrupted,
+            "notes": listener.notes,
+            "added": sum(listener.added_counts),
+        }
+    )
 
 
 def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
@@ -52,11 +65,18 @@ def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
     with open_store(f"sqlite:///{folder}/results.db") as store:
         run_id = scripted_measurements.store_done(store, plan, folder)
         functions = TrialFunctions(measure_kept=scripted_measurements.measure_scripted)
-        fields = {"run_id": run_id, "measurements": names, "seconds_per_trial": 1.0, "functions": functions}
+        fields = {
+            "run_id": run_id,
+            "measurements": names,
+            "seconds_per_trial": 1.0,
+            "functions": functions,
+        }
         work = work_in(folder, store, {"max_concurrent": 2}, **fields)
         Recorder(store, work.options, run_id).measurements(store.lacking(key, names))
         lacking = store.lacking(key, names)
-        run_trials([trial for trial in plan if trial.trial_id in lacking], replace(work, lacking=lacking))
+        run_trials(
+            [trial for trial in plan if trial.trial_id in lacking], replace(work, lacking=lacking)
+        )
 
 
 def tune(_say: Say, folder: Path) -> None:
@@ -67,7 +87,11 @@ def tune(_say: Say, folder: Path) -> None:
         trials = tuner.start()
         functions = TrialFunctions(run_trial=scripted_tuning.run_scripted_tuning)
         options = {"max_concurrent": 1}
-        work = work_in(folder, store, options, seconds_per_trial=0.2, source=tuner, functions=functions)
-        Recorder(store, work.options, work.run_id).recover(trials, note=print, may_be_pruned=tuner.is_searched)
+        work = work_in(
+            folder, store, options, seconds_per_trial=0.2, source=tuner, functions=functions
+        )
+        Recorder(store, work.options, work.run_id).recover(
+            trials, note=print, may_be_pruned=tuner.is_searched
+        )
         states = store.states([trial.trial_id for trial in trials])
         run_trials([trial for trial in trials if states[trial.trial_id] in OPEN], work)

@@ -14,7 +14,8 @@ OPEN = os.open
 
 @contextmanager
 def failing_reads(prefix: str, number: int) -> Iterator[None]:
-    """Opening a file of ours whose name begins so fails with this error for as long as this lasts."""
+    """Opening a file of ours whose name begins so fails with this error for as long as this
+    lasts."""
 
     def fail(path: Any, *arguments: Any, **options: Any) -> int:
         if os.path.basename(os.fsdecode(path)).startswith(prefix):  # noqa: PTH119  (of any path)

@@ -1,8 +1,8 @@
-"""A disk on which the n-th write fails, or all from the n-th on: a library that is preloaded into a process of ours.
+"""A disk on which the n-th write fails, or all from the n-th on: a library that is preloaded into a
+process of ours.
 
-The process runs a small sweep, each time in a child, as driver and worker do, but Ray: the store, the trials' folders
-and what is recorded are the real ones.
-"""
+The process runs a small sweep, each time in a child, as driver and worker do, but Ray: the store,
+the trials' folders and what is recorded are the real ones."""
 
 from __future__ import annotations
 
@@ -89,11 +89,15 @@ def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
 
 
 def serve(requests: IO[str]) -> None:
-    """Run a sweep for each line, in a child that has everything imported, and print how it ended."""
+    """Run a sweep for each line, in a child that has everything imported, and print how it
+    ended."""
     from tests.support import small_sweep
 
     folder = Path(os.environ["FAULTS_FOLDER"])
-    with Path(os.environ["FAULTS_CONTROL"]).open("r+b") as file, mmap.mmap(file.fileno(), CONTROL.size) as control:
+    with (
+        Path(os.environ["FAULTS_CONTROL"]).open("r+b") as file,
+        mmap.mmap(file.fileno(), CONTROL.size) as control,
+    ):
         for line in requests:
             fail_at, error, lasting = json.loads(line)
             output = folder.with_name("output.txt")
@@ -107,7 +111,10 @@ def serve(requests: IO[str]) -> None:
             _, status = os.waitpid(child, 0)
             writes = CONTROL.unpack(control[:])[1]
             control[:] = bytes(CONTROL.size)
-            print(json.dumps([os.waitstatus_to_exitcode(status), output.read_text(), writes]), flush=True)
+            print(
+                json.dumps([os.waitstatus_to_exitcode(status), output.read_text(), writes]),
+                flush=True,
+            )
 
 
 def _status(action: Callable[[], None]) -> int:

@@ -50,7 +50,9 @@ def serving() -> Iterator[WebServer]:
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body[: state.drop_after_bytes.pop(0) if state.drop_after_bytes else None])
+            self.wfile.write(
+                body[: state.drop_after_bytes.pop(0) if state.drop_after_bytes else None]
+            )
             self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
@@ -65,7 +67,9 @@ def serving() -> Iterator[WebServer]:
         thread.join()
 
 
-def publish(web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]) -> None:
+def publish(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]
+) -> None:
     """Put the files on the server, and the folder `name` of them among what is published."""
     web.files |= {f"{name}/t.{file}": text.encode() for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}

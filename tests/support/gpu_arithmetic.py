@@ -1,9 +1,8 @@
 """A GPU's errors in Triton's interpreter, whose own exp and / are exact to the last bit.
 
-From the PTX manual: ex2.approx is off by up to 2^-22 of its result, and exp rounds x log2 e before it; div.full is off
-by up to 2 units in the last place. Errors have their full size here, and signs that look random. What float32 can hold,
-such as 1 / 1, stays exact.
-"""
+From the PTX manual: ex2.approx is off by up to 2^-22 of its result, and exp rounds x log2 e before
+it; div.full is off by up to 2 units in the last place. Errors have their full size here, and signs
+that look random. What float32 can hold, such as 1 / 1, stays exact."""
 
 from __future__ import annotations
 
@@ -23,7 +22,9 @@ def emulate(monkeypatch: pytest.MonkeyPatch) -> None:
         return self.unary_op(x, lambda x: _off(np.exp2((x * LOG2_E).astype(np.float64)), 2.0**-22))
 
     def divide(self: Any, left: Any, right: Any) -> Any:
-        return self.binary_op(left, right, lambda left, right: _off(left.astype(np.float64) / right, 2.0**-22))
+        return self.binary_op(
+            left, right, lambda left, right: _off(left.astype(np.float64) / right, 2.0**-22)
+        )
 
     monkeypatch.setattr(InterpreterBuilder, "create_exp", exp)
     monkeypatch.setattr(InterpreterBuilder, "create_fdiv", divide)

@@ -1,4 +1,5 @@
-"""What a hostile author would write: texts, values, configs and files with something wrong in them."""
+"""What a hostile author would write: texts, values, configs and files with something wrong in
+them."""
 
 from __future__ import annotations
 
@@ -51,18 +52,30 @@ CONFIGS: tuple[dict[str, Any], ...] = tuple(
         TrialConfig(seed=1, corpus=CORPUS, output_layer=GssConfig(c=-1.5, k=2.5)),
         TrialConfig(seed=2, corpus=CORPUS, output_layer=MosConfig(mixtures=3)),
         TrialConfig(
-            seed=1, corpus=CORPUS, output_layer=CustomConfig(layer="Mine", sha256="2" * 64, settings={"width": 3})
+            seed=1,
+            corpus=CORPUS,
+            output_layer=CustomConfig(layer="Mine", sha256="2" * 64, settings={"width": 3}),
         ),
         PressNoiseConfig(seed=3),
-        TrueRankConfig(seed=4, corpus=CorpusConfig(name="markov", sha256="1" * 64), variant="noise"),
+        TrueRankConfig(
+            seed=4, corpus=CorpusConfig(name="markov", sha256="1" * 64), variant="noise"
+        ),
     )
 )
 
 
 def places(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path to every value inside JSON data."""
-    keys = content.keys() if isinstance(content, dict) else range(len(content)) if isinstance(content, list) else ()
-    return [place for key in keys for place in ((*prefix, key), *places(content[key], (*prefix, key)))]
+    keys = (
+        content.keys()
+        if isinstance(content, dict)
+        else range(len(content))
+        if isinstance(content, list)
+        else ()
+    )
+    return [
+        place for key in keys for place in ((*prefix, key), *places(content[key], (*prefix, key)))
+    ]
 
 
 @st.composite

@@ -1,4 +1,5 @@
-"""Made-up results that follow power laws of a size, and trials whose settings move both a rank and the loss."""
+"""Made-up results that follow power laws of a size, and trials whose settings move both a rank and
+the loss."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from search_spaces.laws import Threshold
 from tests.support.synthetic_results import trial_row
 
 RANKS = (2, 4, 8, 16, 32, 64)
-SETTINGS = ("training.batch_size", "training.weight_decay", "training.learning_rate", "training.epochs")
+SETTINGS = (
+    "training.batch_size",
+    "training.weight_decay",
+    "training.learning_rate",
+    "training.epochs",
+)
 LEARNED_AT = Threshold(
     x="model.embedding_width",
     by="output_layer.name",
@@ -33,27 +39,44 @@ def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def head_rank_rows(
-    factors: Mapping[str, float], *, kinds: Sequence[str] = ("transformer",), seeds: int = 3, deviation: float = 0.01
+    factors: Mapping[str, float],
+    *,
+    kinds: Sequence[str] = ("transformer",),
+    seeds: int = 3,
+    deviation: float = 0.01,
 ) -> list[dict[str, Any]]:
     """Losses 4 + 2 (m r)^-0.6 of heads of rank r, m by output layer."""
     rng, rows = np.random.default_rng(0), []
-    for kind, (layer, factor), rank, seed in product(kinds, factors.items(), RANKS, range(1, seeds + 1)):
+    for kind, (layer, factor), rank, seed in product(
+        kinds, factors.items(), RANKS, range(1, seeds + 1)
+    ):
         loss = 4 + 2 * (factor * rank) ** -0.6 + rng.normal(0, deviation)
-        config = {"kind": kind, "seed": seed, "model": {"head_rank": rank}, "output_layer": {"name": layer}}
+        config = {
+            "kind": kind,
+            "seed": seed,
+            "model": {"head_rank": rank},
+            "output_layer": {"name": layer},
+        }
         name = f"{kind} {layer} r={rank} seed={seed}"
         rows.append(trial_row(name, config=config, test_perplexity=math.exp(loss)))
     return numbered(rows)
 
 
 def width_rows(
-    above: Mapping[int, float], *, widths: Sequence[int] = (8, 16, 32, 64, 96, 128, 192), seeds: int = 3, seed: int = 1
+    above: Mapping[int, float],
+    *,
+    widths: Sequence[int] = (8, 16, 32, 64, 96, 128, 192),
+    seeds: int = 3,
+    seed: int = 1,
 ) -> list[dict[str, Any]]:
     """Losses 3.5 + 6 w^-0.5 of models of width w, and how much some are above."""
     rng, rows = np.random.default_rng(seed), []
     for width, seed in product(widths, range(1, seeds + 1)):
         loss = 3.5 + 6 * width**-0.5 + above.get(width, 0.0) + rng.normal(0, 0.005)
         config = {"kind": "transformer", "seed": seed, "model": {"width": width}}
-        rows.append(trial_row(f"w={width} seed={seed}", config=config, test_perplexity=math.exp(loss)))
+        rows.append(
+            trial_row(f"w={width} seed={seed}", config=config, test_perplexity=math.exp(loss))
+        )
     return numbered(rows)
 
 
@@ -65,10 +88,12 @@ def spam_rows(
     seeds: int = 3,
     deviation: float = 0.05,
 ) -> list[dict[str, Any]]:
-    """Gaps to the entropy of spam-V that fall as 0.1 (m w(V) / d)^3 over the width d, w(V) = V^0.4, m by output layer:
-    0.1 is reached at m w(V)."""
+    """Gaps to the entropy of spam-V that fall as 0.1 (m w(V) / d)^3 over the width d, w(V) = V^0.4,
+    m by output layer: 0.1 is reached at m w(V)."""
     rng, rows = np.random.default_rng(3), []
-    for number, width, (layer, factor), seed in product(symbols, widths, factors.items(), range(1, seeds + 1)):
+    for number, width, (layer, factor), seed in product(
+        symbols, widths, factors.items(), range(1, seeds + 1)
+    ):
         gap = 0.1 * (factor * number**0.4 / width) ** 3 * math.exp(rng.normal(0, deviation))
         config = {
             "seed": seed,
@@ -77,20 +102,28 @@ def spam_rows(
             "output_layer": {"name": layer},
         }
         name = f"{layer} V={number} d={width} seed={seed}"
-        rows.append(trial_row(name, config=config, test_perplexity=math.exp(gap + math.log(number) / 8)))
+        rows.append(
+            trial_row(name, config=config, test_perplexity=math.exp(gap + math.log(number) / 8))
+        )
     return numbered(rows)
 
 
 def settings_rows() -> list[dict[str, Any]]:
-    """108 trials: `press_rank` and the loss have nothing in common but the settings, two of which work together;
-    `entropy_rank` falls with the loss whatever the settings; `kl_rank_1e-3` is nearly always the same."""
+    """108 trials: `press_rank` and the loss have nothing in common but the settings, two of which
+    work together; `entropy_rank` falls with the loss whatever the settings; `kl_rank_1e-3` is
+    nearly always the same."""
     rng = np.random.default_rng(2)
     rows: list[dict[str, Any]] = []
     for batch, decay, rate, epochs in product(*LEVELS):
         common, loss_alone, rank_alone = rng.normal(size=3)
         moved = math.log(batch / 16) * (decay - 0.13) * 4
         loss = 4 - 0.1 * math.log(epochs) + moved + 0.05 * (common + loss_alone)
-        training = {"batch_size": batch, "weight_decay": decay, "learning_rate": rate, "epochs": epochs}
+        training = {
+            "batch_size": batch,
+            "weight_decay": decay,
+            "learning_rate": rate,
+            "epochs": epochs,
+        }
         ranks = {
             "press_rank": math.exp(4 + 0.3 * math.log(epochs) - 2 * moved + 0.1 * rank_alone),
             "entropy_rank": math.exp(3 + 0.3 * math.log(epochs) - 0.1 * common),

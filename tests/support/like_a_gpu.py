@@ -19,10 +19,15 @@ from trainables.training.transformer import TransformerRecipe
 _meta = torch.library.Library("aten", "IMPL", "Meta")
 
 
-def _summed_in(total: Tensor, left: Tensor, right: Tensor, out_dtype: torch.dtype, *, out: Tensor, **_: Any) -> Tensor:
+def _summed_in(
+    total: Tensor, left: Tensor, right: Tensor, out_dtype: torch.dtype, *, out: Tensor, **_: Any
+) -> Tensor:
     """What torch has on a GPU alone."""
     assert left.dtype == right.dtype != out_dtype == out.dtype == total.dtype
-    assert out.shape == total.shape == (len(left), left.shape[1], right.shape[2]) and left.shape[2] == right.shape[1]
+    assert (
+        out.shape == total.shape == (len(left), left.shape[1], right.shape[2])
+        and left.shape[2] == right.shape[1]
+    )
     return out
 
 
@@ -31,10 +36,15 @@ _meta.impl("baddbmm.dtype_out", _summed_in)
 
 @contextmanager
 def like_a_gpu(window: int) -> Iterator[None]:
-    """Inside, trainers on the device "meta" go a GPU's way, Triton's kernels too, through windows of one length."""
+    """Inside, trainers on the device "meta" go a GPU's way, Triton's kernels too, through windows
+    of one length."""
     with ExitStack() as stack:
         enter = stack.enter_context
-        enter(patch.object(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)))
+        enter(
+            patch.object(
+                loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)
+            )
+        )
         enter(patch.object(lstm_recipe, "draw_window", lambda _bptt, _draws: window))
         enter(patch.object(TransformerRecipe, "first_position", lambda *_: 0))
         for module in (lstm, fused, update):

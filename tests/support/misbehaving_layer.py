@@ -1,4 +1,5 @@
-"""An output layer that does on purpose, at the third step of training, what others do by accident."""
+"""An output layer that does on purpose, at the third step of training, what others do by
+accident."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ class Misbehaving(Pointwise):
 
 
 def fill_container() -> None:
-    """Have the kernel kill this process: it moves into a control group of its own that gives it 300 MB more."""
+    """Have the kernel kill this process: it moves into a control group of its own that gives it 300
+    MB more."""
     group = CONTAINERS / f"misbehaving-{os.getpid()}"
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(300 * 10**6))
@@ -75,7 +77,8 @@ def fill_container() -> None:
 
 
 def allocate(gigabytes: int) -> None:
-    """So much, in a process that may have 1 GB more than it has: no test takes what the machine has."""
+    """So much, in a process that may have 1 GB more than it has: no test takes what the machine
+    has."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

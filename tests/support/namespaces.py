@@ -1,9 +1,10 @@
-"""A cluster of machines that are none: each has its own network, processes, host name and temporary folder.
+"""A cluster of machines that are none: each has its own network, processes, host name and temporary
+folder.
 
-A machine is a set of Linux namespaces around a process that does nothing. A bridge in one more network namespace joins
-them by veth pairs, so nothing outside sees their addresses. The file system is one, which makes any folder a shared
-one. When the process that made them ends, however it ends, the kernel ends all of theirs.
-"""
+A machine is a set of Linux namespaces around a process that does nothing. A bridge in one more
+network namespace joins them by veth pairs, so nothing outside sees their addresses. The file system
+is one, which makes any folder a shared one. When the process that made them ends, however it ends,
+the kernel ends all of theirs."""
 
 from __future__ import annotations
 
@@ -47,7 +48,10 @@ def why_not() -> str | None:
     if os.geteuid() != 0:
         return "needs root, to make network namespaces"
     probe = subprocess.run(
-        ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "true"], capture_output=True, text=True, check=False
+        ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return None if probe.returncode == 0 else f"needs namespaces ({probe.stderr.strip()})"
 
@@ -58,19 +62,42 @@ class Machine:
     def __init__(self, name: str, number: int, environment: Mapping[str, str]) -> None:
         self.name, self.number, self.address = name, number, f"{NETWORK}.{number}"
         self.environment = dict(environment)
-        namespaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        command = ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, "sh", "-c", IDLE.format(name=name)]
-        self._holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        namespaces = [
+            "--net",
+            "--mount",
+            "--uts",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ]
+        command = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            *namespaces,
+            "sh",
+            "-c",
+            IDLE.format(name=name),
+        ]
+        self._holder = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
         with self._holder.stdout as said:  # type: ignore[union-attr]
             assert said.readline() == "ready\n", f"the machine {name} did not start"
-        self.pid = int(Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text())
+        self.pid = int(
+            Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text()
+        )
 
     def inside(self, *command: str | Path) -> list[str]:
         """The command line that runs a command on this machine."""
         enter = ["nsenter", "--target", str(self.pid), "--all", "--wd=" + str(ROOT)]
         return [*enter, "setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
-    def popen(self, *command: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    def popen(
+        self, *command: str | Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         """Start a command on this machine."""
         return subprocess.Popen(
             self.inside(*command),
@@ -123,10 +150,17 @@ class Network:
         machine = Machine(name, number, {**self._environment, **environment})
         self.machines.append(machine)
         port = f"port{number}"
-        self._ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(machine.pid))
+        self._ip(
+            "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(machine.pid)
+        )
         self._ip("link", "set", port, "master", "bridge", "up")
-        for words in (("address", "add", f"{machine.address}/24", "dev", "eth0"), ("link", "set", "eth0", "up")):
-            subprocess.run(["nsenter", "--target", str(machine.pid), "--net", "ip", *words], check=True)
+        for words in (
+            ("address", "add", f"{machine.address}/24", "dev", "eth0"),
+            ("link", "set", "eth0", "up"),
+        ):
+            subprocess.run(
+                ["nsenter", "--target", str(machine.pid), "--net", "ip", *words], check=True
+            )
         return machine
 
     def cut(self, machine: Machine) -> None:
@@ -139,7 +173,9 @@ class Network:
             machine.kill()
 
     def _ip(self, *words: str) -> None:
-        subprocess.run(["nsenter", "--target", str(self._switch.pid), "--net", "ip", *words], check=True)
+        subprocess.run(
+            ["nsenter", "--target", str(self._switch.pid), "--net", "ip", *words], check=True
+        )
 
 
 class Cluster:
@@ -158,7 +194,9 @@ class Cluster:
         """Where the dashboard and the job interface answer."""
         self.store_url = f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
         """The store, without its password: that is in the file that PGPASSFILE names."""
-        self.store_url_from_outside = f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
+        self.store_url_from_outside = (
+            f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
+        )
         """The store as a process outside the network reaches it."""
         self.place = ("--storage", self.storage, "--store", self.store_url)
         """The options for the storage and the store."""
@@ -171,10 +209,15 @@ class Cluster:
 
     def start_ray(self, machine: Machine, cpus: int, *options: str) -> None:
         """Ray on the machine, with these options of `ray start`."""
-        common = [f"--node-ip-address={machine.address}", f"--num-cpus={cpus}", "--object-store-memory=80000000"]
+        common = [
+            f"--node-ip-address={machine.address}",
+            f"--num-cpus={cpus}",
+            "--object-store-memory=80000000",
+        ]
         ray = [sys.executable, "-m", "ray.scripts.scripts"]
         command = [*ray, "start", *common, "--disable-usage-stats", *options]
-        # On a busy machine Ray may give up after its own 30 s; it sees only this machine's processes when it clears up.
+        # On a busy machine Ray may give up after its own 30 s; it sees only this machine's
+        # processes when it clears up.
         for _ in range(START_ATTEMPTS):
             started = machine.run(*command)
             if started.returncode == 0:
@@ -185,7 +228,8 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
-    """A cluster of a head and two workers, with an empty store, for as long as the context lasts."""
+    """A cluster of a head and two workers, with an empty store, for as long as the context
+    lasts."""
     with ExitStack() as stack:
         token, pgpass = folder / "token", folder / "pgpass"
         for path, text in ((token, TOKEN), (pgpass, f"*:*:*:*:{PASSWORD}\n")):

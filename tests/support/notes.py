@@ -9,7 +9,8 @@ from trainables.trial_folder.outcome import TrialOutcome
 
 
 class Heard(Listener):
-    """A listener that remembers what is said and what became of trials, and says the notes on standard error."""
+    """A listener that remembers what is said and what became of trials, and says the notes on
+    standard error."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

@@ -23,9 +23,13 @@ KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 class Sweep(Dispatcher):
     """With packs of three trials on two slots; trials are numbers here."""
 
-    def __init__(self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any) -> None:
+    def __init__(
+        self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any
+    ) -> None:
         self.heard = Heard()
-        work = work_in(storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.heard, **changes})
+        work = work_in(
+            storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.heard, **changes}
+        )
         super().__init__(PLAN[:trials], work, "me", slots=slots)
 
     def pack(self, key: str) -> list[int]:
@@ -57,7 +61,9 @@ def started(number: int) -> TrialEvent:
 
 
 def done(number: int) -> TrialEvent:
-    return TrialEvent(trial_id=IDS[number], outcome=TrialOutcome(trial_id=IDS[number], state="done"))
+    return TrialEvent(
+        trial_id=IDS[number], outcome=TrialOutcome(trial_id=IDS[number], state="done")
+    )
 
 
 def states(store: Store) -> list[str]:

@@ -13,7 +13,9 @@ import boto3
 from moto.server import ThreadedMotoServer
 
 ROOT = Path(__file__).parents[2]
-POLICY = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
+POLICY = (
+    '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
+)
 UNCHECKED = 3
 """So many requests the server takes without credentials: those that make a user with a key."""
 
@@ -50,7 +52,9 @@ class ObjectStore:
 
     def keys(self, prefix: str) -> dict[str, str]:
         """The objects below a prefix of the bucket, and their ETags."""
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=prefix
+        )
         return {entry["Key"]: entry["ETag"] for page in pages for entry in page.get("Contents", [])}
 
     def _make_user(self) -> None:
@@ -103,8 +107,8 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 def serve() -> None:
     """In a process of its own, print the port and serve until standard input ends.
 
-    A line "off" or "on" closes or opens the port again, the buckets kept, and is answered by the same word.
-    """
+    A line "off" or "on" closes or opens the port again, the buckets kept, and is answered by the
+    same word."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()

@@ -1,4 +1,5 @@
-"""One Ray for all tests of a process that do not test how Ray starts: starting it takes longer than most of them."""
+"""One Ray for all tests of a process that do not test how Ray starts: starting it takes longer than
+most of them."""
 
 from __future__ import annotations
 
@@ -22,16 +23,20 @@ _init = ray.init
 
 
 def leave_out_the_dashboard() -> None:
-    """From here on this process starts Ray as the product does, but for the dashboard, a third of what Ray takes."""
+    """From here on this process starts Ray as the product does, but for the dashboard, a third of
+    what Ray takes."""
     ray.init = _init_without_dashboard  # type: ignore[assignment]
 
 
 def _init_without_dashboard(**options: Any) -> Any:
-    return _init(**options | ({"include_dashboard": False} if "include_dashboard" in options else {}))
+    return _init(
+        **options | ({"include_dashboard": False} if "include_dashboard" in options else {})
+    )
 
 
 def start_ray() -> str:
-    """Start Ray, unless it is up; returns its address, at which drivers in other processes join it."""
+    """Start Ray, unless it is up; returns its address, at which drivers in other processes join
+    it."""
     if not ray.is_initialized():
         leave_out_the_dashboard()
         options = RunOptions(storage=FolderStorage(Path("/nonexistent")))
@@ -50,7 +55,9 @@ def end_ray() -> None:
     _started.close()
     for thread in threading.enumerate():
         if thread.name == END:
-            thread.join(120)  # the product leaves it alone with a Ray that takes long, as its process ends
+            thread.join(
+                120
+            )  # the product leaves it alone with a Ray that takes long, as its process ends
 
 
 @contextmanager

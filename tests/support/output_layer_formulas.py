@@ -1,8 +1,8 @@
-"""The output layers as the papers write them, in float64 with everything materialised: the truth of these tests.
+"""The output layers as the papers write them, in float64 with everything materialised: the truth of
+these tests.
 
-Shares with the package nothing but the parameters' names. Differentiable by the framework, so that it also gives the
-truth for gradients. Shapes: N rows, K mixtures, V vocabulary.
-"""
+Shares with the package nothing but the parameters' names. Differentiable by the framework, so that
+it also gives the truth for gradients. Shapes: N rows, K mixtures, V vocabulary."""
 
 from __future__ import annotations
 
@@ -59,13 +59,16 @@ def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
         case SoftcapConfig(form="sigmoid", cap=cap):
             return cap * torch.sigmoid((x * 23 / cap + 5) / 7.5)
         case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
-            # The integral of the slopes from -T to x: each interval gives its slope times how far x has come in it.
+            # The integral of the slopes from -T to x: each interval gives its slope times how far x
+            # has come in it.
             width = 2 * config.limit / config.knots
             total = torch.zeros_like(x)
             for i, w in enumerate(at["function.weight_K"]):
                 way = x - (i * width - config.limit)
                 way = way if i == 0 else way.clamp(min=0)
-                total = total + softplus(w) * (way if i == config.knots - 1 else way.clamp(max=width))
+                total = total + softplus(w) * (
+                    way if i == config.knots - 1 else way.clamp(max=width)
+                )
             return total
         case MonotoneNnConfig():
             u, v = softplus(at["function.steepness_U"]), softplus(at["function.height_U"])
@@ -73,14 +76,18 @@ def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
     return x
 
 
-def log_p(config: OutputLayerConfig, at: Mapping[str, Tensor], hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+def log_p(
+    config: OutputLayerConfig, at: Mapping[str, Tensor], hidden_NC: Tensor, weight_VD: Tensor
+) -> Tensor:
     """log P, N x V."""
     if not isinstance(config, MosConfig | MocConfig | MosPlifConfig):
         x_NV = f(config, at, hidden_NC @ weight_VD.T + at["bias_V"])
         return x_NV - x_NV.logsumexp(1, keepdim=True)
     prior_NK = hidden_NC @ at["prior_KC"].T
     prior_NK = prior_NK - prior_NK.logsumexp(1, keepdim=True)
-    contexts_NKD = torch.tanh(torch.einsum("nc,kdc->nkd", hidden_NC, at["latent_KDC"]) + at["latent_bias_KD"])
+    contexts_NKD = torch.tanh(
+        torch.einsum("nc,kdc->nkd", hidden_NC, at["latent_KDC"]) + at["latent_bias_KD"]
+    )
     if isinstance(config, MocConfig):
         x_NV = (prior_NK.exp()[:, :, None] * contexts_NKD).sum(1) @ weight_VD.T + at["bias_V"]
         return x_NV - x_NV.logsumexp(1, keepdim=True)
@@ -103,8 +110,11 @@ def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> Outp
     return layer
 
 
-def inputs(rows: int, width: int, vocabulary: int, scale: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden states, weights so large that logits are about `scale` in size, and targets; few, so that they repeat."""
+def inputs(
+    rows: int, width: int, vocabulary: int, scale: float = 1.0, seed: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden states, weights so large that logits are about `scale` in size, and targets; few, so
+    that they repeat."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(rows, width, dtype=torch.float64, generator=generator)
     weight = torch.randn(vocabulary, width, dtype=torch.float64, generator=generator) * scale

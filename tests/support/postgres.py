@@ -1,4 +1,5 @@
-"""A PostgreSQL server that tests start themselves, and fresh stores in it and in SQLite: the fixtures of stores."""
+"""A PostgreSQL server that tests start themselves, and fresh stores in it and in SQLite: the
+fixtures of stores."""
 
 from __future__ import annotations
 
@@ -26,9 +27,15 @@ class PostgresServer:
     """A running server that asks for a password and listens on a socket in its folder."""
 
     def __init__(
-        self, folder: Path, *, password: str = PASSWORD, network: tuple[str, str] | None = None, inside: Inside = list
+        self,
+        folder: Path,
+        *,
+        password: str = PASSWORD,
+        network: tuple[str, str] | None = None,
+        inside: Inside = list,
     ) -> None:
-        """`folder` has a short path, for the socket's; `network`: an address to listen on too, and whose."""
+        """`folder` has a short path, for the socket's; `network`: an address to listen on too, and
+        whose."""
         self.folder, self.password = folder, password
         (folder / "password").write_text(password)
         if os.geteuid() == 0:
@@ -55,7 +62,9 @@ class PostgresServer:
     def _run(self, inside: Inside, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = inside([*_as_unprivileged_user(), str(server_program(name)), *arguments])
         with (self.folder / "log").open("a") as log:
-            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     def _log(self) -> str:
         return (self.folder / "log").read_text()
@@ -69,18 +78,26 @@ class PostgresServer:
                 return self.execute("SELECT 1")
             except OperationalError:
                 assert self._process.poll() is None, f"the PostgreSQL server ended: {self._log()}"
-                assert time.monotonic() < deadline_s, f"the PostgreSQL server does not answer: {self._log()}"
+                assert time.monotonic() < deadline_s, (
+                    f"the PostgreSQL server does not answer: {self._log()}"
+                )
                 time.sleep(0.05)
 
     def url(self, database: str, *, user: str = "sweep", password: str | None = None) -> str:
-        escaped = (password or self.password).replace("/", "%2F").replace("@", "%40").replace(" ", "%20")
+        escaped = (
+            (password or self.password).replace("/", "%2F").replace("@", "%40").replace(" ", "%20")
+        )
         return f"postgresql+psycopg://{user}:{escaped}@/{database}?host={self.folder}"
 
     def execute(self, statement: str, *, database: str = "postgres") -> None:
         import psycopg  # here, since tests/gpu runs where there is none
 
         with psycopg.connect(
-            host=str(self.folder), user="sweep", password=self.password, dbname=database, autocommit=True
+            host=str(self.folder),
+            user="sweep",
+            password=self.password,
+            dbname=database,
+            autocommit=True,
         ) as connection:
             connection.execute(statement.encode())
 
@@ -126,7 +143,10 @@ def _as_unprivileged_user() -> list[str]:
 def postgres_server() -> Iterator[PostgresServer]:
     """A server for the whole session, without syncing to disk: its data dies with the session."""
     if server_program("postgres") is None:
-        pytest.skip("no PostgreSQL server is installed (initdb and postgres, in PATH or /usr/lib/postgresql)")
+        pytest.skip(
+            "no PostgreSQL server is installed (initdb and postgres, in PATH or "
+            "/usr/lib/postgresql)"
+        )
     with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as folder:
         server = PostgresServer(Path(folder))
         try:
@@ -137,7 +157,8 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a store that does not exist yet; on the server, a schema of its own, faster than a database."""
+    """The address of a store that does not exist yet; on the server, a schema of its own, faster
+    than a database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'results' / 'results.db'}"
     server: PostgresServer = request.getfixturevalue("postgres_server")

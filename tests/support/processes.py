@@ -21,7 +21,9 @@ from ray._raylet import Config  # type: ignore[attr-defined]  # Ray's extension 
 from tests.support.one_ray import join_ray, leave_out_the_dashboard
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["pytest", "torch", "orchestrator.worker.pack_run", "tests.support.drivers"])
+FORKS.set_forkserver_preload(
+    ["pytest", "torch", "orchestrator.worker.pack_run", "tests.support.drivers"]
+)
 Say = Callable[[Any], None]
 """How such a function tells the test something."""
 
@@ -30,9 +32,15 @@ class Process:
     """`function(say, *arguments)` in a process group of its own, as a shell starts a command."""
 
     def __init__(
-        self, folder: Path, function: Callable[..., None], *arguments: Any, ray: str | None = None, **environment: str
+        self,
+        folder: Path,
+        function: Callable[..., None],
+        *arguments: Any,
+        ray: str | None = None,
+        **environment: str,
     ) -> None:
-        """What it writes to standard error goes into a file in the folder. `ray`: the address of one that it joins."""
+        """What it writes to standard error goes into a file in the folder. `ray`: the address of
+        one that it joins."""
         self._heard, telling = FORKS.Pipe(duplex=False)
         _, self._errors = tempfile.mkstemp(dir=folder, prefix="errors-")
         call = (function, telling, arguments, ray, {**os.environ, **environment}, self._errors)
@@ -94,7 +102,9 @@ def _call(
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
-    Config.initialize("")  # Ray's mode of authentication is what it was where this was forked from, until read again
+    Config.initialize(
+        ""
+    )  # Ray's mode of authentication is what it was where this was forked from, until read again
     sys.stderr.flush()
     with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is wanted)
         os.dup2(file.fileno(), 2)

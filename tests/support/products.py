@@ -1,4 +1,5 @@
-"""What a stretch of work asks of its device: the dtypes of its matrix products, and whether it reads a number back."""
+"""What a stretch of work asks of its device: the dtypes of its matrix products, and whether it
+reads a number back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What rounds of `make chaos` came to; `python -m tests.support.reliability` puts it into docs/reliability.md.
+"""What rounds of `make chaos` came to; `python -m tests.support.reliability` puts it into
+docs/reliability.md.
 
-A round is a line, written once it is over: a run that is interrupted has its rounds, and the next one adds to them.
-"""
+A round is a line, written once it is over: a run that is interrupted has its rounds, and the next
+one adds to them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ Part = Mapping[str, Any]
 def keep_round(name: str, part: Any) -> None:
     """Add a round, a dataclass with `kind` and `troubles`, to those of its check."""
     ROUNDS.mkdir(parents=True, exist_ok=True)
-    commit = _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("status", "--porcelain", "-uno") else "")
+    commit = _git("rev-parse", "--short", "HEAD") + (
+        " with changes" if _git("status", "--porcelain", "-uno") else ""
+    )
     with (ROUNDS / f"{name}.jsonl").open("a") as file:
         file.write(json.dumps({"commit": commit, **asdict(part)}) + "\n")
 
@@ -52,7 +55,10 @@ def of_kills(parts: Sequence[Part]) -> dict[str, object]:
         return sum(any(trouble.startswith(word) for trouble in part["troubles"]) for part in parts)
 
     return {
-        **{word: having(word) for word in ("hung", "another table", "lost", "trained twice", "left behind")},
+        **{
+            word: having(word)
+            for word in ("hung", "another table", "lost", "trained twice", "left behind")
+        },
         "began anew": having("began anew"),
         "went on from a checkpoint": sum(part["went_on"] for part in parts),
         "claimed again (times a round: rounds)": counts(part["claimed_again"] for part in parts),
@@ -103,10 +109,19 @@ def section(name: str) -> list[str]:
         some = [part for part in parts if part["kind"] == kind]
         wrong = sum(bool(part["troubles"]) for part in some)
         rows.append(
-            {"what": kind, "rounds": f"{len(some)} of {len(parts)}", **columns_of(some), "not as promised": wrong}
+            {
+                "what": kind,
+                "rounds": f"{len(some)} of {len(parts)}",
+                **columns_of(some),
+                "not as promised": wrong,
+            }
         )
     commits = counts(part["commit"] for part in parts)
-    cells = [list(rows[0]), ["---"] * len(rows[0]), *([str(value) for value in row.values()] for row in rows)]
+    cells = [
+        list(rows[0]),
+        ["---"] * len(rows[0]),
+        *([str(value) for value in row.values()] for row in rows),
+    ]
     table = [f"| {' | '.join(row)} |" for row in cells]
     slow = spread(part.get("slowness") for part in parts)
     about = f"Rounds by commit: {commits}; {os.cpu_count()} cores; slower than a quiet machine by {slow} times."
@@ -114,7 +129,9 @@ def section(name: str) -> list[str]:
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A place for temporary folders that a test has to itself, with a path as short as Ray needs it; what is left there."""
+"""A place for temporary folders that a test has to itself, with a path as short as Ray needs it;
+what is left there."""
 
 from __future__ import annotations
 
@@ -20,8 +21,13 @@ def short_base() -> Iterator[Path]:
 
 
 def mentioning(path: Path) -> set[int]:
-    """Every process that has the path in its command, its environment or the names of its open files."""
-    return {int(process.name) for process in Path("/proc").glob("[0-9]*") if str(path) in _shown(process)}
+    """Every process that has the path in its command, its environment or the names of its open
+    files."""
+    return {
+        int(process.name)
+        for process in Path("/proc").glob("[0-9]*")
+        if str(path) in _shown(process)
+    }
 
 
 def _shown(process: Path) -> str:

@@ -1,4 +1,5 @@
-"""Later measurements for the tests of their scheduling: nothing is computed, but files, exceptions and deaths are real.
+"""Later measurements for the tests of their scheduling: nothing is computed, but files, exceptions
+and deaths are real.
 
 The hundreds of a trial's seed say what happens, as in `scripted_trials`, and the log is the same.
 """
@@ -22,22 +23,29 @@ KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
 IN_COMPANY = 900
 SLOW_S = 0.5
 COMPANY_S = 60.0
-"""How long a measurement waits for another one; starting a worker takes seconds on a busy machine."""
+"""How long a measurement waits for another one; starting a worker takes seconds on a busy
+machine."""
 NAMES = ("first@1", "second@1")
 
 
 def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int:
-    """Register the trials as done without measurements, with their folders; returns the id of a new run."""
+    """Register the trials as done without measurements, with their folders; returns the id of a new
+    run."""
     store.register(KEY, plan)
     run_id = store.begin_run(RUN)
     for trial in plan:
         trial_directory(storage, trial.trial_id).mkdir(parents=True, exist_ok=True)
-        store.record(TrialOutcome(trial_id=trial.trial_id, state="done"), run_id=run_id, spectrum=None)
+        store.record(
+            TrialOutcome(trial_id=trial.trial_id, state="done"), run_id=run_id, spectrum=None
+        )
     return run_id
 
 
-def measure_scripted(config: TrialConfig, *, directory: Path, names: Sequence[str], **_: Any) -> None:
-    """Write a file for each measurement that is not there, and do what the seed asks after the first one."""
+def measure_scripted(
+    config: TrialConfig, *, directory: Path, names: Sequence[str], **_: Any
+) -> None:
+    """Write a file for each measurement that is not there, and do what the seed asks after the
+    first one."""
     behaviour = config.seed - config.seed % 100
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():

@@ -1,8 +1,7 @@
 """Trials for the tests of scheduling: no training, but real files, real exceptions and real deaths.
 
-The hundreds of a trial's seed say what it does. Each one writes its start and its end to one append-only file, so that
-a test can count them whatever happened to the processes.
-"""
+The hundreds of a trial's seed say what it does. Each one writes its start and its end to one
+append-only file, so that a test can count them whatever happened to the processes."""
 
 from __future__ import annotations
 
@@ -41,7 +40,9 @@ HELD_S = 120.0
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
     """One trial a seed."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
-    configs = [TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()) for seed in seeds]
+    configs = [
+        TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()) for seed in seeds
+    ]
     return [PlannedTrial.of(config, f"seed={config.seed}") for config in configs]
 
 
@@ -54,7 +55,8 @@ def log_lines(storage: Path) -> list[str]:
 def run_scripted(
     config: TrialConfig, *, directory: Path, on_epoch: Callable[[EpochMetrics], None], **_: Any
 ) -> TrialOutcome:
-    """Count to STEPS, with the count on disk as a checkpoint, and do what the seed asks on the way."""
+    """Count to STEPS, with the count on disk as a checkpoint, and do what the seed asks on the
+    way."""
     behaviour = config.seed - config.seed % 100
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -78,8 +80,11 @@ def run_scripted(
 
 
 def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
-    """Log the output layer's kind and Ray's id of the machine, and take a while; HELD: until `go-on` is there."""
-    log(directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}")
+    """Log the output layer's kind and Ray's id of the machine, and take a while; HELD: until
+    `go-on` is there."""
+    log(
+        directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}"
+    )
     behaviour = config.seed - config.seed % 100
     time.sleep(PAUSES.get(behaviour, SLOW_STEP_S))
     if behaviour == HELD:
@@ -91,7 +96,8 @@ def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome
 
 
 def misbehave(behaviour: int, *, again: bool) -> None:
-    """What a trial of such a seed does in its midst; `again`: an attempt before this one came as far."""
+    """What a trial of such a seed does in its midst; `again`: an attempt before this one came as
+    far."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
@@ -108,7 +114,12 @@ def misbehave(behaviour: int, *, again: bool) -> None:
 def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
     epochs = tuple(_epoch(number) for number in range(1, STEPS + 1))
     if behaviour == DIVERGES:
-        return TrialOutcome(trial_id=config.trial_id, state="diverged", cause="The loss is not finite.", epochs=epochs)
+        return TrialOutcome(
+            trial_id=config.trial_id,
+            state="diverged",
+            cause="The loss is not finite.",
+            epochs=epochs,
+        )
     metrics = {"count@1": {"count": STEPS}}
     return TrialOutcome(trial_id=config.trial_id, state="done", measurements=metrics, epochs=epochs)
 
@@ -116,7 +127,12 @@ def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
 def _epoch(number: int) -> EpochMetrics:
     loss = 5.0 / number
     return EpochMetrics(
-        epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=SLOW_STEP_S
+        epoch=number,
+        tokens=number,
+        train_loss=loss,
+        valid_loss=loss,
+        averaging=False,
+        seconds=SLOW_STEP_S,
     )
 
 
@@ -134,8 +150,11 @@ def log(directory: Path, line: str) -> None:
     os.close(descriptor)
 
 
-def work_in(folder: Path, store: Store, options: Mapping[str, Any] | None = None, **changes: Any) -> StudyWork:
-    """A new run with results below `folder`; `options` are of its `RunOptions`, `changes` replace its own fields."""
+def work_in(
+    folder: Path, store: Store, options: Mapping[str, Any] | None = None, **changes: Any
+) -> StudyWork:
+    """A new run with results below `folder`; `options` are of its `RunOptions`, `changes` replace
+    its own fields."""
     fields: dict[str, Any] = {
         "store": store,
         "run_id": store.begin_run(RUN),

@@ -1,8 +1,7 @@
 """A small tuning whose trials train nothing: their losses are a formula of their configs.
 
-Two sides; stage 1 has 2 cells, stage 2 has 20, two final seeds. Each trial's start and end go to one append-only file,
-so that a test can count them whatever happened to the processes.
-"""
+Two sides; stage 1 has 2 cells, stage 2 has 20, two final seeds. Each trial's start and end go to
+one append-only file, so that a test can count them whatever happened to the processes."""
 
 from __future__ import annotations
 
@@ -29,7 +28,9 @@ KEY = StudyKey(study="tuned", scale="paper", corpus="none")
 
 def side(batch_size: int) -> Callable[[CorpusConfig], TrialConfig]:
     training = TrainingConfig(batch_size=batch_size, epochs=EPOCHS)
-    return lambda corpus: TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig(), training=training)
+    return lambda corpus: TrialConfig(
+        seed=1, corpus=corpus, output_layer=SoftmaxConfig(), training=training
+    )
 
 
 TUNING = Tuning(
@@ -56,7 +57,12 @@ def certain(tuning: TuningPlan) -> list[PlannedTrial]:
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
     """The trials with their validation losses: what may not depend on kills."""
     return [
-        (row.name, row.trial_id, row.state, [epoch.valid_loss for epoch in store.epochs(row.trial_id)])
+        (
+            row.name,
+            row.trial_id,
+            row.state,
+            [epoch.valid_loss for epoch in store.epochs(row.trial_id)],
+        )
         for row in store.trials(KEY)
     ]
 
@@ -64,7 +70,12 @@ def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
 def losses(config: TrialConfig) -> list[float]:
     """By epoch: falling towards a value that is least at middling dropouts."""
     model = config.model
-    least = 3 + (model.dropout_embedding - 0.3) ** 2 + (model.dropout_output - 0.1) ** 2 + model.dropout_hidden
+    least = (
+        3
+        + (model.dropout_embedding - 0.3) ** 2
+        + (model.dropout_output - 0.1) ** 2
+        + model.dropout_hidden
+    )
     chance = int(config.trial_id[:6], 16) / 16**6
     return [least + chance / 20 + (1 + chance) / epoch for epoch in range(1, EPOCHS + 1)]
 
@@ -72,7 +83,14 @@ def losses(config: TrialConfig) -> list[float]:
 def epochs_of(config: TrialConfig) -> list[EpochMetrics]:
     """The epochs with these losses."""
     return [
-        EpochMetrics(epoch=epoch, tokens=epoch, train_loss=loss, valid_loss=loss, averaging=False, seconds=STEP_S)
+        EpochMetrics(
+            epoch=epoch,
+            tokens=epoch,
+            train_loss=loss,
+            valid_loss=loss,
+            averaging=False,
+            seconds=STEP_S,
+        )
         for epoch, loss in enumerate(losses(config), start=1)
     ]
 
@@ -85,7 +103,8 @@ def run_scripted_tuning(
     stop_above: Mapping[int, float] | None,
     **_: Any,
 ) -> TrialOutcome:
-    """Count the epochs, with the count on disk as a checkpoint, and obey the search's thresholds."""
+    """Count the epochs, with the count on disk as a checkpoint, and obey the search's
+    thresholds."""
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = directory / "result.json"
@@ -106,7 +125,9 @@ def run_scripted_tuning(
         reached = int(checkpoint.read_text())
         outcome = ending(config, reached if _stops(rows[reached - 1], stop_above) else EPOCHS)
         write(result, outcome.model_dump_json())
-        if reached > first:  # not where a driver died and its worker had pruned the trial all the same
+        if (
+            reached > first
+        ):  # not where a driver died and its worker had pruned the trial all the same
             log(directory, f"{outcome.state} {config.trial_id}")
         return outcome
 
@@ -115,7 +136,9 @@ def ending(config: TrialConfig, epochs: int) -> TrialOutcome:
     """Done after all epochs, pruned after fewer."""
     rows = tuple(epochs_of(config)[:epochs])
     if epochs < EPOCHS:
-        return TrialOutcome(trial_id=config.trial_id, state="pruned", cause="not good enough", epochs=rows)
+        return TrialOutcome(
+            trial_id=config.trial_id, state="pruned", cause="not good enough", epochs=rows
+        )
     best = {"best@1": {"valid_perplexity": math.exp(rows[-1].valid_loss)}}
     return TrialOutcome(trial_id=config.trial_id, state="done", epochs=rows, measurements=best)
 

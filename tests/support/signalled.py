@@ -1,5 +1,5 @@
-"""SIGINT, SIGTERM and SIGHUP at a random moment of a real sweep, to the command, to its group, as Slurm sends them and
-twice: a round of it, and what became of it."""
+"""SIGINT, SIGTERM and SIGHUP at a random moment of a real sweep, to the command, to its group, as
+Slurm sends them and twice: a round of it, and what became of it."""
 
 from __future__ import annotations
 
@@ -37,16 +37,24 @@ class Kind(NamedTuple):
         return f"{self.number.name} {self.to}"
 
 
-COMMAND, GROUP, SCANCEL, TWICE = "to the command", "to its group", "to all, as scancel does", "to its group, twice"
+COMMAND, GROUP, SCANCEL, TWICE = (
+    "to the command",
+    "to its group",
+    "to all, as scancel does",
+    "to its group, twice",
+)
 KINDS = [
     Kind(number, to, terminal)
-    for number, to, terminal in itertools.product(STATUSES, (COMMAND, GROUP, SCANCEL, TWICE), (True, False))
+    for number, to, terminal in itertools.product(
+        STATUSES, (COMMAND, GROUP, SCANCEL, TWICE), (True, False)
+    )
     if to != SCANCEL or number == signal.SIGTERM
 ]
 
 
 def send(kind: Kind, sweep: TypedSweep, typed: Typed) -> bool:
-    """The signal, to whom it goes; whether there was still something to be ended by the second one."""
+    """The signal, to whom it goes; whether there was still something to be ended by the second
+    one."""
     with contextlib.suppress(ProcessLookupError):
         if kind.to == COMMAND:
             os.kill(typed.pid, kind.number)
@@ -78,11 +86,15 @@ class Answer:
     troubles: list[str] = field(default_factory=list)
 
 
-def signalled(sweep: TypedSweep, kind: Kind, undisturbed: Undisturbed, chance: random.Random) -> Answer:
+def signalled(
+    sweep: TypedSweep, kind: Kind, undisturbed: Undisturbed, chance: random.Random
+) -> Answer:
     """One round, begun anew where the sweep ended before the moment."""
     for _ in range(10):
         typed = sweep.type(terminal=kind.terminal)
-        moment_s = chance.uniform(0.1 * undisturbed.slowness, undisturbed.seconds)  # Python itself starts before
+        moment_s = chance.uniform(
+            0.1 * undisturbed.slowness, undisturbed.seconds
+        )  # Python itself starts before
         time.sleep(moment_s)
         if typed.runs():
             answer = Answer(kind.name, kind.terminal, moment_s, slowness=undisturbed.slowness)
@@ -103,17 +115,22 @@ def _judge(answer: Answer, kind: Kind, sweep: TypedSweep, typed: Typed) -> None:
     answer.status = typed.status(SLURM_KILLS_S * slowness)
     answer.out_s = time.monotonic() - sent_s
     reply = typed.text[before:]
-    answer.answered_s = next((s - sent_s for s, text in typed.texts if s >= sent_s and ANSWER.search(text)), None)
+    answer.answered_s = next(
+        (s - sent_s for s, text in typed.texts if s >= sent_s and ANSWER.search(text)), None
+    )
     was_over = LAST_LINE in typed.text[:before]
     deaf = was_over or (kind.terminal and kind.number == signal.SIGHUP)  # its terminal is gone
     answer.at_once = "Ended at once" in reply
     limit_s = second_s - sent_s + AT_ONCE_S * slowness if second else OUT_S * slowness
     troubles = {
         "not out in time": answer.status is None or answer.out_s > limit_s,
-        f"status {answer.status}": answer.status != STATUSES[kind.number] and not (was_over and answer.status == 0),
+        f"status {answer.status}": answer.status != STATUSES[kind.number]
+        and not (was_over and answer.status == 0),
         "not answered in time": not deaf and (answer.answered_s or 1e9) > ANSWERED_S * slowness,
         "traceback": "Traceback" in reply,
         "left running": bool(sweep.running()),
     }
-    answer.troubles = [f"{trouble}: {reply[-500:]!r}" for trouble, is_so in troubles.items() if is_so]
+    answer.troubles = [
+        f"{trouble}: {reply[-500:]!r}" for trouble, is_so in troubles.items() if is_so
+    ]
     sweep.kill_all()

@@ -1,4 +1,5 @@
-"""Disks that are full after a few files: real ones, since what counts is what the kernel answers."""
+"""Disks that are full after a few files: real ones, since what counts is what the kernel
+answers."""
 
 from __future__ import annotations
 
@@ -13,11 +14,14 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
-    """A file system of so many KiB, in memory. The test is skipped where this process may not mount one."""
+    """A file system of so many KiB, in memory. The test is skipped where this process may not mount
+    one."""
     folder.mkdir()
     mounted = _mount("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder))
     if mounted.returncode:
-        pytest.skip(f"needs a disk of its own to fill, and none can be mounted: {mounted.stderr.strip()}")
+        pytest.skip(
+            f"needs a disk of its own to fill, and none can be mounted: {mounted.stderr.strip()}"
+        )
     try:
         yield folder
     finally:
@@ -31,7 +35,8 @@ def change(disk: Path, option: str) -> None:
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """This process writes no file beyond so many bytes: the way to a refused write that needs no rights."""
+    """This process writes no file beyond so many bytes: the way to a refused write that needs no
+    rights."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -1,4 +1,5 @@
-"""A sweep of two tiny trials as the command runs one, with its store, its folders and its recorder, but without Ray."""
+"""A sweep of two tiny trials as the command runs one, with its store, its folders and its recorder,
+but without Ray."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ from trainables.trial import trial_run
 
 KEY = StudyKey(study="small", scale="smoke", corpus="tiny")
 CONFIG = tiny_trial.trial(epochs=2, epoch_tokens=60)
-PLAN = [PlannedTrial.of(CONFIG.model_copy(update={"seed": seed}), f"seed={seed}") for seed in (1, 2)]
+PLAN = [
+    PlannedTrial.of(CONFIG.model_copy(update={"seed": seed}), f"seed={seed}") for seed in (1, 2)
+]
 MEASUREMENTS = ("perplexity@1", "spectrum@1")
 
 
@@ -53,7 +56,10 @@ def sweep(folder: Path) -> None:
             )
             left = [trial for trial in PLAN if states[trial.trial_id] in OPEN]
             with closing(Dispatcher(left, work, this_owner(), slots=1)) as dispatcher:
-                _drive(dispatcher, Job(options=options, measurements=MEASUREMENTS, functions=TrialFunctions()))
+                _drive(
+                    dispatcher,
+                    Job(options=options, measurements=MEASUREMENTS, functions=TrialFunctions()),
+                )
         finally:
             store.end_run(run_id)
 
@@ -94,9 +100,13 @@ def table(folder: Path) -> list[dict[str, Any]]:
         return [
             {
                 "state": row["state"],
-                "metrics": {name: value for name, value in row["metrics"].items() if name not in TIMES},
+                "metrics": {
+                    name: value for name, value in row["metrics"].items() if name not in TIMES
+                },
                 "losses": [epoch.valid_loss for epoch in store.epochs(row["trial_id"])],
-                "spectrum": spectra[row["trial_id"]].tolist() if row["trial_id"] in spectra else None,
+                "spectrum": spectra[row["trial_id"]].tolist()
+                if row["trial_id"] in spectra
+                else None,
             }
             for row in store.results(KEY)
         ]

@@ -1,4 +1,5 @@
-"""An LSTM layer of three models whose windows differ in length, and the framework's own for each in float64."""
+"""An LSTM layer of three models whose windows differ in length, and the framework's own for each in
+float64."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ LENGTHS = (5, 7, 1)
 
 @dataclass(frozen=True)
 class Layer:
-    """What one call takes, and the gradient by its outputs, which is 0 after the end of a window."""
+    """What one call takes, and the gradient by its outputs, which is 0 after the end of a
+    window."""
 
     inputs_GTBI: Tensor
     state: StackedState
@@ -23,7 +25,8 @@ class Layer:
 
     def to(self, device: str, dtype: torch.dtype) -> Layer:
         inputs, h, c, by_outputs, *weights = (
-            tensor.to(device, dtype) for tensor in (self.inputs_GTBI, *self.state, self.by_outputs, *_all(self.weights))
+            tensor.to(device, dtype)
+            for tensor in (self.inputs_GTBI, *self.state, self.by_outputs, *_all(self.weights))
         )
         return Layer(inputs, StackedState(h, c), LstmWeights(*weights), by_outputs)
 
@@ -51,12 +54,15 @@ def layer(batch: int, inputs: int, width: int, scale: float = 1.0, seed: int = 0
 
 def _leaves(layer: Layer) -> list[Tensor]:
     """By which there are gradients."""
-    return [tensor.detach().clone().requires_grad_() for tensor in (layer.inputs_GTBI, *layer.weights[:4])]
+    return [
+        tensor.detach().clone().requires_grad_()
+        for tensor in (layer.inputs_GTBI, *layer.weights[:4])
+    ]
 
 
 def results(layer: Layer, dtype: torch.dtype | None = None) -> list[Tensor]:
-    """h and c after the windows, outputs, the gradients by the inputs and the weights; in float64 on the CPU. The
-    products are in this dtype, by default that of the layer."""
+    """h and c after the windows, outputs, the gradients by the inputs and the weights; in float64
+    on the CPU. The products are in this dtype, by default that of the layer."""
     inputs, *weights = leaves = _leaves(layer)
     lengths_G = torch.tensor(LENGTHS, device=inputs.device)
     masked = LstmWeights(*weights)._replace(kept_hh=layer.weights.kept_hh)
@@ -77,7 +83,9 @@ def true_results(layer: Layer) -> list[Tensor]:
     for g, length in enumerate(LENGTHS):
         before = (layer.state.h[g : g + 1], layer.state.c[g : g + 1])
         of_model = [weight[g] for weight in weights]
-        outputs_TBH, h, c = torch.lstm(inputs[g, :length], before, of_model, True, 1, 0.0, True, False, False)
+        outputs_TBH, h, c = torch.lstm(
+            inputs[g, :length], before, of_model, True, 1, 0.0, True, False, False
+        )
         outputs[g, :length] = outputs_TBH
         states.append((h, c))
     h, c = (torch.cat(of_models).detach() for of_models in zip(*states, strict=True))

@@ -1,8 +1,8 @@
-"""What a step of a stack asks of a GPU: every operation that it dispatches at paper shapes on the device "meta", with
-the bytes that it moves and the operations of its products.
+"""What a step of a stack asks of a GPU: every operation that it dispatches at paper shapes on the
+device "meta", with the bytes that it moves and the operations of its products.
 
-`python -m tests.support.step_cost` prints the costs for `gpu_proof.roofline`, and `--names` what they consist of.
-"""
+`python -m tests.support.step_cost` prints the costs for `gpu_proof.roofline`, and `--names` what
+they consist of."""
 
 from __future__ import annotations
 
@@ -34,10 +34,24 @@ VIEWS = {
     "transpose", "unbind", "unflatten", "unsqueeze", "view",
 }  # fmt: skip
 """Operations that move nothing."""
-WRITTEN = {"bernoulli_", "fill_", "new_full", "new_ones", "new_zeros", "normal_", "zero_", "zeros", "zeros_like"}
+WRITTEN = {
+    "bernoulli_",
+    "fill_",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "normal_",
+    "zero_",
+    "zeros",
+    "zeros_like",
+}
 """Operations that read nothing."""
 PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "baddbmm_"}
-LAUNCHED = {kernels: ("_forward", "_backward"), cell_kernels: ("_forward", "_backward"), update_kernels: ("_update",)}
+LAUNCHED = {
+    kernels: ("_forward", "_backward"),
+    cell_kernels: ("_forward", "_backward"),
+    update_kernels: ("_update",),
+}
 USED_WITH = {"ADAM": ("mean", "square"), "AVERAGED": ("average",), "SUMS": ("sums",)}
 """Arguments that a kernel leaves alone without a constant."""
 CHANGED = {"by_c", "weight", "average", "mean", "square"}
@@ -82,10 +96,17 @@ class _Recorder(TorchDispatchMode):
         class StandIn:
             def __getitem__(self, _grid: tuple[int, ...]) -> Callable[..., None]:
                 def launch(*args: Any, **options: Any) -> None:
-                    constants = {key: value for key, value in options.items() if key in signature.parameters}
+                    constants = {
+                        key: value for key, value in options.items() if key in signature.parameters
+                    }
                     given = signature.bind(*args, **constants).arguments
                     both = CHANGED | ({"product"} if "backward" in name else set())
-                    unused = {key for flag, keys in USED_WITH.items() if not constants.get(flag, True) for key in keys}
+                    unused = {
+                        key
+                        for flag, keys in USED_WITH.items()
+                        if not constants.get(flag, True)
+                        for key in keys
+                    }
                     moved = sum(
                         value.numel() * value.element_size() * (1 + (key in both))
                         for key, value in given.items()
@@ -99,7 +120,11 @@ class _Recorder(TorchDispatchMode):
 
 
 def _on_meta(tree: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor) and leaf.device.type == "meta"]
+    return [
+        leaf
+        for leaf in tree_leaves(tree)
+        if isinstance(leaf, Tensor) and leaf.device.type == "meta"
+    ]
 
 
 def _size(tensor: Tensor) -> int:
@@ -108,7 +133,8 @@ def _size(tensor: Tensor) -> int:
 
 
 def _moved(name: str, given: Sequence[Tensor], made: Sequence[Tensor]) -> int:
-    """Every argument is read once and every result written once; one that is changed in place is both."""
+    """Every argument is read once and every result written once; one that is changed in place is
+    both."""
     if name in WRITTEN:
         return _size((given or made)[0])
     if name == "embedding_dense_backward":
@@ -116,7 +142,9 @@ def _moved(name: str, given: Sequence[Tensor], made: Sequence[Tensor]) -> int:
     if name in {"index", "embedding"}:
         return 2 * sum(map(_size, made))
     known = {id(tensor) for tensor in given}
-    moved = sum(map(_size, given)) + sum(_size(tensor) for tensor in made if id(tensor) not in known)
+    moved = sum(map(_size, given)) + sum(
+        _size(tensor) for tensor in made if id(tensor) not in known
+    )
     return moved + (_size(given[0]) if name.endswith("_") and name != "copy_" else 0)
 
 
@@ -131,10 +159,16 @@ def _product(factors: Sequence[Tensor], batch: int) -> tuple[int, bool, bool]:
         return 0, False, True
     left, right = factors
     strides = [max(factor.stride()[-2:]) * factor.element_size() for factor in factors]
-    return 2 * left.numel() * right.shape[-1], left.shape[-2] == batch, all(stride % 16 == 0 for stride in strides)
+    return (
+        2 * left.numel() * right.shape[-1],
+        left.shape[-2] == batch,
+        all(stride % 16 == 0 for stride in strides),
+    )
 
 
-def events_of_a_step(corpus: str, layer: str, precision: Precision = "bf16", models: int = MODELS) -> list[Event]:
+def events_of_a_step(
+    corpus: str, layer: str, precision: Precision = "bf16", models: int = MODELS
+) -> list[Event]:
     """Of models whose weights are averaged already."""
     text = random_corpus(corpus, "paper")
     config = trial(corpus, layer_config(layer, corpus), precision, "paper")
@@ -143,7 +177,9 @@ def events_of_a_step(corpus: str, layer: str, precision: Precision = "bf16", mod
         for module, names in LAUNCHED.items():
             for name in names:
                 label = f"{module.__name__.rpartition('.')[2]}.{name}"
-                stand_ins.enter_context(patch.object(module, name, recorder.launched(getattr(module, name), label)))
+                stand_ins.enter_context(
+                    patch.object(module, name, recorder.launched(getattr(module, name), label))
+                )
         with torch.device("meta"):
             trainers = [Trainer(config, text, Runtime(device="meta")) for _ in range(models)]
         for trainer in trainers:
@@ -161,7 +197,10 @@ def cost_of(events: Sequence[Event]) -> StepCost:
 
     def work(chosen: Callable[[Event], bool]) -> Work:
         of_kind = [event for event in events if chosen(event)]
-        moved, operations = sum(event.bytes_moved for event in of_kind), sum(event.operations for event in of_kind)
+        moved, operations = (
+            sum(event.bytes_moved for event in of_kind),
+            sum(event.operations for event in of_kind),
+        )
         return Work(len(of_kind), round(1e-9 * moved, 2), round(1e-12 * operations, 3))
 
     return StepCost(
@@ -181,7 +220,10 @@ if __name__ == "__main__":
     for corpus, layer in COSTS:
         events = events_of_a_step(corpus, layer)
         cost = cost_of(events)
-        seconds = ", ".join(f"{name} {seconds_an_epoch(corpus, layer, cost, card):.2f}" for name, card in CARDS.items())
+        seconds = ", ".join(
+            f"{name} {seconds_an_epoch(corpus, layer, cost, card):.2f}"
+            for name, card in CARDS.items()
+        )
         works = ", ".join(f"Work{tuple(work)}" for work in cost)
         print(f'    ("{corpus}", "{layer}"): StepCost({works}),  # {seconds}')
         if "--names" in sys.argv:

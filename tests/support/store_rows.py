@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from sqlalchemy import create_engine, select, text, update
 
-from orchestrator.store.checksums import END, MEMBER, STUDY, end_checksum, part_checksums, study_checksum
+from orchestrator.store.checksums import (
+    END,
+    MEMBER,
+    STUDY,
+    end_checksum,
+    part_checksums,
+    study_checksum,
+)
 from orchestrator.store.records import ENDED, PlannedTrial, RunRecord, StudyKey
 from orchestrator.store.schema import study, study_trial, trial
 from orchestrator.store.store import Store
@@ -29,8 +36,14 @@ SPECTRUM = np.array([3.5e4, 1.0, np.pi, 1e-300, 0.0])
 
 def planned(number: int, *, group: str = "", name: str | None = None) -> PlannedTrial:
     """A trial whose id is the SHA-256 of its config, as a real one's is."""
-    config: dict[str, Any] = {"seed": number, "group": group, "output_layer": {"name": "gss", "c": -1.5, "k": 1e-7}}
-    identity = hashlib.sha256(json.dumps(config, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    config: dict[str, Any] = {
+        "seed": number,
+        "group": group,
+        "output_layer": {"name": "gss", "c": -1.5, "k": 1e-7},
+    }
+    identity = hashlib.sha256(
+        json.dumps(config, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
     return PlannedTrial(trial_id=identity, name=name or f"trial {number}", config=config)
 
 
@@ -47,16 +60,25 @@ def ids(trials: list[PlannedTrial]) -> list[str]:
 def epoch(number: int, *, valid_loss: float = 5.25) -> EpochMetrics:
     """An epoch whose numbers have no short decimal form."""
     return EpochMetrics(
-        epoch=number, tokens=3_000_000_000, train_loss=1 / 3, valid_loss=valid_loss, averaging=number > 1, seconds=0.1
+        epoch=number,
+        tokens=3_000_000_000,
+        train_loss=1 / 3,
+        valid_loss=valid_loss,
+        averaging=number > 1,
+        seconds=0.1,
     )
 
 
 def ranked_epoch(number: int) -> EpochMetrics:
     """The same, with ranks."""
-    return epoch(number).model_copy(update={"press_rank": 100 + number, "entropy_rank": 12 + 1 / 3, "kl_rank": 7})
+    return epoch(number).model_copy(
+        update={"press_rank": 100 + number, "entropy_rank": 12 + 1 / 3, "kl_rank": 7}
+    )
 
 
-def outcome(trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any) -> TrialOutcome:
+def outcome(
+    trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any
+) -> TrialOutcome:
     """A complete outcome; `changes` replace its fields."""
     fields: dict[str, Any] = {
         "trial_id": trial_id,
@@ -73,7 +95,8 @@ def outcome(trial_id: str, *, state: FinalState = "done", epochs: int = 3, **cha
 
 
 def execute(url: str, *statements: str, **values: object) -> None:
-    """Change a database behind the store's back; SQLite does not look at references unless told to."""
+    """Change a database behind the store's back; SQLite does not look at references unless told
+    to."""
     engine = create_engine(url)
     with engine.begin() as connection:
         for statement in statements:
@@ -99,12 +122,19 @@ def forge(url: str, *statements: str, **values: object) -> None:
     with engine.begin() as connection:
         drop_triggers(connection)
         for ended in connection.execute(select(*END).where(trial.c.state.in_(ENDED))).all():
-            checksums = {"checksum": end_checksum(ended), **part_checksums(connection, [ended[0]])[ended[0]]}
+            checksums = {
+                "checksum": end_checksum(ended),
+                **part_checksums(connection, [ended[0]])[ended[0]],
+            }
             connection.execute(update(trial).where(trial.c.id == ended[0]).values(checksums))
         for study_id, *key in connection.execute(select(study.c.id, *STUDY)).all():
-            members = connection.execute(select(*MEMBER).where(study_trial.c.study_id == study_id)).all()
+            members = connection.execute(
+                select(*MEMBER).where(study_trial.c.study_id == study_id)
+            ).all()
             checksum = study_checksum(key, members)
-            connection.execute(update(study).where(study.c.id == study_id).values(checksum=checksum))
+            connection.execute(
+                update(study).where(study.c.id == study_id).values(checksum=checksum)
+            )
         make_triggers(connection)
     engine.dispose()
 
@@ -114,7 +144,9 @@ def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
     return {
         "counts": [summary.counts for summary in store.studies() if summary.key == key],
         "rows": [{**row, "attempt": None, "lease_until": None} for row in store.results(key)],
-        "trials": [(row.trial_id, row.name, row.place, row.state, row.cause) for row in store.trials(key)],
+        "trials": [
+            (row.trial_id, row.name, row.place, row.state, row.cause) for row in store.trials(key)
+        ],
         "epochs": store.epochs_by_trial(key),
         "spectra": {trial_id: values.tobytes() for trial_id, values in store.spectra(key).items()},
         "environments": store.environments(key),

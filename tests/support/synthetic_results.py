@@ -28,7 +28,9 @@ K_VALUES = [1.25 + 0.25 * i for i in range(8)]
 _written = figures._written
 
 
-def trial_row(name: str, state: Any = "done", *, config: Any = None, **metrics: Any) -> dict[str, Any]:
+def trial_row(
+    name: str, state: Any = "done", *, config: Any = None, **metrics: Any
+) -> dict[str, Any]:
     """A trial as the store gives it."""
     kept = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
     return {**kept, "config": config or {}, "metrics": metrics}
@@ -47,10 +49,14 @@ def grid_trials(corpus: CorpusConfig) -> Iterable[TrialConfig]:
 
 
 def training(
-    ranks: Iterable[float], losses: Iterable[float], *, averaged_from: int | None = None, jump: float = 1.0
+    ranks: Iterable[float],
+    losses: Iterable[float],
+    *,
+    averaged_from: int | None = None,
+    jump: float = 1.0,
 ) -> list[EpochMetrics]:
-    """Epochs with these Press ranks and validation losses, entropy ranks a tenth, or 1; from an epoch on averaged,
-    ranks times `jump` and losses less by it."""
+    """Epochs with these Press ranks and validation losses, entropy ranks a tenth, or 1; from an
+    epoch on averaged, ranks times `jump` and losses less by it."""
     epochs = []
     for number, (rank, loss) in enumerate(zip(ranks, losses, strict=True), 1):
         averaging = averaged_from is not None and number >= averaged_from
@@ -148,7 +154,10 @@ def _metrics(values: NDArray[np.float64], *, tolerance: float, perplexity: float
         "press_rank": int((values > tolerance).sum()),
         "press_tolerance": tolerance,
         "press_eps": float(np.finfo(np.float32).eps),
-        **{f"effective_rank_{e}": int(np.searchsorted(energy, 1 - float(e)) + 1) for e in ("1e-3", "1e-4", "1e-5")},
+        **{
+            f"effective_rank_{e}": int(np.searchsorted(energy, 1 - float(e)) + 1)
+            for e in ("1e-3", "1e-4", "1e-5")
+        },
         "entropy_rank": 12.5,
         "stable_rank": float(np.sum(values**2) / values[0] ** 2),
         "sigma_max": float(values[0]),
@@ -172,10 +181,11 @@ def report_on(
 ) -> ReportResult:
     """The report of these trials, in `out`.
 
-    Of figures as PNG and PDF, which no page shows and which take two thirds of the time, it has the files, with their
-    marks in place of the pictures; `as_printed`: with the pictures.
-    """
-    records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {})
+    Of figures as PNG and PDF, which no page shows and which take two thirds of the time, it has the
+    files, with their marks in place of the pictures; `as_printed`: with the pictures."""
+    records = StudyRecords(
+        rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {}
+    )
     with pytest.MonkeyPatch.context() as patch:
         if not as_printed:
             patch.setattr(figures, "_written", _svg_or_mark)

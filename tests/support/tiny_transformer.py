@@ -16,11 +16,20 @@ from trainables.config import (
 
 
 def trial(
-    *, output_layer: OutputLayerConfig | None = None, model: dict[str, Any] | None = None, **training: Any
+    *,
+    output_layer: OutputLayerConfig | None = None,
+    model: dict[str, Any] | None = None,
+    **training: Any,
 ) -> TransformerTrialConfig:
     """A trial of seconds, with dropout."""
     shape = {"width": 8, "layers": 2, "heads": 2, "dropout": 0.1} | (model or {})
-    settings = {"batch_size": 4, "window": 12, "learning_rate": 0.01, "warm_up_tokens": 500, "epochs": 4} | training
+    settings = {
+        "batch_size": 4,
+        "window": 12,
+        "learning_rate": 0.01,
+        "warm_up_tokens": 500,
+        "epochs": 4,
+    } | training
     return TransformerTrialConfig(
         seed=7,
         corpus=CorpusConfig(name="tiny", sha256="0" * 64),

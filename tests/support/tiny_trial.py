@@ -45,7 +45,9 @@ def corpus(train_tokens: int = 3000) -> Corpus:
         return (np.arange(length) * 7 + np.cumsum(jumps)) % VOCABULARY
 
     words = tuple(f"w{i}" for i in range(VOCABULARY))
-    return Corpus(name="tiny", train=text(train_tokens), valid=text(600), test=text(400), vocabulary=words)
+    return Corpus(
+        name="tiny", train=text(train_tokens), valid=text(600), test=text(400), vocabulary=words
+    )
 
 
 def trial(
@@ -65,7 +67,9 @@ def trial(
     return TrialConfig(
         seed=7,
         corpus=CorpusConfig(name="tiny", sha256="0" * 64),
-        model=LanguageModelConfig(embedding_width=8, hidden_width=12, context_width=8, head_rank=head_rank, **off),
+        model=LanguageModelConfig(
+            embedding_width=8, hidden_width=12, context_width=8, head_rank=head_rank, **off
+        ),
         output_layer=output_layer or GssConfig(c=-1.5, k=2.5),
         training=TrainingConfig(averaging=averaging or EtAsgdConfig(switch_epoch=3), **settings),
         evaluation=EvaluationConfig(epoch_rank_contexts=epoch_rank_contexts),
@@ -81,13 +85,16 @@ def train(trainer: Trainer) -> None:
 
 
 def trained(layer: OutputLayerConfig, epochs: int = 2) -> LanguageModel:
-    """A copy of the tiny model after some epochs, in evaluation mode; a process trains each once."""
+    """A copy of the tiny model after some epochs, in evaluation mode; a process trains each
+    once."""
     return copy.deepcopy(_trained(layer, epochs))
 
 
 @functools.cache
 def _trained(layer: OutputLayerConfig, epochs: int) -> LanguageModel:
-    config = trial(output_layer=layer, epochs=epochs, learning_rate=20.0, activation_regularisation=0.0)
+    config = trial(
+        output_layer=layer, epochs=epochs, learning_rate=20.0, activation_regularisation=0.0
+    )
     trainer = Trainer(config, corpus(), Runtime())
     train(trainer)
     return trainer.model.eval()

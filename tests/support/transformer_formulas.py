@@ -1,4 +1,5 @@
-"""The Transformer as its papers write it, one head and one position at a time in float64: the truth of these tests.
+"""The Transformer as its papers write it, one head and one position at a time in float64: the truth
+of these tests.
 
 Shares with the package nothing but the parameters' names.
 """
@@ -21,11 +22,13 @@ def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
 
 
 def turned(x_TK: Tensor) -> Tensor:
-    """Su et al. (2021), equation 34, by complex numbers: pair i turns by t / 10000^(2 i / K) radians."""
+    """Su et al. (2021), equation 34, by complex numbers: pair i turns by t / 10000^(2 i / K)
+    radians."""
     steps, width = x_TK.shape
     pairs = torch.complex(x_TK[:, : width // 2], x_TK[:, width // 2 :])
     angles = torch.tensor(
-        [[t * 10_000.0 ** (-2 * i / width) for i in range(width // 2)] for t in range(steps)], dtype=torch.float64
+        [[t * 10_000.0 ** (-2 * i / width) for i in range(width // 2)] for t in range(steps)],
+        dtype=torch.float64,
     )
     pairs = pairs * torch.polar(torch.ones_like(angles), angles)
     return torch.cat([pairs.real, pairs.imag], 1)

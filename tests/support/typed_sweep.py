@@ -1,7 +1,8 @@
-"""The command as a user types it for twelve short trials, with a Ray and a temporary folder of its own: to be killed.
+"""The command as a user types it for twelve short trials, with a Ray and a temporary folder of its
+own: to be killed.
 
-Nothing in it is scripted. Trials write checkpoints every quarter of a second, since they last about one.
-"""
+Nothing in it is scripted. Trials write checkpoints every quarter of a second, since they last about
+one."""
 
 from __future__ import annotations
 
@@ -75,9 +76,12 @@ PLUG_IN = Path(__file__).parent / "kill_at_step"
 
 
 class Typed:
-    """One typed command in a session of its own, with a terminal or without; every text of it with its time."""
+    """One typed command in a session of its own, with a terminal or without; every text of it with
+    its time."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], *, terminal: bool = False) -> None:
+    def __init__(
+        self, words: list[str], environment: dict[str, str], *, terminal: bool = False
+    ) -> None:
         self._mine, theirs = pty.openpty() if terminal else os.pipe()
         self.start_s = time.monotonic()
         self._process = subprocess.Popen(
@@ -122,7 +126,8 @@ class Typed:
         return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
 
     def troubles(self, within_s: float) -> list[str]:
-        """What is wrong with a command that nothing disturbs; none where it ends well, and in time."""
+        """What is wrong with a command that nothing disturbs; none where it ends well, and in
+        time."""
         status = self.status(within_s)
         what = "hung" if status is None else f"status {status}"
         return [*([] if status == 0 else [f"{what}: {self.text[-500:]}"]), *self.tracebacks()]
@@ -130,16 +135,24 @@ class Typed:
 
 def _start_as_a_shell_does(terminal: bool) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)  # as they are not below `nohup`, in which a test may run
+        signal.signal(
+            number, signal.SIG_DFL
+        )  # as they are not below `nohup`, in which a test may run
     if terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class TypedSweep:
-    """Context: a storage and a temporary folder, and the command that is typed for them, as often as it takes."""
+    """Context: a storage and a temporary folder, and the command that is typed for them, as often
+    as it takes."""
 
     def __init__(
-        self, folder: Path, *options: str, study: str = STUDY, storage: Path | None = None, store: str | None = None
+        self,
+        folder: Path,
+        *options: str,
+        study: str = STUDY,
+        storage: Path | None = None,
+        store: str | None = None,
     ) -> None:
         """`store`: the address of one that is not in the storage."""
         folder.mkdir(exist_ok=True)
@@ -148,7 +161,8 @@ class TypedSweep:
         self.storage, self.store = storage or folder / "results", store
         self.options = (*options, *(("--store", store) if store else ()))
         self.watch = Watch(self.storage)
-        # Ray's sockets need a short path, and whatever is in this folder afterwards was left behind.
+        # Ray's sockets need a short path, and whatever is in this folder afterwards was left
+        # behind.
         self.temporary = Path(tempfile.mkdtemp(prefix="c", dir="/tmp"))
         self._since_s = time.time()
 
@@ -163,7 +177,15 @@ class TypedSweep:
 
     def type(self, *, terminal: bool = False, **variables: str) -> Typed:
         """Type the command; `variables` are of its environment."""
-        words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke", "--corpus", "pydocs"]
+        words = [
+            sys.executable,
+            str(ROOT / "sweep.py"),
+            str(self.study),
+            "--scale",
+            "smoke",
+            "--corpus",
+            "pydocs",
+        ]
         paths = {"TMPDIR": str(self.temporary), "PYTHONPATH": f"{PLUG_IN}{os.pathsep}{ROOT}"}
         typed = Typed(
             [*words, "--storage", str(self.storage), *self.options],
@@ -182,22 +204,35 @@ class TypedSweep:
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Store, StudyKey]]:
         """The store, and which of its studies this is."""
-        with open_store(self.store or f"sqlite:///{self.storage}/results.db", create=False) as store:
+        with open_store(
+            self.store or f"sqlite:///{self.storage}/results.db", create=False
+        ) as store:
             yield store, store.studies()[-1].key
 
     def table(self) -> list[dict[str, str]]:
         """The results with what epochs and spectra came to."""
-        rows = results_table(self.storage, "chaos", *(("--store", self.store) if self.store else ()))
+        rows = results_table(
+            self.storage, "chaos", *(("--store", self.store) if self.store else ())
+        )
         with self.opened() as (store, key):
             epochs, spectra = store.epochs_by_trial(key), store.spectra(key)
         for row in rows:
-            losses = [epoch.model_dump(exclude={"seconds"}) for epoch in epochs.get(row["trial_id"], [])]
-            row |= {"epochs": repr(losses), "spectrum": repr(spectra.get(row["trial_id"], np.empty(0)).tolist())}
+            losses = [
+                epoch.model_dump(exclude={"seconds"}) for epoch in epochs.get(row["trial_id"], [])
+            ]
+            row |= {
+                "epochs": repr(losses),
+                "spectrum": repr(spectra.get(row["trial_id"], np.empty(0)).tolist()),
+            }
         return rows
 
     def checkpoints(self) -> dict[str, list[EpochMetrics]]:
-        """Trial id -> the epochs that its newest checkpoint has behind it, of trials that have one of some."""
-        newest = {path.parent.name: path for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors"))}
+        """Trial id -> the epochs that its newest checkpoint has behind it, of trials that have one
+        of some."""
+        newest = {
+            path.parent.name: path
+            for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors"))
+        }
         epochs = {}
         for trial_id, path in newest.items():
             with contextlib.suppress(FileNotFoundError):  # its worker is still at its last breath
@@ -223,8 +258,15 @@ class TypedSweep:
 
     def held(self, drivers: Collection[str]) -> set[str]:
         """The trials that these processes have claimed."""
-        with contextlib.suppress(UserError, IndexError), self.opened() as (store, key):  # there is no study yet
-            return {row.trial_id for row in store.trials(key) if row.owner and row.owner.split(":")[-2] in drivers}
+        with (
+            contextlib.suppress(UserError, IndexError),
+            self.opened() as (store, key),
+        ):  # there is no study yet
+            return {
+                row.trial_id
+                for row in store.trials(key)
+                if row.owner and row.owner.split(":")[-2] in drivers
+            }
         return set()
 
     def trained_twice(self) -> list[str]:
@@ -236,7 +278,9 @@ class TypedSweep:
         deadline_s = time.monotonic() + 1
         while True:
             others = mentioning(self.temporary)
-            lines = {process.line for process in self.watch.living()} | {f"with pid {pid}" for pid in others}
+            lines = {process.line for process in self.watch.living()} | {
+                f"with pid {pid}" for pid in others
+            }
             if not lines or time.monotonic() > deadline_s:
                 return [f"process {line[:80]}" for line in lines]
             time.sleep(0.1)
@@ -253,7 +297,8 @@ class TypedSweep:
                 os.kill(process.pid, signal.SIGKILL)
 
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
-        """What is wrong once a sweep is over and its command was typed once more; none where all is as promised."""
+        """What is wrong once a sweep is over and its command was typed once more; none where all is
+        as promised."""
         typed = self.type()
         troubles = typed.troubles(limit_s)
         if not re.search(rf"0 to run, {TRIALS} already done", typed.text):

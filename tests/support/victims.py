@@ -1,4 +1,5 @@
-"""Every process below a typed command, by parentage, as /proc has it: to be killed, and to be missed afterwards."""
+"""Every process below a typed command, by parentage, as /proc has it: to be killed, and to be
+missed afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ VICTIMS = (
     "everything",
 )  # fmt: skip
 STARTED_LATER = ("RuntimeEnvAgent", "DashboardAgent", "dashboard")
-"""Some seconds after the others, when a short sweep is nearly over: where one of them is to be killed, sooner."""
+"""Some seconds after the others, when a short sweep is nearly over: where one of them is to be
+killed, sooner."""
 LOOK_EVERY_S = 0.2
 AGENTS = ("ray::RuntimeEnvAgent", "ray::DashboardAgent")
 BY_COMMAND_LINE: Mapping[str, Callable[[str], bool]] = {
@@ -41,7 +43,8 @@ class Living(NamedTuple):
 
 
 class Watch(threading.Thread):
-    """Looks five times a second at the processes below those it is told, and at the results in a storage."""
+    """Looks five times a second at the processes below those it is told, and at the results in a
+    storage."""
 
     def __init__(self, storage: Path) -> None:
         super().__init__(daemon=True)
@@ -75,7 +78,9 @@ class Watch(threading.Thread):
     def living(self) -> list[Living]:
         """Those that live now of all that were ever below; parents first."""
         with self._lock:
-            with contextlib.suppress(FileNotFoundError):  # also a folder, which a command or a test removes meanwhile
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # also a folder, which a command or a test removes meanwhile
                 for path in self._storage.glob("trials/*/*/result.json"):
                     stat = path.stat()
                     self.results[path.parent.name].add((stat.st_ino, stat.st_mtime_ns))
@@ -87,7 +92,8 @@ class Watch(threading.Thread):
             return [process for process in living if (process.pid, process.start) in self._below]
 
     def kill(self, victim: str, typed: int, chance: random.Random) -> str | None:
-        """SIGKILL to this kind of process below the command with this pid; its command line, None where none lives."""
+        """SIGKILL to this kind of process below the command with this pid; its command line, None
+        where none lives."""
         chosen = self.alive(victim, typed)
         if not chosen:
             return None
@@ -103,7 +109,9 @@ class Watch(threading.Thread):
         """Those of this kind that live now below the command with this pid."""
         living = self.living()
         command = [process for process in living if process.pid == typed]
-        drivers = [process for process in living if process.parent == typed and "sweep.py" in process.line][:1]
+        drivers = [
+            process for process in living if process.parent == typed and "sweep.py" in process.line
+        ][:1]
         if victim == "driver":
             return drivers or command
         if victim == "guard":
@@ -120,7 +128,13 @@ def _processes() -> list[Living]:
         if folder.name.isdigit():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                line = (
+                    (folder / "cmdline")
+                    .read_bytes()
+                    .replace(b"\0", b" ")
+                    .decode(errors="replace")
+                    .strip()
+                )
                 if fields[0] != "Z" and line:
                     living.append(Living(int(folder.name), int(fields[19]), int(fields[1]), line))
     return living

@@ -1,4 +1,5 @@
-"""Where this process writes: every path that Python opens for writing, makes, renames or removes."""
+"""Where this process writes: every path that Python opens for writing, makes, renames or
+removes."""
 
 from __future__ import annotations
 
@@ -9,8 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PLACES = {"os.mkdir": 1, "os.rename": 2, "os.remove": 1, "os.rmdir": 1, "os.symlink": 2, "os.link": 2, "os.truncate": 1}
-"""Events of Python's audit, and how many of their first arguments are paths; `open` is looked at by itself."""
+PLACES = {
+    "os.mkdir": 1,
+    "os.rename": 2,
+    "os.remove": 1,
+    "os.rmdir": 1,
+    "os.symlink": 2,
+    "os.link": 2,
+    "os.truncate": 1,
+}
+"""Events of Python's audit, and how many of their first arguments are paths; `open` is looked at by
+itself."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
 """Python's and matplotlib's, whatever is run."""
 _watched: list[list[str]] = []
@@ -21,13 +31,17 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "open":
         path, _, flags = arguments
-        if isinstance(path, (str, bytes, os.PathLike)) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+        if isinstance(path, (str, bytes, os.PathLike)) and flags & (
+            os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        ):
             _watched[-1].append(os.fsdecode(path))
     elif event == "sqlite3.connect":
         _watched[-1].append(os.fsdecode(arguments[0]))
     elif event in PLACES:
         places = arguments[: PLACES[event]]
-        _watched[-1] += [os.fsdecode(path) for path in places if isinstance(path, (str, bytes, os.PathLike))]
+        _watched[-1] += [
+            os.fsdecode(path) for path in places if isinstance(path, (str, bytes, os.PathLike))
+        ]
 
 
 sys.addaudithook(_hook)
@@ -42,10 +56,16 @@ def written() -> Iterator[list[str]]:
         yield places
     finally:
         paths = _watched.pop()
-        places += [os.path.realpath(path) for path in paths if not any(cache in path for cache in CACHES)]
+        places += [
+            os.path.realpath(path) for path in paths if not any(cache in path for cache in CACHES)
+        ]
 
 
 def outside(places: list[str], *folders: Path) -> list[str]:
     """Those of the places that lie in none of the folders."""
     roots = [os.path.realpath(folder) for folder in folders]
-    return [place for place in places if not any(place == root or place.startswith(root + os.sep) for root in roots)]
+    return [
+        place
+        for place in places
+        if not any(place == root or place.startswith(root + os.sep) for root in roots)
+    ]

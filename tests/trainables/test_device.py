@@ -1,8 +1,10 @@
-"""The ways of a GPU, on a machine without one: by shapes and dtypes on torch's device "meta", which has no numbers to
-read back, so that whatever waits for one fails. With a GPU, tests/gpu has the numbers.
+"""The ways of a GPU, on a machine without one: by shapes and dtypes on torch's device "meta", which
+has no numbers to read back, so that whatever waits for one fails. With a GPU, tests/gpu has the
+numbers.
 
-Fake tensors of torch's that name a CUDA device would do as well, but not here: in a build of torch for CPUs, the first
-one that wants a gradient ends the process ("PyTorch is not linked with support for cuda devices", seen with 2.13)."""
+Fake tensors of torch's that name a CUDA device would do as well, but not here: in a build of torch
+for CPUs, the first one that wants a gradient ends the process ("PyTorch is not linked with support
+for cuda devices", seen with 2.13)."""
 
 from __future__ import annotations
 
@@ -39,11 +41,16 @@ FACTORS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat
 
 @pytest.fixture
 def on_meta(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Trainer]:
-    """Trainers of the tiny trial on the device that has no numbers; it has no generators of its own either."""
-    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
+    """Trainers of the tiny trial on the device that has no numbers; it has no generators of its own
+    either."""
+    monkeypatch.setattr(
+        loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)
+    )
 
     def trainer(layer: OutputLayerConfig, precision: str = "float32", seed: int = 7) -> Trainer:
-        config = tiny.trial(output_layer=layer, precision=precision).model_copy(update={"seed": seed})
+        config = tiny.trial(output_layer=layer, precision=precision).model_copy(
+            update={"seed": seed}
+        )
         return Trainer(config, tiny.corpus(), Runtime(device="meta"))
 
     return trainer
@@ -60,9 +67,9 @@ def test_every_product_of_a_step_is_in_its_precision_and_nothing_is_read_back(
     assert asked.product_dtypes == {FACTORS[precision]}
     parameters = dict(trainer.model.named_parameters())
     assert {tensor.dtype for pair in trainer.state for tensor in pair} == {torch.float32}
-    assert {tensor.dtype for p in parameters.values() for tensor in (p, p.grad) if tensor is not None} == {
-        torch.float32
-    }
+    assert {
+        tensor.dtype for p in parameters.values() for tensor in (p, p.grad) if tensor is not None
+    } == {torch.float32}
     with pytest.raises(RuntimeError, match="meta"):  # the end of an epoch does read
         trainer.end_epoch()
 
@@ -72,7 +79,8 @@ def test_every_product_of_a_step_is_in_its_precision_and_nothing_is_read_back(
 def test_every_product_of_a_transformer_is_in_its_precision_and_nothing_is_read_back(
     monkeypatch: pytest.MonkeyPatch, layer: OutputLayerConfig, precision: str
 ) -> None:
-    """Forward and backward: Adam's kernel has no meta device, nor has that of attention, whose inputs are looked at."""
+    """Forward and backward: Adam's kernel has no meta device, nor has that of attention, whose
+    inputs are looked at."""
     attended: set[torch.dtype] = set()
 
     def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:
@@ -81,18 +89,27 @@ def test_every_product_of_a_transformer_is_in_its_precision_and_nothing_is_read_
         return query + key + value
 
     monkeypatch.setattr(transformer, "scaled_dot_product_attention", attention)
-    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
+    monkeypatch.setattr(
+        loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)
+    )
     config = tiny_transformer.trial(output_layer=layer, precision=precision)
     trainer = Trainer(config, tiny.corpus(), Runtime(device="meta"))
     with Asked() as asked:
         trainer._forward(trainer.next_window())[1].backward()
     assert asked.product_dtypes == attended == {FACTORS[precision]}
-    dtypes = {tensor.dtype for p in trainer.model.parameters() for tensor in (p, p.grad) if tensor is not None}
+    dtypes = {
+        tensor.dtype
+        for p in trainer.model.parameters()
+        for tensor in (p, p.grad)
+        if tensor is not None
+    }
     assert dtypes == {torch.float32}
 
 
 @pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
-def test_a_step_of_a_stack_reads_nothing_back(on_meta: Callable[..., Trainer], layer: OutputLayerConfig) -> None:
+def test_a_step_of_a_stack_reads_nothing_back(
+    on_meta: Callable[..., Trainer], layer: OutputLayerConfig
+) -> None:
     stack = Stack([on_meta(layer, seed=seed) for seed in (1, 2, 3)])
     for _ in range(2):
         with Asked() as asked:
@@ -117,7 +134,10 @@ def test_on_a_cpu_an_lstm_in_bf16_stays_in_float32() -> None:
 
 
 def test_on_a_cpu_tf32_is_float32_and_another_trial() -> None:
-    trainers = [Trainer(tiny.trial(precision=name), tiny.corpus(), Runtime()) for name in ("float32", "tf32")]
+    trainers = [
+        Trainer(tiny.trial(precision=name), tiny.corpus(), Runtime())
+        for name in ("float32", "tf32")
+    ]
     for trainer in trainers:
         trainer.step()
         trainer.step()
@@ -133,7 +153,9 @@ def flags() -> tuple[str, str, str, bool]:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-def test_torchs_flags_are_set_for_a_gpu_and_put_back_also_after_an_error(precision: device.Precision) -> None:
+def test_torchs_flags_are_set_for_a_gpu_and_put_back_also_after_an_error(
+    precision: device.Precision,
+) -> None:
     before = flags()
     with pytest.raises(KeyError), device.products_in(precision, "cuda"):
         inside = (*["tf32" if precision == "tf32" else "ieee"] * 3, False)
@@ -168,8 +190,11 @@ assert not {old} or matmul.allow_tf32
 
 @pytest.mark.parametrize("old", [False, True])
 def test_a_users_code_may_set_torchs_flags(old: bool) -> None:
-    """Torch refuses to read old ones that differ from the new. In a process of its own, as they stay set."""
-    subprocess.run([sys.executable, "-c", SET_BY_A_USER.replace("{old}", str(old))], cwd=ROOT, check=True)
+    """Torch refuses to read old ones that differ from the new. In a process of its own, as they
+    stay set."""
+    subprocess.run(
+        [sys.executable, "-c", SET_BY_A_USER.replace("{old}", str(old))], cwd=ROOT, check=True
+    )
 
 
 def test_whatever_is_no_cpu_takes_chunks_of_a_gpus_size() -> None:
@@ -204,7 +229,9 @@ def test_a_gpus_own_generator_goes_with_the_checkpoint(monkeypatch: pytest.Monke
     assert set(device.global_random_states("cpu")) == {device.GLOBAL}
 
 
-def test_a_network_whose_weights_stay_on_the_gpu_is_the_same_function(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_whose_weights_stay_on_the_gpu_is_the_same_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Without a GPU, with the tensors that take the place of floats there."""
     hidden, weight, targets = formulas.inputs(20, 4, 9)
     layer = formulas.layer_of(MonotoneNnConfig(units=5), 9, 4)
@@ -293,7 +320,9 @@ def test_no_graph_goes_before_the_others_of_its_stream(monkeypatch: pytest.Monke
         raise torch.OutOfMemoryError
 
     cleared = list[None]()
-    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: cleared.append(None), raising=False)
+    monkeypatch.setattr(
+        torch._C, "_cuda_clearCublasWorkspaces", lambda: cleared.append(None), raising=False
+    )
     monkeypatch.setattr(torch.cuda, "Stream", object)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "stream", on)
@@ -307,7 +336,10 @@ def test_no_graph_goes_before_the_others_of_its_stream(monkeypatch: pytest.Monke
     others.captured(lambda: None)
     gc.collect()
     assert all(graph() is not None for graph in made)
-    assert len({id(stream) for stream in streams[:4]}) == 1 and streams[4] is streams[5] is not streams[0]
+    assert (
+        len({id(stream) for stream in streams[:4]}) == 1
+        and streams[4] is streams[5] is not streams[0]
+    )
     del graphs, replay
     gc.collect()
     assert [graph() is None for graph in made] == [True, True, False]

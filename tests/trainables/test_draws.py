@@ -61,7 +61,9 @@ def test_noise_is_normal_with_its_deviation_and_new_for_every_element() -> None:
     added = gaussian_noise(torch.full((50, 20, 30), 3.0), 0.15, generator()) - 3.0
     assert abs(added.mean().item()) < 0.15 * 4 / 30_000**0.5
     assert added.std().item() == pytest.approx(0.15, rel=0.02)
-    assert added.pow(4).mean().item() == pytest.approx(3 * 0.15**4, rel=0.05)  # a normal distribution's
+    assert added.pow(4).mean().item() == pytest.approx(
+        3 * 0.15**4, rel=0.05
+    )  # a normal distribution's
     assert len(added.flatten().unique()) > 29_000
     assert abs(torch.corrcoef(added[:2].flatten(1))[0, 1].item()) < 0.2
 
@@ -80,20 +82,31 @@ def test_drop_connect_drops_single_weights_and_stops_their_gradients_in_every_la
 
 
 @pytest.mark.parametrize(
-    "rate", [name for name in LanguageModelConfig.model_fields if name.startswith("drop") or name == "embedding_noise"]
+    "rate",
+    [
+        name
+        for name in LanguageModelConfig.model_fields
+        if name.startswith("drop") or name == "embedding_noise"
+    ],
 )
 def test_every_rate_of_the_config_changes_training_but_not_evaluation(rate: str) -> None:
     tokens = torch.randint(30, (12, 4), generator=generator())
     plain, dropping = model_with(), model_with(**{rate: 0.5})
-    undropped, dropped = (m.contexts(tokens, m.zero_state(4), generator()).dropped_TBC for m in (plain, dropping))
+    undropped, dropped = (
+        m.contexts(tokens, m.zero_state(4), generator()).dropped_TBC for m in (plain, dropping)
+    )
     assert not torch.allclose(undropped, dropped)
-    undropped, dropped = (m.eval().contexts(tokens, m.zero_state(4)).dropped_TBC for m in (plain, dropping))
+    undropped, dropped = (
+        m.eval().contexts(tokens, m.zero_state(4)).dropped_TBC for m in (plain, dropping)
+    )
     assert torch.equal(undropped, dropped)
 
 
 def test_only_the_output_dropout_separates_h3_from_what_the_output_layer_sees() -> None:
     tokens = torch.randint(30, (12, 40), generator=generator())
-    contexts = (model := model_with(dropout_output=0.4)).contexts(tokens, model.zero_state(40), generator())
+    contexts = (model := model_with(dropout_output=0.4)).contexts(
+        tokens, model.zero_state(40), generator()
+    )
     assert_rate(contexts.dropped_TBC[0] == 0, 0.4)
     kept = contexts.dropped_TBC != 0
     torch.testing.assert_close(contexts.dropped_TBC[kept] * 0.6, contexts.h3_TBC[kept])

@@ -14,7 +14,9 @@ from trainables.errors import did_you_mean, first_line, first_problem, last_line
         ("", "", ""),
     ],
 )
-def test_a_line_of_an_error_stands_for_it(error: BaseException | str, first: str, last: str) -> None:
+def test_a_line_of_an_error_stands_for_it(
+    error: BaseException | str, first: str, last: str
+) -> None:
     assert (first_line(error), last_line(error)) == (first, last)
 
 
@@ -26,7 +28,9 @@ def test_a_line_of_an_error_stands_for_it(error: BaseException | str, first: str
         ({"c": 0.0, "k": 2.0, "bend": 1}, "bend: Extra inputs are not permitted"),
     ],
 )
-def test_a_misspelt_name_goes_before_the_one_that_is_missing_for_it(fields: dict[str, float], sentence: str) -> None:
+def test_a_misspelt_name_goes_before_the_one_that_is_missing_for_it(
+    fields: dict[str, float], sentence: str
+) -> None:
     with pytest.raises(ValidationError) as raised:
         GssConfig.model_validate(fields)
     assert first_problem(raised.value) == sentence

@@ -1,4 +1,5 @@
-"""Whether a GPU can run trials: by architectures, and with what keeps Triton from its first launch."""
+"""Whether a GPU can run trials: by architectures, and with what keeps Triton from its first
+launch."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ print(*(line for line in (folder / "log.txt").read_text().splitlines() if "Trito
 
 
 @pytest.mark.parametrize(
-    ("mount", "cause"), [("", "Failed to find C compiler"), ("noexec", "failed to map segment from shared object")]
+    ("mount", "cause"),
+    [("", "Failed to find C compiler"), ("noexec", "failed to map segment from shared object")],
 )
 def test_where_triton_compiles_or_loads_nothing_a_trial_trains_without_it(
     tmp_path: Path, mount: str, cause: str
@@ -84,14 +86,20 @@ def test_where_triton_compiles_or_loads_nothing_a_trial_trains_without_it(
     source = ["-shared", "-fPIC", "-x", "c", "/dev/null", "-o"]
     subprocess.run([compiler, *source, driver / "libcuda.so.1"], check=True)
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    environment |= {"TRITON_LIBCUDA_PATH": str(driver), "TRITON_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+    environment |= {
+        "TRITON_LIBCUDA_PATH": str(driver),
+        "TRITON_CACHE_DIR": str(cache),
+        "PYTHONPATH": str(ROOT),
+    }
     trial = [sys.executable, "-c", TRIAL, str(tmp_path / "trial")]
     if mount:
         mounted = f'mount -t tmpfs -o {mount} tmpfs {cache} && exec "$@"'
         trial = ["unshare", "--mount", "sh", "-c", mounted, "sh", *trial]
     else:
         environment["PATH"] = str(cache)
-    answer = subprocess.run(trial, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    answer = subprocess.run(
+        trial, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
     assert answer.returncode == 0, answer.stderr
     state, note = answer.stdout.splitlines()
     assert state == "done"

@@ -53,4 +53,6 @@ def test_a_large_decomposition_gives_signs_and_says_when_it_will_be_silent() -> 
         eigenvalues_in_place(drawn_VV @ drawn_VV.T)
         assert PULSE.count - before > size / BANDWIDTH
         quiet_s.append(PULSE.quiet_s)
-    assert quiet_s[1] == pytest.approx(4 * quiet_s[0], rel=0.01), "LAPACK from a band on takes V^2 B operations"
+    assert quiet_s[1] == pytest.approx(4 * quiet_s[0], rel=0.01), (
+        "LAPACK from a band on takes V^2 B operations"
+    )

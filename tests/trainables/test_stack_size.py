@@ -1,4 +1,5 @@
-"""How many trials are trained as one, by the memory that there is: compared with what a stack takes."""
+"""How many trials are trained as one, by the memory that there is: compared with what a stack
+takes."""
 
 from __future__ import annotations
 
@@ -50,7 +51,10 @@ def lstm() -> TrialConfig:
     """Half as wide as the paper's, and with shorter windows."""
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     widths = {"embedding_width": 200, "context_width": 200, "hidden_width": 600}
-    model, training = paper.model.model_copy(update=widths), paper.training.model_copy(update={"bptt": 20})
+    model, training = (
+        paper.model.model_copy(update=widths),
+        paper.training.model_copy(update={"bptt": 20}),
+    )
     return paper.model_copy(update={"model": model, "training": training})
 
 
@@ -76,14 +80,17 @@ CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
 def peaks_bytes(name: str) -> tuple[int, int]:
     """Of one trial, and of four after it."""
     command = [sys.executable, "-c", PROGRAM, name]
-    one, four = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    one, four = map(
+        int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    )
     return one, four
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_is_planned_for_a_trial_is_what_it_takes_and_not_much_more(name: str) -> None:
-    """On a CPU, where allocations can be counted without a GPU, in windows as long as any; average, kept copy and what
-    a captured step holds besides are planned, too, which these few steps do not have."""
+    """On a CPU, where allocations can be counted without a GPU, in windows as long as any; average,
+    kept copy and what a captured step holds besides are planned, too, which these few steps do not
+    have."""
     (one, four), config = peaks_bytes(name), CONFIGS[name]()
     taken = (four - one) / 3
     planned = stack_bytes(config, VOCABULARY, 2) - stack_bytes(config, VOCABULARY, 1)

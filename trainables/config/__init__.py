@@ -24,7 +24,12 @@ from trainables.config.contexts import (
     require_in_text,
 )
 from trainables.config.dirichlet import DirichletConfig, FitConfig
-from trainables.config.experiment import ExperimentConfig, PressNoiseConfig, TrueRankConfig, WordPairsConfig
+from trainables.config.experiment import (
+    ExperimentConfig,
+    PressNoiseConfig,
+    TrueRankConfig,
+    WordPairsConfig,
+)
 from trainables.config.frozen import Frozen, completed, identity
 from trainables.config.hidden_layers import (
     DenseLayerConfig,
@@ -34,7 +39,13 @@ from trainables.config.hidden_layers import (
     LayerTaskConfig,
 )
 from trainables.config.keys import dotted_keys, flat_values, replaced, value_at, with_values
-from trainables.config.kinds import KINDS, AnyConfig, LanguageTrialConfig, output_layer_of, read_config
+from trainables.config.kinds import (
+    KINDS,
+    AnyConfig,
+    LanguageTrialConfig,
+    output_layer_of,
+    read_config,
+)
 from trainables.config.language_model import (
     MIN_STREAM,
     AveragingConfig,
@@ -88,4 +99,8 @@ from trainables.config.output_layer import (
 )
 from trainables.config.stacking import STACKED_LAYERS, stack_key
 from trainables.config.text_file import TextFile
-from trainables.config.transformer import TransformerConfig, TransformerTrainingConfig, TransformerTrialConfig
+from trainables.config.transformer import (
+    TransformerConfig,
+    TransformerTrainingConfig,
+    TransformerTrialConfig,
+)

@@ -1,4 +1,5 @@
-"""The corpora that need no file: their names, and what is settled before they are made. Imports nothing heavy."""
+"""The corpora that need no file: their names, and what is settled before they are made. Imports
+nothing heavy."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from trainables.errors import UserError
 PYDOCS = "pydocs"
 """Made from Python's own documentation; see `trainables.corpora.pydocs`."""
 MARKOV = "markov"
-"""A generated language; see `trainables.corpora.markov`. `markov-R` is the one whose log-P matrix has rank R."""
+"""A generated language; see `trainables.corpora.markov`. `markov-R` is the one whose log-P matrix
+has rank R."""
 MARKOV_RANK = 100
-"""Of `markov`: beyond what softmax reaches with the 24 wide embedding of scale quick, which is 26."""
+"""Of `markov`: beyond what softmax reaches with the 24 wide embedding of scale quick, which is
+26."""
 LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
 """`<eos>` among them."""
@@ -20,20 +23,27 @@ MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
 """Each split has so many, and the rest of its last line."""
 
 SPAM = "spam"
-"""`spam-V` is a generated language whose texts repeat one of V symbols; see `trainables.corpora.spam`."""
+"""`spam-V` is a generated language whose texts repeat one of V symbols; see
+`trainables.corpora.spam`."""
 LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
 """Of the symbol in every text, before its `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
-"""Each split has at least so many, and every symbol equally often; train has every symbol at least twice."""
+"""Each split has at least so many, and every symbol equally often; train has every symbol at least
+twice."""
 
 _NUMBERED = re.compile(rf"{MARKOV}-([1-9][0-9]{{0,8}})")
 _SPAM = re.compile(rf"{SPAM}-([0-9]{{1,9}})")
 
 
 def is_built_in(name: str) -> bool:
-    """Whether the name is of a built-in corpus, or would be with a right number: no folder can have it."""
-    return name in (PYDOCS, MARKOV) or name.startswith(f"{MARKOV}-") or _SPAM.fullmatch(name) is not None
+    """Whether the name is of a built-in corpus, or would be with a right number: no folder can have
+    it."""
+    return (
+        name in (PYDOCS, MARKOV)
+        or name.startswith(f"{MARKOV}-")
+        or _SPAM.fullmatch(name) is not None
+    )
 
 
 def markov_rank(name: str) -> int | None:
@@ -50,7 +60,8 @@ def markov_rank(name: str) -> int | None:
     if not LEAST_MARKOV_RANK <= rank <= GREATEST_MARKOV_RANK:
         nearest = min(max(rank, LEAST_MARKOV_RANK), GREATEST_MARKOV_RANK) if numbered else 20
         raise UserError(
-            f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix, a number from "
+            f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix, "
+            f"a number from "
             f"{LEAST_MARKOV_RANK} to {GREATEST_MARKOV_RANK}; got {name!r}: try {MARKOV}-{nearest}"
         )
     return rank
@@ -68,25 +79,28 @@ def spam_symbols(name: str) -> int | None:
     nearest = min(max(symbols, LEAST_SPAM_SYMBOLS), GREATEST_SPAM_SYMBOLS)
     if name != f"{SPAM}-{nearest}":
         raise UserError(
-            f"a language of repeated symbols is {SPAM}-V, with V their number, from {LEAST_SPAM_SYMBOLS} to "
+            f"a language of repeated symbols is {SPAM}-V, with V their number, from "
+            f"{LEAST_SPAM_SYMBOLS} to "
             f"{GREATEST_SPAM_SYMBOLS:,}; got {name!r}: try {SPAM}-{nearest}"
         )
     return symbols
 
 
 def spam_floor(symbols: int) -> float:
-    """Entropy of `spam-V` in nats a token, for a reader that does not remember earlier texts: ln V for the first symbol
-    of a text, and nothing for the rest of it, `<eos>` included, which is certain."""
+    """Entropy of `spam-V` in nats a token, for a reader that does not remember earlier texts: ln V
+    for the first symbol of a text, and nothing for the rest of it, `<eos>` included, which is
+    certain."""
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 
 def is_generated(name: str) -> bool:
-    """Whether the name is of a generated language, of which the truth is known. Raises as `markov_rank` and
-    `spam_symbols` do."""
+    """Whether the name is of a generated language, of which the truth is known. Raises as
+    `markov_rank` and `spam_symbols` do."""
     return markov_rank(name) is not None or spam_symbols(name) is not None
 
 
 def one_name(name: str) -> str:
-    """The name under which a built-in corpus is known: `markov-100` is `markov`. Raises as `is_generated` does."""
+    """The name under which a built-in corpus is known: `markov-100` is `markov`. Raises as
+    `is_generated` does."""
     spam_symbols(name)  # a number that there is not has no name either
     return MARKOV if markov_rank(name) == MARKOV_RANK else name

@@ -1,8 +1,8 @@
-"""Contexts of the test text at which the top words are asked for: published ones, evenly spaced ones, a user's own.
+"""Contexts of the test text at which the top words are asked for: published ones, evenly spaced
+ones, a user's own.
 
-A context is everything up to one token of the test text, and is named by that token's index, 0 for the first. Imports
-neither torch nor numpy.
-"""
+A context is everything up to one token of the test text, and is named by that token's index, 0 for
+the first. Imports neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from trainables.config.text_file import TextFile
 from trainables.errors import UserError, first_problem
 
 PTB = Path(__file__).with_name("contexts_ptb.json")
-"""The 18 of the qualitative analysis (AAAI 2021, Fig. 3 and SM Table 2): six from Yang et al. 2018, six that its
-authors chose, six drawn at random."""
+"""The 18 of the qualitative analysis (AAAI 2021, Fig. 3 and SM Table 2): six from Yang et al. 2018,
+six that its authors chose, six drawn at random."""
 EVEN_CONTEXTS = 18
 
 
@@ -31,7 +31,8 @@ class Context(Frozen):
 
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
-    """With the group, what tells it from the others of a file; where the file does not say, its place in the list."""
+    """With the group, what tells it from the others of a file; where the file does not say, its
+    place in the list."""
     last_token_index: Annotated[int, Field(ge=0)]
     next_token: str | None = None
     """What follows in the test text as it is written; None where the file does not say."""
@@ -46,7 +47,8 @@ class ContextsFile(TextFile):
 
     @property
     def tag(self) -> str:
-        """The first 8 hexadecimal digits of the file's SHA-256: another text is another measurement."""
+        """The first 8 hexadecimal digits of the file's SHA-256: another text is another
+        measurement."""
         return self.sha256[:TAG_DIGITS]
 
     @property
@@ -56,7 +58,8 @@ class ContextsFile(TextFile):
 
     @property
     def contexts(self) -> tuple[Context, ...]:
-        """The contexts: a JSON list of objects with last_token_index and, if wanted, group, number and next_token.
+        """The contexts: a JSON list of objects with last_token_index and, if wanted, group, number
+        and next_token.
 
         Raises UserError where the text is no such list, is empty, or names two alike.
         """
@@ -64,19 +67,26 @@ class ContextsFile(TextFile):
             listed = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
             raise UserError(
-                "a contexts file is a JSON list of objects with last_token_index and, if wanted, group, number and "
+                "a contexts file is a JSON list of objects with last_token_index and, if wanted, "
+                "group, number and "
                 f"next_token; {self.name} is not one ({first_problem(error)}): fix it"
             ) from error
         if not listed:
-            raise UserError(f"a contexts file names at least one context, and {self.name} has an empty list: add some")
+            raise UserError(
+                f"a contexts file names at least one context, and {self.name} has an empty list: "
+                f"add some"
+            )
         contexts = tuple(
             context if context.number else context.model_copy(update={"number": place})
             for place, context in enumerate(listed, start=1)
         )
-        [(name, times)] = Counter((context.group, context.number) for context in contexts).most_common(1)
+        [(name, times)] = Counter(
+            (context.group, context.number) for context in contexts
+        ).most_common(1)
         if times > 1:
             raise UserError(
-                f"the contexts of a file differ in group or number, and {self.name} has {name[0]} {name[1]} twice: "
+                f"the contexts of a file differ in group or number, and {self.name} has {name[0]} "
+                f"{name[1]} twice: "
                 "number them apart"
             )
         return contexts
@@ -96,7 +106,8 @@ def published_contexts() -> tuple[Context, ...]:
 
 
 def even_contexts(tokens: int) -> tuple[Context, ...]:
-    """18 contexts that cut `tokens` test tokens evenly, the last one before the last token; fewer in a tiny text."""
+    """18 contexts that cut `tokens` test tokens evenly, the last one before the last token; fewer
+    in a tiny text."""
     count = min(EVEN_CONTEXTS, tokens - 1)
     return tuple(
         Context(group="even", number=number, last_token_index=(tokens - 1) * number // count - 1)
@@ -105,16 +116,21 @@ def even_contexts(tokens: int) -> tuple[Context, ...]:
 
 
 def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> None:
-    """Raise UserError where a context is not in the test text `words`, or another word follows than the file says."""
+    """Raise UserError where a context is not in the test text `words`, or another word follows than
+    the file says."""
     for context in file.contexts:
         index = context.last_token_index
         if index > len(words) - 2:
             raise UserError(
-                f"a context is followed by a token, so that in the test text of {corpus} its last_token_index is at "
-                f"most {len(words) - 2}; {file.name} has {index}: fix it, or choose the corpus that it was made for"
+                f"a context is followed by a token, so that in the test text of {corpus} its "
+                f"last_token_index is at "
+                f"most {len(words) - 2}; {file.name} has {index}: fix it, or choose the corpus "
+                f"that it was made for"
             )
         if context.next_token not in (None, words[index + 1]):
             raise UserError(
-                f"{file.name} says that {context.next_token!r} follows token {index} of the test text, and in "
-                f"{corpus} {words[index + 1]!r} does: fix it, or choose the corpus that it was made for"
+                f"{file.name} says that {context.next_token!r} follows token {index} of the test "
+                f"text, and in "
+                f"{corpus} {words[index + 1]!r} does: fix it, or choose the corpus that it was "
+                f"made for"
             )

@@ -25,17 +25,19 @@ PASSES = 900.0
 
 
 class FitConfig(Frozen):
-    """Adam, whose step falls to zero by half a cosine, then L-BFGS in rounds until a round brings next to nothing.
+    """Adam, whose step falls to zero by half a cosine, then L-BFGS in rounds until a round brings
+    next to nothing.
 
-    Adam leaves the bad optima in which L-BFGS ends from a random start, above all with a piecewise function; L-BFGS
-    goes on while that brings something. A fit that meets the rule may still lie above what more steps would reach.
-    """
+    Adam leaves the bad optima in which L-BFGS ends from a random start, above all with a piecewise
+    function; L-BFGS goes on while that brings something. A fit that meets the rule may still lie
+    above what more steps would reach."""
 
     adam_steps: Annotated[int, Field(ge=0)] = 700
     step_size: PositiveFloat = 0.05
     """Of Adam's first step."""
     round_iterations: PositiveInt = 20
-    """Iterations of L-BFGS from one look at the rule to the next, at most: its line search may find nothing before."""
+    """Iterations of L-BFGS from one look at the rule to the next, at most: its line search may find
+    nothing before."""
     tolerance: NonNegative = 0.02
     """The rule is met: a round lowered the gap to the floor by less than this share of it."""
     gap_nats: NonNegative = 1e-4
@@ -45,8 +47,9 @@ class FitConfig(Frozen):
 
 
 class DirichletConfig(ExperimentConfig):
-    """Fit N categorical targets drawn from Dir(alpha) over M outcomes (Ganea et al. 2019, the talk's synthetic
-    experiment): each context has a vector of its own in R^d, and the outcomes' vectors are shared."""
+    """Fit N categorical targets drawn from Dir(alpha) over M outcomes (Ganea et al. 2019, the
+    talk's synthetic experiment): each context has a vector of its own in R^d, and the outcomes'
+    vectors are shared."""
 
     kind: Literal["dirichlet"] = "dirichlet"
     targets: Annotated[int, Field(ge=2)] = 1_000
@@ -74,9 +77,13 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Of so many passes forward and backward as a fit takes, in operations of a language model's training: the
-        matrix products here are larger and faster."""
-        experts = self.output_layer.mixtures if isinstance(self.output_layer, MosConfig | MosPlifConfig) else 1
+        """Of so many passes forward and backward as a fit takes, in operations of a language
+        model's training: the matrix products here are larger and faster."""
+        experts = (
+            self.output_layer.mixtures
+            if isinstance(self.output_layer, MosConfig | MosPlifConfig)
+            else 1
+        )
         logits = float(self.targets * self.outcomes * experts)
         return PASSES * logits * (1.5 * self.width + _operations_per_logit(self.output_layer))
 

@@ -30,7 +30,8 @@ class ExperimentConfig(Identified):
 
     @property
     def operations(self) -> float:
-        """About how many floating-point operations the trial takes: so many read a few megabytes of text."""
+        """About how many floating-point operations the trial takes: so many read a few megabytes of
+        text."""
         return 1e10
 
     @property
@@ -40,8 +41,8 @@ class ExperimentConfig(Identified):
 
 
 class PressNoiseConfig(ExperimentConfig):
-    """Ranks of a made log-P matrix, n x n, cut to its strongest directions: with Gaussian noise, or after SVD round
-    trips (AAAI 2021, SM Algorithms 1 and 2)."""
+    """Ranks of a made log-P matrix, n x n, cut to its strongest directions: with Gaussian noise, or
+    after SVD round trips (AAAI 2021, SM Algorithms 1 and 2)."""
 
     schema_version: Literal[2] = 2
     kind: Literal["press_noise"] = "press_noise"
@@ -58,25 +59,27 @@ class PressNoiseConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """By the time on one core: 18 n^3 for a full decomposition and its product, 4 n^3 for noise."""
+        """By the time on one core: 18 n^3 for a full decomposition and its product, 4 n^3 for
+        noise."""
         return (18.0 * (self.round_trips + 1) if self.round_trips else 4.0) * self.size**3
 
     @property
     def memory_bytes(self) -> float:
-        """The matrix, its noise and the Gram matrix; for a round trip two matrices, both sides of directions and what
-        LAPACK works on."""
+        """The matrix, its noise and the Gram matrix; for a round trip two matrices, both sides of
+        directions and what LAPACK works on."""
         return 8.0 * (9.5 if self.round_trips else 3.3) * self.size**2
 
 
 class TrueRankConfig(ExperimentConfig):
-    """Measure the true log-P matrix of a generated language as the matrices of models trained on it are measured: one
-    row after each test token."""
+    """Measure the true log-P matrix of a generated language as the matrices of models trained on it
+    are measured: one row after each test token."""
 
     kind: Literal["true_rank"] = "true_rank"
     corpus: CorpusConfig
     variant: Literal["float64", "float32", "noise"]
-    """float64: the exact matrix, which float64 holds without rounding. float32: every value rounded to float32. noise:
-    every value times 1 + eps g, eps of float32 and g standard normal, drawn anew for each place of the matrix."""
+    """float64: the exact matrix, which float64 holds without rounding. float32: every value rounded
+    to float32. noise: every value times 1 + eps g, eps of float32 and g standard normal, drawn anew
+    for each place of the matrix."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Which rows, and which test tokens are predicted: as those of a language model."""
 
@@ -85,11 +88,13 @@ class TrueRankConfig(ExperimentConfig):
     def _whole_language(cls, corpus: CorpusConfig) -> CorpusConfig:
         if markov_rank(corpus.name) is None:
             raise ValueError(
-                f"the true log P is known of generated languages of a rank only, and {corpus.name!r} is none"
+                f"the true log P is known of generated languages of a rank only, and "
+                f"{corpus.name!r} is none"
             )
         if corpus.vocabulary_limit is not None:
             raise ValueError(
-                f"the true log P is known for the whole vocabulary only; leave vocabulary_limit None, not "
+                f"the true log P is known for the whole vocabulary only; leave vocabulary_limit "
+                f"None, not "
                 f"{corpus.vocabulary_limit}"
             )
         return corpus
@@ -103,13 +108,16 @@ class TrueRankConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """The language in three matrices and as lists, the triangle, and a block of rows in its two precisions."""
+        """The language in three matrices and as lists, the triangle, and a block of rows in its two
+        precisions."""
         return 8.0 * 8 * MARKOV_TYPES**2 + 3 * 2**26
 
 
 class WordPairsConfig(ExperimentConfig):
-    """Count the pairs of the 13 word-similarity benchmarks that a corpus' vocabulary lacks (AAAI 2021, SM Table 13)."""
+    """Count the pairs of the 13 word-similarity benchmarks that a corpus' vocabulary lacks (AAAI
+    2021, SM Table 13)."""
 
     kind: Literal["word_pairs"] = "word_pairs"
     text: Literal["ptb", "wikitext-2"]
-    """The corpus. Its files, and the benchmarks', must have the published SHA-256, so that its name says all of it."""
+    """The corpus. Its files, and the benchmarks', must have the published SHA-256, so that its name
+    says all of it."""

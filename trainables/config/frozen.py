@@ -24,14 +24,17 @@ ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "true_rank": {"evaluation": _EVALUATION},
 }
-"""By kind and section: settings that are newer than stored trials, with the value that those were trained with. At that
-value, whatever the default, a setting is no part of the identity, so that trials from before it keep theirs."""
+"""By kind and section: settings that are newer than stored trials, with the value that those were
+trained with. At that value, whatever the default, a setting is no part of the identity, so that
+trials from before it keep theirs."""
 
 
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a config's JSON data that its trial is identified by, and that is stored."""
     sections = {
-        section: {name: value for name, value in content[section].items() if added.get(name, ...) != value}
+        section: {
+            name: value for name, value in content[section].items() if added.get(name, ...) != value
+        }
         for section, added in _added(content).items()
         if section in content
     }
@@ -41,7 +44,9 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
     """The whole config that was stored as its identity."""
     sections = {
-        section: {**added, **content[section]} for section, added in _added(content).items() if section in content
+        section: {**added, **content[section]}
+        for section, added in _added(content).items()
+        if section in content
     }
     return {**content, **sections}
 
@@ -56,7 +61,8 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """A copy with fields replaced, validated like any other config (pydantic's own would take anything)."""
+        """A copy with fields replaced, validated like any other config (pydantic's own would take
+        anything)."""
         return type(self).model_validate({**dict(self), **(update or {})})
 
     @field_validator("*", mode="after")
@@ -73,14 +79,15 @@ class Identified(Frozen):
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """A copy with other values at these dotted keys, such as {"training.learning_rate": 10.0}.
 
-        Raises UserError for a key that this config does not have, and for a value that it cannot have.
-        """
+        Raises UserError for a key that this config does not have, and for a value that it cannot
+        have."""
         content = self.model_dump(mode="json")
         keys = set(dotted_keys(content)) - set(NO_SETTINGS)
         for key in values:
             if key not in keys:
                 raise UserError(
-                    f"a config of the kind {content['kind']} has no key {key!r}: {did_you_mean(key, keys)}"
+                    f"a config of the kind {content['kind']} has no key {key!r}: "
+                    f"{did_you_mean(key, keys)}"
                     "Keys are those of the config, as --dry-run --format json prints it"
                 )
         return replaced(content, values, type(self).model_validate, "with_values")
@@ -88,7 +95,10 @@ class Identified(Frozen):
     def canonical_json(self) -> str:
         """The identity as JSON, keys sorted, no white space."""
         return json.dumps(
-            identity(self.model_dump(mode="json")), sort_keys=True, separators=(",", ":"), allow_nan=False
+            identity(self.model_dump(mode="json")),
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
         )
 
     @property

@@ -26,7 +26,8 @@ class ExpertsLayerConfig(Frozen):
     gates: Literal["softmax", "constant"] = "softmax"
     """Softmax over the experts of v_k x, or 1/K for each."""
     gate_for: Literal["expert", "unit"] = "expert"
-    """Whether an expert has one gate or one for each of its output units; constant gates are the same in both."""
+    """Whether an expert has one gate or one for each of its output units; constant gates are the
+    same in both."""
 
 
 Examples = Annotated[int, Field(ge=2)]
@@ -36,10 +37,12 @@ HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discr
 
 
 class LayerJacobianConfig(ExperimentConfig):
-    """Singular values of the Jacobian of an untrained layer without biases, over random inputs (Orhan 2018)."""
+    """Singular values of the Jacobian of an untrained layer without biases, over random inputs
+    (Orhan 2018)."""
 
     schema_version: Literal[2] = 2
-    """In which a Jacobian is measured beside a Gaussian matrix, and random streams are independent of each other."""
+    """In which a Jacobian is measured beside a Gaussian matrix, and random streams are independent
+    of each other."""
     kind: Literal["layer_jacobian"] = "layer_jacobian"
     layer: HiddenLayerConfig
     width: Annotated[int, Field(ge=4)] = 128
@@ -51,17 +54,22 @@ class LayerJacobianConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Of the singular values, mostly; products of small matrices are slow for their number of operations."""
+        """Of the singular values, mostly; products of small matrices are slow for their number of
+        operations."""
         return self.inputs * (30.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2)
 
     @property
     def memory_bytes(self) -> float:
         """Weights, and a few batches of 100 Jacobians."""
-        return 8.0 * self.width**2 * (2 * self.layer.experts + 100 * 8) + 8.0 * self.inputs * self.width
+        return (
+            8.0 * self.width**2 * (2 * self.layer.experts + 100 * 8)
+            + 8.0 * self.inputs * self.width
+        )
 
 
 class LayerTaskConfig(ExperimentConfig):
-    """Learn an invented function with one hidden layer: input, hidden layer of `width` units, linear output."""
+    """Learn an invented function with one hidden layer: input, hidden layer of `width` units,
+    linear output."""
 
     schema_version: Literal[2] = 2
     """In which every stream of random numbers is independent of the others."""
@@ -78,7 +86,13 @@ class LayerTaskConfig(ExperimentConfig):
     test_examples: Examples = 10_000
     batch: PositiveInt = 100
     steps: PositiveInt = 5_000
-    learning_rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+    learning_rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] = (
+        3e-3,
+        1e-2,
+        3e-2,
+        1e-1,
+        3e-1,
+    )
     """Each is tried; the one with the lowest validation error counts."""
 
     @property
@@ -97,7 +111,8 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Forward and backward of all steps; most of a step's time is what calling it costs, not arithmetic."""
+        """Forward and backward of all steps; most of a step's time is what calling it costs, not
+        arithmetic."""
         return len(self.learning_rates) * self.steps * (6.0 * self.batch * self.parameters + 2e7)
 
     @property

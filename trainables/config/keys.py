@@ -1,4 +1,5 @@
-"""Dotted keys of a config's JSON data: "training.epochs" is the key "epochs" of its part "training"."""
+"""Dotted keys of a config's JSON data: "training.epochs" is the key "epochs" of its part
+"training"."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ NO_SETTINGS = ("schema_version", "kind")
 
 
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:
-    """Every key, those of whole parts such as `training.averaging` as well, each before the keys inside it."""
+    """Every key, those of whole parts such as `training.averaging` as well, each before the keys
+    inside it."""
     keys = []
     for key, value in content.items():
         keys.append(key)
@@ -55,7 +57,10 @@ def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
         for depth, part in enumerate(parts, 1):
             if not isinstance(place[part], Mapping):
                 whole = ".".join(parts[:depth])
-                raise UserError(f"{whole!r} is the single value {place[part]!r}, so {key!r} cannot be set inside it")
+                raise UserError(
+                    f"{whole!r} is the single value {place[part]!r}, so {key!r} cannot be set "
+                    f"inside it"
+                )
             place[part] = dict(place[part])
             place = place[part]
         place[last] = value
@@ -63,9 +68,13 @@ def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
 
 
 def replaced(
-    content: Mapping[str, Any], values: Mapping[str, Any], read: Callable[[Any], Config], asked_by: str
+    content: Mapping[str, Any],
+    values: Mapping[str, Any],
+    read: Callable[[Any], Config],
+    asked_by: str,
 ) -> Config:
-    """The config that `read` makes of the content with other values at these dotted keys, which it has.
+    """The config that `read` makes of the content with other values at these dotted keys, which it
+    has.
 
     Raises UserError for a value that cannot be, in a sentence about what `asked_by` does.
     """
@@ -76,13 +85,18 @@ def replaced(
         first = error.errors()[0]
         rule = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
         key = _key_at(first["loc"], content)
-        if not key or isinstance(first["input"], Mapping):  # a rule over several values, of which few were typed
+        if not key or isinstance(
+            first["input"], Mapping
+        ):  # a rule over several values, of which few were typed
             raise UserError(f"{asked_by} makes a config that cannot be: {rule}") from error
-        raise UserError(f"{asked_by} cannot give {key} the value {first['input']!r}: {rule}") from error
+        raise UserError(
+            f"{asked_by} cannot give {key} the value {first['input']!r}: {rule}"
+        ) from error
 
 
 def _key_at(location: Sequence[int | str], content: Any) -> str:
-    """The key that an error is about; a union's error also names the member that was tried, which is no key."""
+    """The key that an error is about; a union's error also names the member that was tried, which
+    is no key."""
     keys = []
     for part in location:
         if isinstance(content, dict) and part in content:

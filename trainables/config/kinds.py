@@ -32,7 +32,8 @@ _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 
 
 def read_config(content: Any) -> AnyConfig:
-    """The config in its JSON data; data without a kind are a language model's. Raises pydantic's ValidationError."""
+    """The config in its JSON data; data without a kind are a language model's. Raises pydantic's
+    ValidationError."""
     if isinstance(content, dict) and "kind" not in content:
         content = {**content, "kind": "language_model"}
     return _CONFIG.validate_python(content)

@@ -16,12 +16,20 @@ PRESS_NOISE = "press_noise@2"
 WORD_PAIRS = "word_pairs@1"
 
 NAMES = (
-    *(PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, KL_RANK, GRADIENT_BOTTLENECK, SPECTRUM_BY_EPOCH),
+    *(
+        PERPLEXITY,
+        SPECTRUM,
+        TOP_K,
+        WORD_SIMILARITY,
+        KL_RANK,
+        GRADIENT_BOTTLENECK,
+        SPECTRUM_BY_EPOCH,
+    ),
     *(BENT_SOFTMAX, CENTRED_SPECTRUM),
     *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),
 )
-"""What a study may ask for; the last line of trials that train no language model. A user's own contexts and
-benchmarks make others: "top_k-1a2b3c4d@1"."""
+"""What a study may ask for; the last line of trials that train no language model. A user's own
+contexts and benchmarks make others: "top_k-1a2b3c4d@1"."""
 WITH_SPECTRUM = ("spectrum", "layer_jacobian")
 """Those, of any version, that leave singular values beside their metrics."""
 TAG_DIGITS = 8

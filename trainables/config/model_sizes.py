@@ -1,4 +1,5 @@
-"""What training a language model of either kind takes, token by token: the arithmetic behind times and memory."""
+"""What training a language model of either kind takes, token by token: the arithmetic behind times
+and memory."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def model_size(config: LanguageTrialConfig) -> ModelSize:
 
 
 def head_products(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Products a token of making the output weights A B, once a step; 0 where they are one matrix."""
+    """Products a token of making the output weights A B, once a step; 0 where they are one
+    matrix."""
     size, rank = model_size(config), config.model.head_rank
     return 0.0 if rank is None else vocabulary * rank * size.embedding_width / size.tokens
 
@@ -59,8 +61,9 @@ def _awd_lstm(config: TrialConfig) -> ModelSize:
 
 
 def _transformer(config: TransformerTrialConfig) -> ModelSize:
-    """Weights, their gradients twice, two moments and kept copy. A layer has four d x d matrices and SwiGLU's three;
-    its attention goes over the whole window, and is reckoned to keep the weights of every head."""
+    """Weights, their gradients twice, two moments and kept copy. A layer has four d x d matrices
+    and SwiGLU's three; its attention goes over the whole window, and is reckoned to keep the
+    weights of every head."""
     model, window = config.model, config.training.window
     width, inner = model.width, model.feed_forward_width
     return ModelSize(
@@ -75,8 +78,11 @@ def _transformer(config: TransformerTrialConfig) -> ModelSize:
 
 
 def mixture_products(config: LanguageTrialConfig) -> float:
-    """Products a token of the layer between a mixture's context vector and its experts; 0 for any other layer."""
+    """Products a token of the layer between a mixture's context vector and its experts; 0 for any
+    other layer."""
     size, layer = model_size(config), config.output_layer
     return (
-        float(layer.mixtures * size.context_width * size.embedding_width) if isinstance(layer, MixtureConfig) else 0.0
+        float(layer.mixtures * size.context_width * size.embedding_width)
+        if isinstance(layer, MixtureConfig)
+        else 0.0
     )

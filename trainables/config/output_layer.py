@@ -1,4 +1,5 @@
-"""The output layers by name, with their settings: from logits or context vectors to log P (see `output_layers`)."""
+"""The output layers by name, with their settings: from logits or context vectors to log P (see
+`output_layers`)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class SigSoftmaxConfig(Frozen):
 
 
 class GssConfig(Frozen):
-    """Generalized SigSoftmax: log_softmax(k(x - c) + c - (k - 1) softplus(x - c)) (AAAI 2021, eqs. 3 and 5)."""
+    """Generalized SigSoftmax: log_softmax(k(x - c) + c - (k - 1) softplus(x - c)) (AAAI 2021, eqs.
+    3 and 5)."""
 
     name: Literal["gss"] = "gss"
     c: float
@@ -37,24 +39,28 @@ class GssConfig(Frozen):
 
 
 class SoftcapConfig(Frozen):
-    """log_softmax(f(x)) with f bounded: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30), or modded-nanogpt's
-    23 sigmoid((x + 5) / 7.5) with all three numbers in proportion to the cap (see `output_layers.softcap`)."""
+    """log_softmax(f(x)) with f bounded: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30), or
+    modded-nanogpt's 23 sigmoid((x + 5) / 7.5) with all three numbers in proportion to the cap (see
+    `output_layers.softcap`)."""
 
     name: Literal["softcap"] = "softcap"
     form: Literal["tanh", "sigmoid"] = "tanh"
     cap: PositiveFloat
-    """The greatest value of f in size; of the sigmoid form, whose least is 0, the greatest value."""
+    """The greatest value of f in size; of the sigmoid form, whose least is 0, the greatest
+    value."""
 
 
 SOFTCAPS = (
     *(SoftcapConfig(form="tanh", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 30.0)),
     *(SoftcapConfig(form="sigmoid", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 23.0, 30.0)),
 )
-"""The bends of `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid 23."""
+"""The bends of `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid
+23."""
 
 
 class PlifConfig(Frozen):
-    """A piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
+    """A piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al.
+    2019)."""
 
     knots: Annotated[int, Field(ge=2)] = 100_000
     """How many intervals there are, each with a slope of its own."""
@@ -92,7 +98,8 @@ class MosConfig(MixtureConfig):
 
 
 class MocConfig(MixtureConfig):
-    """Mixture of Contexts: mixed before one softmax, so that the rank stays at most d + 2 (Yang et al. 2018)."""
+    """Mixture of Contexts: mixed before one softmax, so that the rank stays at most d + 2 (Yang et
+    al. 2018)."""
 
     name: Literal["moc"] = "moc"
 
@@ -107,7 +114,8 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b with u, v >= 0: any increasing function, with enough units."""
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b with u, v >= 0: any increasing function, with
+    enough units."""
 
     name: Literal["monotone_nn"] = "monotone_nn"
     units: PositiveInt = 16
@@ -122,21 +130,24 @@ class CustomConfig(Frozen):
 
     name: Literal["custom"] = "custom"
     layer: str
-    """Name of the class, a `trainables.output_layers.OutputLayer`, called with a `LayerShape` and `settings`."""
+    """Name of the class, a `trainables.output_layers.OutputLayer`, called with a `LayerShape` and
+    `settings`."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """Of the file that defines it: another text is another trial."""
     settings: dict[str, float | int | str | bool | None] = {}
 
     @classmethod
     def of(cls, layer: type, /, **settings: float | str | bool | None) -> Self:
-        """The config of a class and its settings; remembers the class, and its file for `layer_files`.
+        """The config of a class and its settings; remembers the class, and its file for
+        `layer_files`.
 
-        Raises UserError for a class that no worker could find by its name in its file, and for a file that imports
-        one lying beside it: that one would not travel, and its changes would not show in the trial's identity.
-        """
+        Raises UserError for a class that no worker could find by its name in its file, and for a
+        file that imports one lying beside it: that one would not travel, and its changes would not
+        show in the trial's identity."""
         if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
             raise UserError(
-                f"an output layer is a class at the top of its file, and {layer.__qualname__} is not: move it there"
+                f"an output layer is a class at the top of its file, and {layer.__qualname__} is "
+                f"not: move it there"
             )
         path = Path(inspect.getfile(layer))
         file = TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
@@ -155,9 +166,14 @@ def _refuse_neighbours(path: Path, text: str) -> None:
             beside = path.parent / name
             if beside == Path(__file__).parents[1]:
                 continue  # of this project, which every worker has
-            if not name or beside.with_suffix(".py").is_file() or (beside / "__init__.py").is_file():
+            if (
+                not name
+                or beside.with_suffix(".py").is_file()
+                or (beside / "__init__.py").is_file()
+            ):
                 raise UserError(
-                    f"{path.name} imports {name or 'relatively'}, which lies beside it and would not travel with it: "
+                    f"{path.name} imports {name or 'relatively'}, which lies beside it and would "
+                    f"not travel with it: "
                     "put both into one file, or install what it needs as a package"
                 )
 
@@ -168,7 +184,8 @@ def defined_here(config: CustomConfig) -> type | None:
 
 
 def layer_files(configs: Iterable[Frozen]) -> tuple[TextFile, ...]:
-    """The files that `CustomConfig.of` met in this process and that the layer configs among these need."""
+    """The files that `CustomConfig.of` met in this process and that the layer configs among these
+    need."""
     needed = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
     return tuple(_files[digest] for digest in needed if digest in _files)
 
@@ -189,9 +206,11 @@ OutputLayerConfig = Annotated[
 ]
 
 
-def layer_parameters(layer: OutputLayerConfig, *, vocabulary: int, embedding_width: int, context_width: int) -> int:
-    """The trainable numbers of an output layer of this package beside the tied embedding: its bias, and what its kind
-    adds."""
+def layer_parameters(
+    layer: OutputLayerConfig, *, vocabulary: int, embedding_width: int, context_width: int
+) -> int:
+    """The trainable numbers of an output layer of this package beside the tied embedding: its bias,
+    and what its kind adds."""
     count = vocabulary
     if isinstance(layer, LmsPlifConfig | MosPlifConfig):
         count += layer.knots
@@ -203,16 +222,18 @@ def layer_parameters(layer: OutputLayerConfig, *, vocabulary: int, embedding_wid
 
 
 CPU_CHUNK_BYTES = 5 * 2**19
-"""2.5 MiB: a chunk and its slopes stay in a core's share of the cache (benchmarks/loss.py compares sizes)."""
+"""2.5 MiB: a chunk and its slopes stay in a core's share of the cache (benchmarks/loss.py compares
+sizes)."""
 GPU_CHUNK_BYTES = 2**28
 MOST_ROWS_FOR_WIDTH = 256
 
 
 def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type: str) -> int:
-    """How many rows of logits to hold at a time: so few that they stay in the cache, so many that products are fast.
+    """How many rows of logits to hold at a time: so few that they stay in the cache, so many that
+    products are fast.
 
-    As many as the budget holds, and at least as many as the weights are wide, up to 256: each chunk also reads and
-    writes the V x D gradient of the weights, which outweighs its own n x V where n is below D.
-    """
+    As many as the budget holds, and at least as many as the weights are wide, up to 256: each chunk
+    also reads and writes the V x D gradient of the weights, which outweighs its own n x V where n
+    is below D."""
     budget = CPU_CHUNK_BYTES if device_type == "cpu" else GPU_CHUNK_BYTES
     return max(32, min(width, MOST_ROWS_FOR_WIDTH), budget // (vocabulary_size * element_size))

@@ -34,13 +34,18 @@ STACKED_LAYERS = (
 
 
 def stack_key(config: AnyConfig) -> Hashable | None:
-    """Trials with equal keys can be trained as one stack, whatever else differs; None for one that trains alone."""
-    if not isinstance(config, LanguageTrialConfig) or not isinstance(config.output_layer, STACKED_LAYERS):
+    """Trials with equal keys can be trained as one stack, whatever else differs; None for one that
+    trains alone."""
+    if not isinstance(config, LanguageTrialConfig) or not isinstance(
+        config.output_layer, STACKED_LAYERS
+    ):
         return None
     evaluation = config.evaluation
     return (
         (config.corpus.name, config.corpus.sha256, config.corpus.vocabulary_limit),
-        _transformer_key(config) if isinstance(config, TransformerTrialConfig) else _lstm_key(config),
+        _transformer_key(config)
+        if isinstance(config, TransformerTrialConfig)
+        else _lstm_key(config),
         (config.training.batch_size, config.training.precision),
         (evaluation.valid_tokens, evaluation.valid_batch_size, evaluation.window),
     )
@@ -48,7 +53,12 @@ def stack_key(config: AnyConfig) -> Hashable | None:
 
 def _lstm_key(config: TrialConfig) -> Hashable:
     model, training = config.model, config.training
-    return (model.embedding_width, model.hidden_width, model.context_width, model.head_rank), training.optimizer
+    return (
+        model.embedding_width,
+        model.hidden_width,
+        model.context_width,
+        model.head_rank,
+    ), training.optimizer
 
 
 def _transformer_key(config: TransformerTrialConfig) -> Hashable:

@@ -30,14 +30,17 @@ class TextFile:
 
     @classmethod
     def read(cls, path: Path, rule: str) -> Self:
-        """The file at `path`; the rule starts the sentence about one that cannot be read: "--layers takes a file".
+        """The file at `path`; the rule starts the sentence about one that cannot be read: "--layers
+        takes a file".
 
         Raises UserError where it cannot be read or is not UTF-8.
         """
         try:
             return cls.of(path, path.read_bytes())
         except OSError as error:
-            raise UserError(f"{rule}, and {path} cannot be read ({error.strerror}): check the path") from error
+            raise UserError(
+                f"{rule}, and {path} cannot be read ({error.strerror}): check the path"
+            ) from error
 
     @classmethod
     def of(cls, path: Path, content: bytes) -> Self:
@@ -46,6 +49,7 @@ class TextFile:
             return cls(name=path.name, text=content.decode())
         except UnicodeDecodeError as error:
             raise UserError(
-                f"a text is UTF-8, and {path} has the byte 0x{content[error.start]:02x} at offset {error.start}: "
+                f"a text is UTF-8, and {path} has the byte 0x{content[error.start]:02x} at offset "
+                f"{error.start}: "
                 "convert the file to UTF-8"
             ) from error

@@ -1,4 +1,5 @@
-"""The complete description of one trial of a Transformer, and its identity: a kind of its own beside AWD-LSTM's."""
+"""The complete description of one trial of a Transformer, and its identity: a kind of its own
+beside AWD-LSTM's."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ FEED_FORWARD_STEP = 8
 
 
 class TransformerConfig(Frozen):
-    """Decoder-only and pre-norm: RMSNorm, rotary positions, causal attention, SwiGLU feed-forward layers."""
+    """Decoder-only and pre-norm: RMSNorm, rotary positions, causal attention, SwiGLU feed-forward
+    layers."""
 
     width: PositiveInt = 512
     """d: of the embeddings, of every layer's input and output, and of the context vectors."""
@@ -40,24 +42,29 @@ class TransformerConfig(Frozen):
 
     @property
     def feed_forward_width(self) -> int:
-        """Of SwiGLU, whose three matrices then hold about 8 d^2 numbers, as two of width 4 d would."""
+        """Of SwiGLU, whose three matrices then hold about 8 d^2 numbers, as two of width 4 d
+        would."""
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(
-                "heads share the width evenly, and rotary positions turn pairs, so model.width must be a multiple of "
+                "heads share the width evenly, and rotary positions turn pairs, so model.width "
+                "must be a multiple of "
                 f"2 * model.heads; got {self.width} and {self.heads}"
             )
         if self.head_rank is not None and self.head != "untied":
-            raise ValueError(f"model.head_rank is for model.head=untied; got {self.head_rank} with {self.head!r}")
+            raise ValueError(
+                f"model.head_rank is for model.head=untied; got {self.head_rank} with {self.head!r}"
+            )
         require_rank_within(self.head_rank, self.width)
         return self
 
 
 class TransformerTrainingConfig(Frozen):
-    """AdamW (Loshchilov and Hutter 2019) with a linear warm-up and a cosine down to a share of the peak."""
+    """AdamW (Loshchilov and Hutter 2019) with a linear warm-up and a cosine down to a share of the
+    peak."""
 
     batch_size: PositiveInt = 32
     """Windows a step."""
@@ -71,7 +78,8 @@ class TransformerTrainingConfig(Frozen):
     beta1: Rate = 0.9
     beta2: Rate = 0.95
     weight_decay: NonNegative = 0.1
-    """Decoupled, of matrices alone: gains, biases and what a function of the logits learns have none."""
+    """Decoupled, of matrices alone: gains, biases and what a function of the logits learns have
+    none."""
     gradient_clip_norm: PositiveFloat = 1.0
     epochs: PositiveInt = 20
     epoch_tokens: PositiveInt | None = None

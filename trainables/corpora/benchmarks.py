@@ -1,4 +1,5 @@
-"""Word-similarity benchmarks: pairs of words with the similarity that people gave them. Files and parsing.
+"""Word-similarity benchmarks: pairs of words with the similarity that people gave them. Files and
+parsing.
 
 Imports neither torch nor numpy.
 """
@@ -17,7 +18,8 @@ from trainables.corpora.source import read_files
 from trainables.errors import UserError
 
 NAMES_OF_FILES = {"WS-353-ALL": "WS-353", "MEN-TR-3k": "MEN", "SIMLEX-999": "SimLex-999"}
-"""Of published benchmarks whose files are called otherwise than AAAI 2021, SM Table 13, calls them."""
+"""Of published benchmarks whose files are called otherwise than AAAI 2021, SM Table 13, calls
+them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +39,14 @@ class BenchmarkFolder:
 
     @property
     def tag(self) -> str:
-        """The first 8 hexadecimal digits of a SHA-256 over the names and hashes of the files, in order of names."""
-        files = sorted([benchmark.file.name, benchmark.file.sha256] for benchmark in self.benchmarks)
-        return hashlib.sha256(json.dumps(files, separators=(",", ":")).encode()).hexdigest()[:TAG_DIGITS]
+        """The first 8 hexadecimal digits of a SHA-256 over the names and hashes of the files, in
+        order of names."""
+        files = sorted(
+            [benchmark.file.name, benchmark.file.sha256] for benchmark in self.benchmarks
+        )
+        return hashlib.sha256(json.dumps(files, separators=(",", ":")).encode()).hexdigest()[
+            :TAG_DIGITS
+        ]
 
     @property
     def measurement(self) -> str:
@@ -56,7 +63,8 @@ class WordPair(Frozen):
 
 
 def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
-    """The pairs of a benchmark, a line each: two words and a number, apart by white space; blank lines are left out.
+    """The pairs of a benchmark, a line each: two words and a number, apart by white space; blank
+    lines are left out.
 
     Raises UserError, with the line, for anything else.
     """
@@ -69,21 +77,24 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
             pairs.append(WordPair(first=first, second=second, score=float(score)))
         except ValueError as error:
             raise UserError(
-                "a line of a word-similarity benchmark is two words and a number, apart by a tab or spaces; line "
+                "a line of a word-similarity benchmark is two words and a number, apart by a tab "
+                "or spaces; line "
                 f"{number} of {benchmark.file.name} is {line.strip()!r}: fix it"
             ) from error
     return tuple(pairs)
 
 
 def read_folder(folder: Path) -> BenchmarkFolder:
-    """The benchmarks of a user's own folder: its files *.txt, called by their names without "EN-" and ".txt".
+    """The benchmarks of a user's own folder: its files *.txt, called by their names without "EN-"
+    and ".txt".
 
-    Raises UserError where there are none, one cannot be read or is not a benchmark, or two have one name.
-    """
+    Raises UserError where there are none, one cannot be read or is not a benchmark, or two have one
+    name."""
     files = sorted(name for name in names_in(folder) if name.endswith(".txt"))
     if not files:
         raise UserError(
-            f"--benchmarks takes a folder of files *.txt with two words and a number a line; {folder} has none: check "
+            f"--benchmarks takes a folder of files *.txt with two words and a number a line; "
+            f"{folder} has none: check "
             "the path"
         )
     benchmarks: dict[str, Benchmark] = {}
@@ -91,9 +102,12 @@ def read_folder(folder: Path) -> BenchmarkFolder:
         name = _stem(file)
         if name in benchmarks:
             raise UserError(
-                f"{benchmarks[name].file.name} and {file} in {folder} are both the benchmark {name!r}: rename one"
+                f"{benchmarks[name].file.name} and {file} in {folder} are both the benchmark "
+                f"{name!r}: rename one"
             )
-        benchmarks[name] = Benchmark(name=name, file=TextFile.read(folder / file, "a benchmark is a text file"))
+        benchmarks[name] = Benchmark(
+            name=name, file=TextFile.read(folder / file, "a benchmark is a text file")
+        )
         parse_pairs(benchmarks[name])
     return BenchmarkFolder(name=folder.resolve().name, benchmarks=tuple(benchmarks.values()))
 
@@ -106,7 +120,8 @@ def read_published(data_dir: Path | None) -> tuple[Benchmark, ...]:
     files = read_files(WORD_SIMILARITY, PUBLISHED[WORD_SIMILARITY].files, data_dir=data_dir)
     stems = [_stem(file.name) for file in files]
     return tuple(
-        Benchmark(name=NAMES_OF_FILES.get(stem, stem), file=file) for stem, file in zip(stems, files, strict=True)
+        Benchmark(name=NAMES_OF_FILES.get(stem, stem), file=file)
+        for stem, file in zip(stems, files, strict=True)
     )
 
 

@@ -21,7 +21,8 @@ TokenIds = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Corpus:
-    """A corpus as token ids. Every split is a one-dimensional, read-only int64 array with one `<eos>` a line."""
+    """A corpus as token ids. Every split is a one-dimensional, read-only int64 array with one
+    `<eos>` a line."""
 
     name: str
     train: TokenIds
@@ -32,10 +33,11 @@ class Corpus:
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
-    """Load, verify and encode a corpus. A process encodes each one once: later calls return the same object.
+    """Load, verify and encode a corpus. A process encodes each one once: later calls return the
+    same object.
 
-    Raises UserError where the files are not those of `config.sha256`, or cannot be used (missing, empty, not UTF-8).
-    """
+    Raises UserError where the files are not those of `config.sha256`, or cannot be used (missing,
+    empty, not UTF-8)."""
     return _load(config, folder_in(data_dir))
 
 
@@ -45,13 +47,16 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     got = texts_sha256(texts)
     if got != config.sha256:
         raise UserError(
-            f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, the plan says "
+            f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, "
+            f"the plan says "
             f"{config.sha256}: {_cause(config.name, data_dir)}"
         )
     splits = [tokenise(texts[split].text) for split in SPLITS]
     vocabulary = number(splits, limit=config.vocabulary_limit)
     train, valid, test = (_encode(tokens, vocabulary) for tokens in splits)
-    return Corpus(name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types)
+    return Corpus(
+        name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types
+    )
 
 
 def _cause(name: str, data_dir: Path) -> str:

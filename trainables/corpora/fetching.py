@@ -7,7 +7,12 @@ from pathlib import Path
 
 from trainables.config import is_built_in, one_name
 from trainables.corpora.folders import folder_in, names_in
-from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, WORD_SIMILARITY, PublishedFolder
+from trainables.corpora.published import (
+    PUBLISHED,
+    PUBLISHED_CORPORA,
+    WORD_SIMILARITY,
+    PublishedFolder,
+)
 from trainables.corpora.source import check, read_files, read_texts
 from trainables.errors import UserError, first_line
 
@@ -18,9 +23,9 @@ PASSING = (408, 429)
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
-    """Verify the hashes of the corpus `name`, or of the benchmarks, downloading before that published files that are
-    absent. Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do.
-    """
+    """Verify the hashes of the corpus `name`, or of the benchmarks, downloading before that
+    published files that are absent. Built-in corpora need nothing. Raises UserError as `download`
+    and `read_texts` do."""
     if is_built_in(name):
         return
     if name not in PUBLISHED:
@@ -29,20 +34,27 @@ def ensure(name: str, *, data_dir: Path | None) -> None:
     files = PUBLISHED[name].files
     if not names_in(folder_in(data_dir, name)).issuperset(files):
         download(PUBLISHED[name], folder_in(data_dir, name))
-    # The hashes say that the texts are the published ones; counting them again would only slow every run down.
+    # The hashes say that the texts are the published ones; counting them again would only slow
+    # every run down.
     read_files(name, files, data_dir=data_dir)
 
 
 def fetch(name: str, *, data_dir: Path | None) -> None:
-    """Download the published files of `name` that are absent or wrong to `data_dir`/`name`, and check a corpus.
+    """Download the published files of `name` that are absent or wrong to `data_dir`/`name`, and
+    check a corpus.
 
     Raises UserError for a name that is not published, and as `download` and `check` do.
     """
     if is_built_in(name):
-        raise UserError(f"{one_name(name)} is built in, with nothing to download: check it with corpus check instead")
+        raise UserError(
+            f"{one_name(name)} is built in, with nothing to download: check it with corpus check "
+            f"instead"
+        )
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
-        raise UserError(f"only {choices} are downloaded; got {name!r}: check it with corpus check instead")
+        raise UserError(
+            f"only {choices} are downloaded; got {name!r}: check it with corpus check instead"
+        )
     download(PUBLISHED[name], folder_in(data_dir, name))
     if name in PUBLISHED_CORPORA:
         check(name, data_dir=data_dir)
@@ -53,18 +65,21 @@ def download(published: PublishedFolder, folder: Path) -> None:
 
     A file appears, or is replaced, in one step and only when its hash is right.
 
-    Raises UserError where the server or the network keeps failing, serves another file, or the disk cannot be written.
-    """
+    Raises UserError where the server or the network keeps failing, serves another file, or the disk
+    cannot be written."""
     try:
         import pooch
         import requests
     except ModuleNotFoundError as error:
         raise UserError(
-            f"a download needs the package {error.name}, which is not installed here: install it, or put "
+            f"a download needs the package {error.name}, which is not installed here: install it, "
+            f"or put "
             f"{', '.join(published.files)} into {folder} yourself"
         ) from error
     registry = {name: f"sha256:{digest}" for name, digest in published.files.items()}
-    files = pooch.Pooch(path=folder, base_url=published.url, registry=registry, retry_if_failed=RETRIES)
+    files = pooch.Pooch(
+        path=folder, base_url=published.url, registry=registry, retry_if_failed=RETRIES
+    )
     for name in published.files:
         url = files.get_url(name)
         try:
@@ -72,38 +87,47 @@ def download(published: PublishedFolder, folder: Path) -> None:
             files.fetch(name, downloader=_request)
         except requests.RequestException as error:
             raise UserError(
-                f"downloading {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type the same command "
+                f"downloading {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type "
+                f"the same command "
                 f"again later, or put the file at {folder / name} yourself"
             ) from error
         except OSError as error:
             if error.errno is None:  # not from the disk
                 raise UserError(
-                    f"downloading {url} failed ({_reason(error)}): look whether the address and this machine's network "
+                    f"downloading {url} failed ({_reason(error)}): look whether the address and "
+                    f"this machine's network "
                     f"settings are right, or put the file at {folder / name} yourself"
                 ) from error
             raise UserError(
-                f"a download needs a folder with free space that can be written; {folder} is not one "
+                f"a download needs a folder with free space that can be written; {folder} is not "
+                f"one "
                 f"({error.strerror or error}): make room, or give another folder with --data-dir"
             ) from error
         except ValueError as error:
             raise UserError(
-                f"{url} does not serve the published file: {first_line(error)}; nothing was kept: try again later, or "
+                f"{url} does not serve the published file: {first_line(error)}; nothing was kept: "
+                f"try again later, or "
                 f"put the right file at {folder / name} yourself"
             ) from error
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """Write what the address serves to pooch's temporary file, with the permissions of a new file of this process.
+    """Write what the address serves to pooch's temporary file, with the permissions of a new file
+    of this process.
 
-    Raises OSError without a number where asking again is of no use: pooch repeats only errors of requests.
-    """
+    Raises OSError without a number where asking again is of no use: pooch repeats only errors of
+    requests."""
     import pooch
     import requests
 
     try:
         pooch.HTTPDownloader()(url, file, None)
     except requests.HTTPError as error:
-        if error.response is None or error.response.status_code >= 500 or error.response.status_code in PASSING:
+        if (
+            error.response is None
+            or error.response.status_code >= 500
+            or error.response.status_code in PASSING
+        ):
             raise
         raise OSError(str(error)) from error
     mask = os.umask(0o077)
@@ -112,7 +136,8 @@ def _request(url: str, file: str, _: object) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong with a request: the first cause, without what the libraries in between make of it."""
+    """What went wrong with a request: the first cause, without what the libraries in between make
+    of it."""
     from requests.exceptions import ChunkedEncodingError, ProxyError
 
     if isinstance(error, ChunkedEncodingError):

@@ -1,22 +1,23 @@
 """A generated language whose true log-P matrix is known, and so is its rank.
 
-A Markov chain of first order over V = 1,000 types, `<eos>` among them: row i of the V x V matrix is the distribution
-of the next token after type i. With R the wanted rank and factors of width R - 2,
+A Markov chain of first order over V = 1,000 types, `<eos>` among them: row i of the V x V matrix is
+the distribution of the next token after type i. With R the wanted rank and factors of width R - 2,
 
     log P = A S B^T + 1 b^T - z 1^T,
 
-b a Zipf-like bias and z the logarithms of the rows' sums. So the rank is at most R, and it is R where [A S, 1, z] and
-[B, b, 1] have full column rank. A and B are random signs: each type has R - 2 of them as a context and as many as a
-next token, and where the k-th agree, the token is likelier, else less likely. S falls like 1/k: the spectrum decays, as
-those of trained models do, and never below what float64 tells from zero.
+b a Zipf-like bias and z the logarithms of the rows' sums. So the rank is at most R, and it is R
+where [A S, 1, z] and [B, b, 1] have full column rank. A and B are random signs: each type has R - 2
+of them as a context and as many as a next token, and where the k-th agree, the token is likelier,
+else less likely. S falls like 1/k: the spectrum decays, as those of trained models do, and never
+below what float64 tells from zero.
 
-The same bits on every machine. All of log P is multiples of 2^-40 below 2^5, which float64 holds exactly: the product
-is one of whole numbers, and z is rounded to that grid, so that the matrix has rank R exactly and its rows sum to 1 but
-for 1e-11. Nothing rests on a library's exp, on the order of a sum or on a generator of random numbers: logarithms and
-the tables that exp is put together from are decimal arithmetic (correctly rounded by its standard), their products
-single roundings of IEEE 754, sums those of whole numbers, and random bytes SHAKE-256. A row is drawn from by such whole
-weights, each off by less than 1e-13 of the row's sum.
-"""
+The same bits on every machine. All of log P is multiples of 2^-40 below 2^5, which float64 holds
+exactly: the product is one of whole numbers, and z is rounded to that grid, so that the matrix has
+rank R exactly and its rows sum to 1 but for 1e-11. Nothing rests on a library's exp, on the order
+of a sum or on a generator of random numbers: logarithms and the tables that exp is put together
+from are decimal arithmetic (correctly rounded by its standard), their products single roundings of
+IEEE 754, sums those of whole numbers, and random bytes SHAKE-256. A row is drawn from by such whole
+weights, each off by less than 1e-13 of the row's sum."""
 
 from __future__ import annotations
 
@@ -48,13 +49,15 @@ DRAW_BYTES = 8
 
 @dataclass(frozen=True, eq=False)
 class MarkovLanguage:
-    """The chain. Type 0 is `<eos>`, type j the word of rank j in the bias. Legend: V types, R - 2 = F factors."""
+    """The chain. Type 0 is `<eos>`, type j the word of rank j in the bias. Legend: V types, R - 2 =
+    F factors."""
 
     rank: int
     """Of the log-P matrix, by construction."""
     types: tuple[str, ...]
     log_p_VV: NDArray[np.float64]
-    """log P of each next type (columns) after each type (rows), in nats, exactly of the rank; read-only."""
+    """log P of each next type (columns) after each type (rows), in nats, exactly of the rank;
+    read-only."""
     left_VR: NDArray[np.int64]
     """[A S, 1, z] in whole numbers: with `right_VR`, the factors that prove the rank."""
     right_VR: NDArray[np.int64]
@@ -63,14 +66,18 @@ class MarkovLanguage:
     """What tokens are drawn by: exp(logit) in units of 2^-44."""
 
     def stationary(self) -> NDArray[np.float64]:
-        """The share of each type in an endless text: the distribution that one step of the chain leaves alone."""
+        """The share of each type in an endless text: the distribution that one step of the chain
+        leaves alone."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
-        shares_V: NDArray[np.float64] = np.linalg.lstsq(equations, np.append(np.zeros(len(p_VV)), 1.0))[0]
+        shares_V: NDArray[np.float64] = np.linalg.lstsq(
+            equations, np.append(np.zeros(len(p_VV)), 1.0)
+        )[0]
         return shares_V
 
     def entropy_rate(self) -> float:
-        """Nats a token: the least mean cross-entropy that any model can expect on this language's text."""
+        """Nats a token: the least mean cross-entropy that any model can expect on this language's
+        text."""
         return float(-self.stationary() @ (np.exp(self.log_p_VV) * self.log_p_VV).sum(1))
 
 
@@ -107,7 +114,9 @@ def states(language: MarkovLanguage) -> Iterator[int]:
     below = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:
-        stream = hashlib.shake_256(f"markov {language.rank} draws {block}".encode()).digest(DRAW_BYTES * 2**14)
+        stream = hashlib.shake_256(f"markov {language.rank} draws {block}".encode()).digest(
+            DRAW_BYTES * 2**14
+        )
         for draw in np.frombuffer(stream, dtype="<u8").tolist():
             row = below[state]
             state = bisect_right(row, draw * row[-1] >> 64)
@@ -117,12 +126,14 @@ def states(language: MarkovLanguage) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=2)
 def markov_texts(rank: int) -> dict[str, str]:
-    """The texts of the splits of that language: pieces of one chain, each cut at the first end of a line beyond its
-    number of tokens."""
+    """The texts of the splits of that language: pieces of one chain, each cut at the first end of a
+    line beyond its number of tokens."""
     language = markov_language(rank)
     chain = states(language)
     texts = {split: _text(chain, language.types, MARKOV_TOKENS[split]) for split in SPLITS}
-    assert len(set(texts["train"].split())) == MARKOV_TYPES - 1, "every word occurs in the train text"
+    assert len(set(texts["train"].split())) == MARKOV_TYPES - 1, (
+        "every word occurs in the train text"
+    )
     return texts
 
 
@@ -149,7 +160,9 @@ def _scales(factors: int) -> NDArray[np.int64]:
 def _random_signs(rank: int, purpose: str, count: int) -> NDArray[np.int64]:
     """So many of -1 and 1, both as likely."""
     stream = hashlib.shake_256(f"markov {rank} {purpose}".encode()).digest(-(-count // 8))
-    return 2 * np.unpackbits(np.frombuffer(stream, dtype=np.uint8), count=count).astype(np.int64) - 1
+    return (
+        2 * np.unpackbits(np.frombuffer(stream, dtype=np.uint8), count=count).astype(np.int64) - 1
+    )
 
 
 def _bias(size: int) -> NDArray[np.int64]:
@@ -158,15 +171,21 @@ def _bias(size: int) -> NDArray[np.int64]:
         shares = [1 / (word + ZIPF_OFFSET) for word in range(1, size)]
         word_share = (1 - END_PROBABILITY) / sum(shares)
         probabilities = [END_PROBABILITY, *(share * word_share for share in shares)]
-        return np.array([round(probability.ln() * 2**LOGIT_BITS) for probability in probabilities], dtype=np.int64)
+        return np.array(
+            [round(probability.ln() * 2**LOGIT_BITS) for probability in probabilities],
+            dtype=np.int64,
+        )
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """exp(logit) in units of 2^-44, from the logit's whole part and its three bytes behind the point."""
+    """exp(logit) in units of 2^-44, from the logit's whole part and its three bytes behind the
+    point."""
     whole_VV = logits_VV >> LOGIT_BITS
     least, greatest = int(whole_VV.min()), int(whole_VV.max())
     with localcontext(Context(prec=DIGITS)):
-        table = np.array([float(Decimal(n).exp() * 2**WEIGHT_BITS) for n in range(least, greatest + 1)])
+        table = np.array(
+            [float(Decimal(n).exp() * 2**WEIGHT_BITS) for n in range(least, greatest + 1)]
+        )
         weights_VV = table[whole_VV - least]
         for byte in range(LOGIT_BITS // 8):
             unit = Decimal(2) ** (8 * byte - LOGIT_BITS)
@@ -181,4 +200,6 @@ def _logarithms(sums_V: NDArray[np.int64]) -> NDArray[np.int64]:
     with localcontext(Context(prec=DIGITS)):
         zero = (Decimal(2) ** WEIGHT_BITS).ln()
         logarithms = (Decimal(int(total)).ln() - zero for total in sums_V)
-        return np.array([round(logarithm * 2**LOG_P_BITS) for logarithm in logarithms], dtype=np.int64)
+        return np.array(
+            [round(logarithm * 2**LOG_P_BITS) for logarithm in logarithms], dtype=np.int64
+        )

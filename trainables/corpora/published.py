@@ -1,4 +1,5 @@
-"""What a plan must know of corpora: their content and sizes, as constants of those that can be downloaded."""
+"""What a plan must know of corpora: their content and sizes, as constants of those that can be
+downloaded."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusIdentity:
-    """A corpus' content and sizes. Tokens count one `<eos>` a line; the vocabulary includes `<eos>`."""
+    """A corpus' content and sizes. Tokens count one `<eos>` a line; the vocabulary includes
+    `<eos>`."""
 
     name: str
     sha256: str
@@ -21,21 +23,26 @@ class CorpusIdentity:
     vocabulary_size: int
 
     def limited_vocabulary_size(self, limit: int | None) -> int:
-        """Return the size of the vocabulary under `CorpusConfig.vocabulary_limit`: exactly what `load` will give."""
+        """Return the size of the vocabulary under `CorpusConfig.vocabulary_limit`: exactly what
+        `load` will give."""
         return self.vocabulary_size if limit is None else min(limit, self.vocabulary_size)
 
 
-NO_TEXT = CorpusIdentity(name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0)
+NO_TEXT = CorpusIdentity(
+    name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0
+)
 """In place of a corpus, for studies whose trials read none."""
 
 
 def corpus_sha256(digests: Mapping[str, str]) -> str:
-    """Return the identity of a corpus from the SHA-256 of its files, so that published hashes are enough.
+    """Return the identity of a corpus from the SHA-256 of its files, so that published hashes are
+    enough.
 
-    It is the SHA-256 of the JSON object {"test.txt": ..., "train.txt": ..., "valid.txt": ...}, keys sorted, no white
-    space.
-    """
-    return hashlib.sha256(json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    It is the SHA-256 of the JSON object {"test.txt": ..., "train.txt": ..., "valid.txt": ...}, keys
+    sorted, no white space."""
+    return hashlib.sha256(
+        json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +92,11 @@ BENCHMARKS = PublishedFolder(  # Word similarity, collected by Faruqui and Dyer 
 WORD_SIMILARITY = "word-similarity"
 """No corpus, but fetched and checked like one: see `trainables.corpora.benchmarks`."""
 
-PUBLISHED: Mapping[str, PublishedFolder] = {"ptb": PTB, "wikitext-2": WIKITEXT_2, WORD_SIMILARITY: BENCHMARKS}
+PUBLISHED: Mapping[str, PublishedFolder] = {
+    "ptb": PTB,
+    "wikitext-2": WIKITEXT_2,
+    WORD_SIMILARITY: BENCHMARKS,
+}
 """What can be downloaded, by the name of its folder."""
 
 PUBLISHED_CORPORA: Mapping[str, CorpusIdentity] = {

@@ -1,11 +1,11 @@
 """The corpus that needs no download: the English of Python's own language reference.
 
-CPython ships the reference as plain text for `help()` (`pydoc_data.topics`). The running text is kept; code, grammars,
-tables, headings and signatures are dropped, and so is every paragraph that already occurred, because topics contain one
-another and a repeated paragraph would carry train text into the test split. The rest is lower-cased and cut into words
-and punctuation, numbers become `N` (as in the Penn Treebank corpus), and each sentence is a line. The text, and so the
-SHA-256 of the corpus, differs between minor versions of Python.
-"""
+CPython ships the reference as plain text for `help()` (`pydoc_data.topics`). The running text is
+kept; code, grammars, tables, headings and signatures are dropped, and so is every paragraph that
+already occurred, because topics contain one another and a repeated paragraph would carry train text
+into the test split. The rest is lower-cased and cut into words and punctuation, numbers become `N`
+(as in the Penn Treebank corpus), and each sentence is a line. The text, and so the SHA-256 of the
+corpus, differs between minor versions of Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ BLOCK_TOKENS = 400
 """Paragraphs are dealt to the splits in contiguous blocks of at least so many tokens."""
 
 DEAL = ("train", "train", "train", "train", "valid", "train", "train", "train", "train", "test")
-"""The splits of ten consecutive blocks: 80/10/10, interleaved, so that all three have the same subjects."""
+"""The splits of ten consecutive blocks: 80/10/10, interleaved, so that all three have the same
+subjects."""
 
 _TOKEN = re.compile(r"[^\W\d]\w*(?:['-]\w+)*|\d[\w.]*(?<!\.)|\(\)|\.\.\.|[=!<>]=|//|[^\w\s]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[\"'(]?[A-Z_])")
@@ -34,7 +35,15 @@ _HYPHENATED_BREAK = re.compile(r"(?<=[a-z])-\n\s*(?=[a-z])")
 _CODE = re.compile(r">>>|::=|^\s*#|\s{2}#", re.MULTILINE)
 _UNDERLINE = re.compile(r"\n\s*([*=\-^~])\1{2,}\s*$")
 _PLAIN_PUNCTUATION = str.maketrans(
-    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-", "\u2026": "..."}
+    {
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u2013": "-",
+        "\u2014": "-",
+        "\u2026": "...",
+    }
 )
 
 # Words that English needs and that are no keywords of Python: they tell prose from code.
@@ -48,7 +57,8 @@ _SHORTEST_PROSE = 4
 
 @functools.cache
 def split_texts() -> dict[str, str]:
-    """Return the texts of the splits `train`, `valid` and `test`, tokens separated by spaces, one sentence a line.
+    """Return the texts of the splits `train`, `valid` and `test`, tokens separated by spaces, one
+    sentence a line.
 
     Raises UserError where this Python was installed without `pydoc_data`.
     """
@@ -56,8 +66,10 @@ def split_texts() -> dict[str, str]:
         from pydoc_data.topics import topics
     except ImportError as error:
         raise UserError(
-            "the corpus 'pydocs' is made from Python's own documentation, and this Python was installed without it "
-            "(no module pydoc_data): use --corpus ptb or --corpus wikitext-2, or install a complete Python"
+            "the corpus 'pydocs' is made from Python's own documentation, and this Python was "
+            "installed without it "
+            "(no module pydoc_data): use --corpus ptb or --corpus wikitext-2, or install a "
+            "complete Python"
         ) from error
     return deal(paragraphs(topics[key] for key in sorted(topics)))
 
@@ -75,7 +87,8 @@ def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
 
 
 def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
-    """Yield the tokenised sentences of every paragraph of prose, each paragraph once, in order of appearance."""
+    """Yield the tokenised sentences of every paragraph of prose, each paragraph once, in order of
+    appearance."""
     seen: set[tuple[str, ...]] = set()
     for text in texts:
         for raw in re.split(r"\n\s*\n", text):
@@ -87,10 +100,13 @@ def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
 
 
 def prose_sentences(paragraph: str) -> list[Sentence]:
-    """Return the tokens of each sentence of a paragraph, or nothing where the paragraph is not running text."""
+    """Return the tokens of each sentence of a paragraph, or nothing where the paragraph is not
+    running text."""
     if _CODE.search(paragraph) or _UNDERLINE.search(paragraph):
         return []
-    joined = " ".join(_HYPHENATED_BREAK.sub("-", paragraph.translate(_PLAIN_PUNCTUATION).strip()).split())
+    joined = " ".join(
+        _HYPHENATED_BREAK.sub("-", paragraph.translate(_PLAIN_PUNCTUATION).strip()).split()
+    )
     joined = _FOOTNOTE_MARK.sub("", _BULLET.sub("", joined))
     words = joined.lower().split()
     english = sum(_ENGLISH.fullmatch(word.strip(".,;:()")) is not None for word in words)

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from trainables.config import TextFile, is_built_in, markov_rank, spam_symbols
 from trainables.corpora.folders import FILES, content_of, folder_in, locate
-from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, WORD_SIMILARITY, CorpusIdentity, corpus_sha256
+from trainables.corpora.published import (
+    PUBLISHED,
+    PUBLISHED_CORPORA,
+    WORD_SIMILARITY,
+    CorpusIdentity,
+    corpus_sha256,
+)
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.spam import spam_identity, spam_texts
 from trainables.corpora.text import SPLITS, number, tokenise
@@ -18,14 +24,16 @@ from trainables.errors import PROGRAM, UserError
 
 
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
-    """Return the identity of the corpus `name`, without torch, and but for generated languages without numpy.
+    """Return the identity of the corpus `name`, without torch, and but for generated languages
+    without numpy.
 
-    Published corpora, and generated ones that studies read by themselves, are constants and need no data; any other is
-    read or made: see `read_texts`.
-    """
+    Published corpora, and generated ones that studies read by themselves, are constants and need no
+    data; any other is read or made: see `read_texts`."""
     if is_built_in(name):
         return _built_in_identity(name)
-    return PUBLISHED_CORPORA.get(name) or measured_identity(name, read_texts(name, data_dir=data_dir))
+    return PUBLISHED_CORPORA.get(name) or measured_identity(
+        name, read_texts(name, data_dir=data_dir)
+    )
 
 
 @functools.cache
@@ -45,7 +53,8 @@ def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[Te
     recorded = PUBLISHED_CORPORA.get(name, counted)
     if counted != recorded:
         raise UserError(
-            f"the counts of a published corpus are those of its texts; {name} has {_counts(counted)}, and "
+            f"the counts of a published corpus are those of its texts; {name} has "
+            f"{_counts(counted)}, and "
             f"{_counts(recorded)} in trainables/corpora/published.py: correct them there"
         )
     return counted, tuple(texts.values())
@@ -76,12 +85,11 @@ def texts_sha256(texts: Mapping[str, TextFile]) -> str:
 
 
 def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
-    """Read and verify the texts of the corpus `name` in `data_dir` (default `data`), by split; make those of a built-in
-    one.
+    """Read and verify the texts of the corpus `name` in `data_dir` (default `data`), by split; make
+    those of a built-in one.
 
-    Raises UserError for an unknown corpus, and where a file is missing, unreadable, empty, not UTF-8, or (of a
-    published corpus) not the published one.
-    """
+    Raises UserError for an unknown corpus, and where a file is missing, unreadable, empty, not
+    UTF-8, or (of a published corpus) not the published one."""
     if is_built_in(name):
         made = _built_in_texts(name)
         return {split: TextFile(name=f"{split}.txt", text=made[split]) for split in SPLITS}
@@ -90,7 +98,8 @@ def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
     for file in files:
         if not file.text.strip():
             raise UserError(
-                f"every split of a corpus needs text; {file.name} of {name!r} has none ({len(file.content)} bytes): "
+                f"every split of a corpus needs text; {file.name} of {name!r} has none "
+                f"({len(file.content)} bytes): "
                 "add text to it, or choose another corpus"
             )
     return dict(zip(SPLITS, files, strict=True))
@@ -109,7 +118,8 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
 
 
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
-    """The tokens of the test text of the corpus `name` as they are written, whatever a trial's vocabulary keeps.
+    """The tokens of the test text of the corpus `name` as they are written, whatever a trial's
+    vocabulary keeps.
 
     Raises UserError as `read_texts` does.
     """
@@ -132,16 +142,27 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
             needs = f"the corpus {name!r} needs the files {', '.join(FILES)}"
             if path.name not in FILES:
                 needs = f"word similarity needs the {len(published)} published benchmarks"
-            cure = f"get it with: {command}" if path.name in published else "add it, or choose another corpus"
+            cure = (
+                f"get it with: {command}"
+                if path.name in published
+                else "add it, or choose another corpus"
+            )
             raise UserError(f"{needs}; {path} is missing: {cure}") from error
         except OSError as error:
-            raise UserError(f"a corpus needs readable files; {path} could not be read ({error.strerror})") from error
+            raise UserError(
+                f"a corpus needs readable files; {path} could not be read ({error.strerror})"
+            ) from error
         digest = hashlib.sha256(content).hexdigest()
         expected = published.get(path.name, digest)
         if digest != expected:
-            rename = "" if name == WORD_SIMILARITY else " (or, if this is another corpus, rename its folder)"
+            rename = (
+                ""
+                if name == WORD_SIMILARITY
+                else " (or, if this is another corpus, rename its folder)"
+            )
             raise UserError(
-                f"{path} is not the published file of {name}: expected SHA-256 {expected}, got {digest}: "
+                f"{path} is not the published file of {name}: expected SHA-256 {expected}, got "
+                f"{digest}: "
                 f"get it again with: {command}{rename}"
             )
         texts.append(TextFile.of(path, content))

@@ -1,16 +1,18 @@
-"""A generated language that is trivial to describe: every text repeats one symbol (Godey and Artzi 2026, SpamLang).
+"""A generated language that is trivial to describe: every text repeats one symbol (Godey and Artzi
+2026, SpamLang).
 
-A text is one of V symbols seven times and `<eos>`, a line of its own. Whoever has read the first symbol knows the rest,
-and the first symbol may be any: a model that has learned the language loses ln V in every eight tokens and nothing
-else (`spam_floor`). In arXiv 2603.10145 it is the trivial pattern that models stop learning as V grows.
+A text is one of V symbols seven times and `<eos>`, a line of its own. Whoever has read the first
+symbol knows the rest, and the first symbol may be any: a model that has learned the language loses
+ln V in every eight tokens and nothing else (`spam_floor`). In arXiv 2603.10145 it is the trivial
+pattern that models stop learning as V grows.
 
-Symbols are dealt like cards: a deal is all V of them in random order, and a split is as many deals as it needs. So
-every symbol is in every split, equally often, and the mean loss of a model that has learned the language is the floor
-exactly over whole deals, whatever the draw. Only a reader who remembered which cards of a deal are gone could go below
-it, by at most one nat a text.
+Symbols are dealt like cards: a deal is all V of them in random order, and a split is as many deals
+as it needs. So every symbol is in every split, equally often, and the mean loss of a model that has
+learned the language is the floor exactly over whole deals, whatever the draw. Only a reader who
+remembered which cards of a deal are gone could go below it, by at most one nat a text.
 
-The same text on every machine: the order is that of bytes of SHAKE-256. Imports neither torch nor numpy.
-"""
+The same text on every machine: the order is that of bytes of SHAKE-256. Imports neither torch nor
+numpy."""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ SHA256 = {
     32_000: "98fd71ae0c0140864d5f7ac93dab35b5bd80560fe024736acda9dfb2d3e8e857",
     128_000: "f93e11afce4aafec792675899dc0751fbb727067cb395dc3f7adc79b9bfc399e",
 }
-"""Of the languages that the study `spam` reads, by V: what `texts_sha256` gives, so that a plan need not make them."""
+"""Of the languages that the study `spam` reads, by V: what `texts_sha256` gives, so that a plan
+need not make them."""
 
 
 def spam_texts(symbols: int) -> dict[str, str]:
@@ -39,14 +42,17 @@ def spam_texts(symbols: int) -> dict[str, str]:
     lines = [" ".join([f"s{number}"] * SPAM_REPEATS) + "\n" for number in range(symbols)]
     return {
         split: "".join(
-            lines[number] for deal in range(_deals(split, symbols)) for number in _order(split, symbols, deal)
+            lines[number]
+            for deal in range(_deals(split, symbols))
+            for number in _order(split, symbols, deal)
         )
         for split in SPLITS
     }
 
 
 def spam_identity(symbols: int) -> CorpusIdentity | None:
-    """The identity of the language with so many symbols, of those whose hash is recorded; the sizes by arithmetic."""
+    """The identity of the language with so many symbols, of those whose hash is recorded; the sizes
+    by arithmetic."""
     if symbols not in SHA256:
         return None
     tokens = {split: _deals(split, symbols) * symbols * (SPAM_REPEATS + 1) for split in SPLITS}
@@ -65,7 +71,10 @@ def _deals(split: str, symbols: int) -> int:
 
 
 def _order(split: str, symbols: int, deal: int) -> list[int]:
-    """The symbols in the order of random keys; equal keys, of which there are none in practice, by number."""
-    stream = hashlib.shake_256(f"{SPAM} {symbols} {split} {deal}".encode()).digest(KEY_BYTES * symbols)
+    """The symbols in the order of random keys; equal keys, of which there are none in practice, by
+    number."""
+    stream = hashlib.shake_256(f"{SPAM} {symbols} {split} {deal}".encode()).digest(
+        KEY_BYTES * symbols
+    )
     keys = [stream[start : start + KEY_BYTES] for start in range(0, len(stream), KEY_BYTES)]
     return sorted(range(symbols), key=keys.__getitem__)

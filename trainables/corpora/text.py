@@ -1,4 +1,5 @@
-"""From text to token ids: tokenising, choosing the vocabulary, numbering it. Pure functions on strings and lists."""
+"""From text to token ids: tokenising, choosing the vocabulary, numbering it. Pure functions on
+strings and lists."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ UNKNOWN = "<unk>"
 
 
 def tokenise(text: str) -> list[str]:
-    """Return the tokens of `text`: of every line its words, split at white space, then `<eos>` (Merity et al. 2018).
+    """Return the tokens of `text`: of every line its words, split at white space, then `<eos>`
+    (Merity et al. 2018).
 
     A blank line is `<eos>` alone; a last line without a line break counts as a line.
     """
@@ -38,11 +40,13 @@ class Vocabulary:
 
 
 def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
-    """Number the types of `splits` (lists of tokens; the first one is the train split) by order of first appearance.
+    """Number the types of `splits` (lists of tokens; the first one is the train split) by order of
+    first appearance.
 
-    With a `limit` below the number of types, exactly `limit` types are kept: `<eos>`, `<unk>`, and the most frequent
-    others of the first split, ties and types absent from it by order of first appearance. Every other type becomes
-    `<unk>`, and the ids follow the order of first appearance in the text so rewritten.
+    With a `limit` below the number of types, exactly `limit` types are kept: `<eos>`, `<unk>`, and
+    the most frequent others of the first split, ties and types absent from it by order of first
+    appearance. Every other type becomes `<unk>`, and the ids follow the order of first appearance
+    in the text so rewritten.
 
     Raises UserError where the limit leaves no room beside `<eos>` and `<unk>`.
     """
@@ -51,14 +55,18 @@ def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
     if limit is not None and limit < len(appearance):
         kept = _most_frequent(appearance, splits[0], limit)
     numbered: dict[str, int] = {}
-    ids = {token: numbered.setdefault(token if token in kept else UNKNOWN, len(numbered)) for token in appearance}
+    ids = {
+        token: numbered.setdefault(token if token in kept else UNKNOWN, len(numbered))
+        for token in appearance
+    }
     return Vocabulary(types=tuple(numbered), ids=ids)
 
 
 def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int) -> set[str]:
     if limit < 3:
         raise UserError(
-            f"a vocabulary limit is at least 3, because {END_OF_SENTENCE} and {UNKNOWN} always belong to it; got "
+            f"a vocabulary limit is at least 3, because {END_OF_SENTENCE} and {UNKNOWN} always "
+            f"belong to it; got "
             f"{limit}: give a larger one, or none to keep all {len(appearance)} types"
         )
     counts = Counter(dict.fromkeys(appearance, 0))  # equal counts stay in order of first appearance

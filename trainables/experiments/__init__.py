@@ -1,6 +1,6 @@
 """Trials that train no language model.
 
-Each kind has a module of its name here, whose `measure(config, runtime)` gives its measurements by name and version.
-"""
+Each kind has a module of its name here, whose `measure(config, runtime)` gives its measurements by
+name and version."""
 
 from trainables.experiments.kinds import measure_experiment

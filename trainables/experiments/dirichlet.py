@@ -1,7 +1,9 @@
-"""Fitting known distributions (Ganea et al. 2019, the talk's synthetic experiment): what an output layer can express.
+"""Fitting known distributions (Ganea et al. 2019, the talk's synthetic experiment): what an output
+layer can express.
 
-N targets from Dir(alpha) over V outcomes; each has a context vector of its own, and all share the outcomes' vectors, so
-that nothing but the output layer and the width keeps the model from its targets.
+N targets from Dir(alpha) over V outcomes; each has a context vector of its own, and all share the
+outcomes' vectors, so that nothing but the output layer and the width keeps the model from its
+targets.
 
 Shapes: N targets (contexts), D width, V outcomes.
 """
@@ -33,10 +35,10 @@ from trainables.trial_folder import Measured, Metric
 def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     """Fit the targets of the config's seed in float32; what is reported is computed in float64.
 
-    `excess_cross_entropy` is the mean KL divergence of the model from its targets in nats, `target_entropy` the floor
-    below its cross-entropy, `modes_matched` the percentage of targets whose likeliest outcome is the model's. Raises
-    DivergedError where the loss leaves the finite numbers.
-    """
+    `excess_cross_entropy` is the mean KL divergence of the model from its targets in nats,
+    `target_entropy` the floor below its cross-entropy, `modes_matched` the percentage of targets
+    whose likeliest outcome is the model's. Raises DivergedError where the loss leaves the finite
+    numbers."""
     p_NV, log_p_NV = draw_targets(
         alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed
     )
@@ -51,14 +53,17 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
 def draw_targets(
     *, alpha: float, targets: int, outcomes: int, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """N distributions from Dir(alpha, .., alpha), and their logs, finite also where a probability underflows.
+    """N distributions from Dir(alpha, .., alpha), and their logs, finite also where a probability
+    underflows.
 
-    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. Of these most underflow at alpha = 0.01, and
-    all of a row may; their logs do not: Gamma(alpha) is Gamma(alpha + 1) U^(1 / alpha), with U uniform.
-    """
+    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. Of these most underflow
+    at alpha = 0.01, and all of a row may; their logs do not: Gamma(alpha) is Gamma(alpha + 1) U^(1
+    / alpha), with U uniform."""
     rng = np.random.default_rng(seed)
     size = (targets, outcomes)
-    log_gamma_NV = np.log(rng.standard_gamma(alpha + 1.0, size)) + np.log1p(-rng.random(size)) / alpha
+    log_gamma_NV = (
+        np.log(rng.standard_gamma(alpha + 1.0, size)) + np.log1p(-rng.random(size)) / alpha
+    )
     log_gamma_NV -= log_gamma_NV.max(axis=1, keepdims=True)
     log_p_NV = log_gamma_NV - np.log(np.exp(log_gamma_NV).sum(axis=1, keepdims=True))
     p_NV = np.exp(log_p_NV)
@@ -68,14 +73,16 @@ def draw_targets(
 class Model(nn.Module):
     """Everything that is fitted: the vectors of contexts and outcomes, and what the layer owns.
 
-    They start as normal vectors whose products have variance 1, the layer as it is initialised. Only a learned
-    piecewise linear function starts as the identity: from its usual random slopes the same model is harder to fit.
-    """
+    They start as normal vectors whose products have variance 1, the layer as it is initialised.
+    Only a learned piecewise linear function starts as the identity: from its usual random slopes
+    the same model is harder to fit."""
 
     def __init__(self, config: DirichletConfig) -> None:
         super().__init__()
         width, generator = config.width, torch.Generator().manual_seed(config.seed)
-        shape = LayerShape(vocabulary_size=config.outcomes, embedding_width=width, context_width=width)
+        shape = LayerShape(
+            vocabulary_size=config.outcomes, embedding_width=width, context_width=width
+        )
         self.layer = build_output_layer(config.output_layer, shape)
         self.layer.initialise(generator)
         function = getattr(self.layer, "function", None)
@@ -87,8 +94,8 @@ class Model(nn.Module):
         )
 
     def loss(self, targets_NV: Tensor) -> Tensor:
-        """Mean over N of -sum_v P*(v) log P(v) in nats, float64; only built-in layers have its gradient in closed
-        form."""
+        """Mean over N of -sum_v P*(v) log P(v) in nats, float64; only built-in layers have its
+        gradient in closed form."""
         if isinstance(self.layer, PointwiseSoftmax | MixtureOfSoftmaxes):
             return self.layer.loss(self.contexts_ND.unsqueeze(1), self.outcomes_VD, targets_NV)
         log_p_NV = self.layer.log_probabilities(self.contexts_ND, self.outcomes_VD)
@@ -96,7 +103,9 @@ class Model(nn.Module):
 
 
 @torch.no_grad()
-def compare(model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]) -> dict[str, float]:
+def compare(
+    model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]
+) -> dict[str, float]:
     """How far the model is from its targets, in float64, in which it then stays."""
     model.double()
     found_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
@@ -110,10 +119,10 @@ def compare(model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float6
 def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) -> dict[str, int]:
     """Minimise the model's loss in place, as `FitConfig` says; `floor` is a lower bound of it.
 
-    Returns `iterations` (of Adam and of L-BFGS), `passes` (how often loss and gradients were computed: the line search
-    takes some more than one an iteration) and `met_rule` (1 where the rule was met before the limit, else 0). Raises
-    DivergedError where the loss leaves the finite numbers.
-    """
+    Returns `iterations` (of Adam and of L-BFGS), `passes` (how often loss and gradients were
+    computed: the line search takes some more than one an iteration) and `met_rule` (1 where the
+    rule was met before the limit, else 0). Raises DivergedError where the loss leaves the finite
+    numbers."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     passes = 0
 
@@ -126,13 +135,17 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
         value = float(loss.detach())
         passes += 1
         if not math.isfinite(value):
-            raise DivergedError(f"the loss became {value:.3g} nats in pass {passes} over the targets")
+            raise DivergedError(
+                f"the loss became {value:.3g} nats in pass {passes} over the targets"
+            )
         loss.backward()
         return value
 
     adam = torch.optim.Adam(trained, lr=config.step_size)
     for step in range(config.adam_steps):
-        adam.param_groups[0]["lr"] = config.step_size * (1 + math.cos(math.pi * step / config.adam_steps)) / 2
+        adam.param_groups[0]["lr"] = (
+            config.step_size * (1 + math.cos(math.pi * step / config.adam_steps)) / 2
+        )
         loss_with_gradients()
         adam.step()
     search = torch.optim.LBFGS(

@@ -1,7 +1,8 @@
-"""Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018), and what they say.
+"""Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018), and what they
+say.
 
-Dimensions: N inputs, K experts, O outputs, I inputs' width, U gates an expert (1 or O), R singular values.
-"""
+Dimensions: N inputs, K experts, O outputs, I inputs' width, U gates an expert (1 or O), R singular
+values."""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ from trainables.trial_folder import Measured, Metric
 BATCH = 100
 """Jacobians that are held at a time."""
 THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
-"""Of what counts as vanishing, relative to the largest singular value of the same Jacobian; as metrics spell them."""
+"""Of what counts as vanishing, relative to the largest singular value of the same Jacobian; as
+metrics spell them."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
     """Draw a layer and inputs from the seed, in float64; its spectrum is the mean over the inputs.
 
-    Another layer of the same seed has other weights and inputs, and each is held beside Gaussian matrices of its own:
-    the layer's description gives the numbers of its streams.
-    """
+    Another layer of the same seed has other weights and inputs, and each is held beside Gaussian
+    matrices of its own: the layer's description gives the numbers of its streams."""
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
     drawn, reference = (stream(config.seed, part) for part in parts)
@@ -57,9 +58,9 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
 def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
     """dy/dx at each input, N x O x I.
 
-    With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko dg_k/dx. As softmax
-    has dg_k/dx = g_k (v_k - sum_l g_l v_l), the second sum is sum_k g_k (h_ko - y_o) v_k. relu has slope 0 at 0.
-    """
+    With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko
+    dg_k/dx. As softmax has dg_k/dx = g_k (v_k - sum_l g_l v_l), the second sum is sum_k g_k (h_ko -
+    y_o) v_k. relu has slope 0 at 0."""
     scores_NKO = layer.expert_scores(inputs_NI)
     gates_NKU = layer.gates(inputs_NI)
     slopes_NKO = gates_NKU * (scores_NKO > 0)
@@ -85,23 +86,25 @@ def spectrum_metrics(
 ) -> dict[str, Metric]:
     """What the singular values of one layer's Jacobians say; what would not be finite is left out.
 
-    `sigma_NR` has a row of descending singular values for each input, `zero_rows_N` how many rows of each Jacobian are
-    exactly 0: so many singular values are exactly 0 too, and whatever stands in their place is rounding. `gaussian_NR`
-    are those of a Gaussian matrix of the same shape with the same rows 0.
+    `sigma_NR` has a row of descending singular values for each input, `zero_rows_N` how many rows
+    of each Jacobian are exactly 0: so many singular values are exactly 0 too, and whatever stands
+    in their place is rounding. `gaussian_NR` are those of a Gaussian matrix of the same shape with
+    the same rows 0.
 
-    - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has such a row, and so no
-      condition number.
-    - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same Jacobian, averaged
-      over inputs; `mean_vanishing_1e-3` the same of the mean spectrum.
-    - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones counted: there is none where it
-      is infinite itself. `log10_condition_nonzero`: the same without the singular values that are exactly 0. It grows
-      with the number of rows that are not 0, whatever they hold; `log10_condition_excess` is what it has above that of
-      the Gaussian matrices.
+    - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has
+      such a row, and so no condition number.
+    - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same
+      Jacobian, averaged over inputs; `mean_vanishing_1e-3` the same of the mean spectrum.
+    - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones counted:
+      there is none where it is infinite itself. `log10_condition_nonzero`: the same without the
+      singular values that are exactly 0. It grows with the number of rows that are not 0, whatever
+      they hold; `log10_condition_excess` is what it has above that of the Gaussian matrices.
     - `sigma_max`, `entropy_rank`, `stable_rank`, `effective_rank_1e-3`: of the mean spectrum.
     - `sigma_middle`, `sigma_min`: its value in the middle and its last one.
-    - `first_half_r2`: share of the variance of its first half that a straight line over the index accounts for.
-    - `input_spread`: standard deviation over inputs of the singular values of the first half over their mean.
-    """
+    - `first_half_r2`: share of the variance of its first half that a straight line over the index
+      accounts for.
+    - `input_spread`: standard deviation over inputs of the singular values of the first half over
+      their mean."""
     width = sigma_NR.shape[1]
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
     mean_R = sigma_NR.mean(axis=0)
@@ -114,7 +117,10 @@ def spectrum_metrics(
     metrics: dict[str, Metric] = {
         "zero_share": float(zero_rows_N.mean()) / width,
         "singular_share": float((zero_rows_N > 0).mean()),
-        **{f"vanishing_{name}": float((sigma_NR <= float(name) * sigma_NR[:, :1]).mean()) for name in THRESHOLDS},
+        **{
+            f"vanishing_{name}": float((sigma_NR <= float(name) * sigma_NR[:, :1]).mean())
+            for name in THRESHOLDS
+        },
         "mean_vanishing_1e-3": float((mean_R <= 1e-3 * mean_R[0]).mean()),
         "sigma_max": float(mean_R[0]),
         "sigma_middle": float(half_R[-1]),
@@ -127,8 +133,11 @@ def spectrum_metrics(
     optional = {
         "log10_condition": np.median(conditions_N) if some_N.any() else np.inf,
         "log10_condition_nonzero": nonzero,
-        "log10_condition_excess": nonzero - _nonzero_condition(gaussian_NR[some_N], zero_rows_N[some_N]),
-        "first_half_r2": np.corrcoef(np.arange(len(half_R)), half_R)[0, 1] ** 2 if np.ptp(half_R) > 0 else np.inf,
+        "log10_condition_excess": nonzero
+        - _nonzero_condition(gaussian_NR[some_N], zero_rows_N[some_N]),
+        "first_half_r2": np.corrcoef(np.arange(len(half_R)), half_R)[0, 1] ** 2
+        if np.ptp(half_R) > 0
+        else np.inf,
         "input_spread": spread_R.sum() / half_R.sum() if half_R.sum() > 0 else np.inf,
     }
     return metrics | {name: float(value) for name, value in optional.items() if np.isfinite(value)}

@@ -1,13 +1,16 @@
 """How well a small network with one hidden layer of the given kind learns an invented function.
 
-Each function is drawn from a seed, known exactly, and free of noise, so that the least possible error is 0.
+Each function is drawn from a seed, known exactly, and free of noise, so that the least possible
+error is 0.
 
-- `regions`: eight linear maps; the map that is applied is the one whose score, a linear function of the input, is the
-  largest. It jumps at the borders. Made like a mixture of linear experts with hard gates.
+- `regions`: eight linear maps; the map that is applied is the one whose score, a linear function of
+  the input, is the largest. It jumps at the borders. Made like a mixture of linear experts with
+  hard gates.
 - `wide`: one hidden layer of 64 relu units: a function that a dense layer of as many units can be.
 - `deep`: three hidden layers of 64 relu units: like none of the layers that are compared.
 
-None has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample of inputs.
+None has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample of
+inputs.
 
 Dimensions: N examples, I input width, O outputs, R regions, H hidden units.
 """
@@ -35,7 +38,8 @@ SCALE_EXAMPLES = 10_000
 """How many inputs an output's variance is taken over."""
 
 TASK, WEIGHTS, BATCHES = 0, 1, 2
-"""Streams of random numbers of a trial: the function with its examples, the weights at the start, the batches."""
+"""Streams of random numbers of a trial: the function with its examples, the weights at the start,
+the batches."""
 
 
 class Examples(NamedTuple):
@@ -50,17 +54,19 @@ Task = tuple[Examples, Examples, Examples]
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Train once at each learning rate, from the same weights on the same batches; the one with the lowest validation
-    error counts.
+    """Train once at each learning rate, from the same weights on the same batches; the one with the
+    lowest validation error counts.
 
-    Errors are mean squared errors in percent of the variance of the targets of the same sample: 0 is the function
-    itself, 100 is no better than its mean. Raises DivergedError where no learning rate leads to finite errors.
-    """
+    Errors are mean squared errors in percent of the variance of the targets of the same sample: 0
+    is the function itself, 100 is no better than its mean. Raises DivergedError where no learning
+    rate leads to finite errors."""
     task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
     finite = [fit for fit in fits if all(map(math.isfinite, fit.values()))]
     if not finite:
-        raise DivergedError(f"the errors are not finite at any of the learning rates {config.learning_rates}")
+        raise DivergedError(
+            f"the errors are not finite at any of the learning rates {config.learning_rates}"
+        )
     best: dict[str, Metric] = {**min(finite, key=lambda fit: fit["validation_error_percent"])}
     return {LAYER_TASK: Measured(best)}
 
@@ -80,12 +86,18 @@ def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
         inputs_NI, targets_NO = sample(size)
         return Examples(inputs_NI.to(device), (targets_NO / deviation_O).to(device))
 
-    return scaled(config.train_examples), scaled(config.valid_examples), scaled(config.test_examples)
+    return (
+        scaled(config.train_examples),
+        scaled(config.valid_examples),
+        scaled(config.test_examples),
+    )
 
 
-def make_function(config: LayerTaskConfig, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
-    """Draw the function from inputs N x I to outputs N x O, not yet scaled. Weights are normal with variance 2 / fan-in
-    before a relu, and 1 / fan-in elsewhere."""
+def make_function(
+    config: LayerTaskConfig, generator: torch.Generator
+) -> Callable[[Tensor], Tensor]:
+    """Draw the function from inputs N x I to outputs N x O, not yet scaled. Weights are normal with
+    variance 2 / fan-in before a relu, and 1 / fan-in elsewhere."""
 
     def normal(*shape: int, gain: float = 1.0) -> Tensor:
         return torch.randn(shape, generator=generator) * math.sqrt(gain / shape[-1])
@@ -124,8 +136,10 @@ def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequ
 
 
 def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[str, float]:
-    """Adam (Kingma and Ba 2015), its learning rate falling linearly to 0; the metrics of where it ends."""
-    # Weights and batches have streams of their own, so that a layer's size does not change the batches.
+    """Adam (Kingma and Ba 2015), its learning rate falling linearly to 0; the metrics of where it
+    ends."""
+    # Weights and batches have streams of their own, so that a layer's size does not change the
+    # batches.
     weights, batches = stream(config.seed, WEIGHTS), stream(config.seed, BATCHES)
     network = make_network(config, weights).to(device)
     train, valid, test = task
@@ -133,8 +147,12 @@ def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[
     decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / config.steps)
     for _ in range(config.steps):
         PULSE.touch()
-        chosen_N = torch.randint(config.train_examples, (config.batch,), generator=batches).to(device)
-        loss = nn.functional.mse_loss(network(train.inputs_NI[chosen_N]), train.targets_NO[chosen_N])
+        chosen_N = torch.randint(config.train_examples, (config.batch,), generator=batches).to(
+            device
+        )
+        loss = nn.functional.mse_loss(
+            network(train.inputs_NI[chosen_N]), train.targets_NO[chosen_N]
+        )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

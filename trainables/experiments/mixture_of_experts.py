@@ -1,11 +1,12 @@
 """A layer of experts: the sum of K small layers, each weighted by a gate that looks at the input.
 
-Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", y = sum_k g_k(x) h_k(x),
-and the dense layer that he released with it (github.com/eminorhan/mixture-of-experts), whose gate is a number by which
-all outputs of its expert are multiplied. Weights start as there.
+Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", y =
+sum_k g_k(x) h_k(x), and the dense layer that he released with it
+(github.com/eminorhan/mixture-of-experts), whose gate is a number by which all outputs of its expert
+are multiplied. Weights start as there.
 
-Dimensions: N examples, K experts, O output units, U gates an expert (1 or O), I numbers in an input.
-"""
+Dimensions: N examples, K experts, O output units, U gates an expert (1 or O), I numbers in an
+input."""
 
 from __future__ import annotations
 
@@ -19,26 +20,32 @@ from trainables.config import ExpertsLayerConfig, HiddenLayerConfig
 
 
 class MixtureOfExperts(nn.Module):
-    """y = sum_k g_k(x) relu(W_k x), for vectors x, with g the softmax over the experts of V_k x + b_k.
+    """y = sum_k g_k(x) relu(W_k x), for vectors x, with g the softmax over the experts of V_k x +
+    b_k.
 
-    Constant gates are 1/K each and have no parameters: the dense layer is a mixture of one expert with them. Without
-    `gate_bias` there are no b_k. `initialise` draws the weights.
-    """
+    Constant gates are 1/K each and have no parameters: the dense layer is a mixture of one expert
+    with them. Without `gate_bias` there are no b_k. `initialise` draws the weights."""
 
-    def __init__(self, config: HiddenLayerConfig, input_width: int, output_width: int, *, gate_bias: bool) -> None:
+    def __init__(
+        self, config: HiddenLayerConfig, input_width: int, output_width: int, *, gate_bias: bool
+    ) -> None:
         super().__init__()
         experts, gates, softmax = 1, 1, False
         if isinstance(config, ExpertsLayerConfig):
             experts, softmax = config.experts, config.gates == "softmax"
             gates = 1 if config.gate_for == "expert" else output_width
         self.expert_weights_KOI = nn.Parameter(torch.empty(experts, output_width, input_width))
-        self.gate_weights_KUI = nn.Parameter(torch.empty(experts, gates, input_width)) if softmax else None
-        self.gate_bias_KU = nn.Parameter(torch.empty(experts, gates)) if softmax and gate_bias else None
+        self.gate_weights_KUI = (
+            nn.Parameter(torch.empty(experts, gates, input_width)) if softmax else None
+        )
+        self.gate_bias_KU = (
+            nn.Parameter(torch.empty(experts, gates)) if softmax and gate_bias else None
+        )
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Glorot-uniform weights (Glorot and Bengio 2010), each expert and each expert's gates as a layer of their
-        own; biases 0."""
+        """Glorot-uniform weights (Glorot and Bengio 2010), each expert and each expert's gates as a
+        layer of their own; biases 0."""
         for weights in (self.expert_weights_KOI, self.gate_weights_KUI):
             if weights is not None:
                 limit = math.sqrt(6 / (weights.shape[1] + weights.shape[2]))
@@ -47,7 +54,8 @@ class MixtureOfExperts(nn.Module):
             self.gate_bias_KU.zero_()
 
     def gates(self, inputs_NI: Tensor) -> Tensor:
-        """N x K x U: by how much each expert counts, or 1/K for each where gates are constant (N = U = 1)."""
+        """N x K x U: by how much each expert counts, or 1/K for each where gates are constant (N =
+        U = 1)."""
         if self.gate_weights_KUI is None:
             experts = len(self.expert_weights_KOI)
             return inputs_NI.new_full((1, experts, 1), 1 / experts)

@@ -1,4 +1,5 @@
-"""The true log-P matrix of a generated language under the measurements of the models that were trained on it.
+"""The true log-P matrix of a generated language under the measurements of the models that were
+trained on it.
 
 Legend: N rows (test contexts), V columns (types), D different contexts among the rows.
 """
@@ -33,16 +34,17 @@ EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
 def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     """Perplexity and spectrum of the truth, and what only it can say: `true_rank@1`.
 
-    `true_rank` is the rank of the measured rows, by exact elimination, and `language_rank` that of the whole V x V
-    matrix by construction: fewer different contexts than that cannot show it. Press ranks are reported for the eps of
-    both precisions, `press_rank` for that of the variant. `entropy_perplexity` is exp of the language's entropy rate;
-    `shares_perplexity` is the test perplexity of a model that knows how often each type comes, and no more.
-    """
+    `true_rank` is the rank of the measured rows, by exact elimination, and `language_rank` that of
+    the whole V x V matrix by construction: fewer different contexts than that cannot show it. Press
+    ranks are reported for the eps of both precisions, `press_rank` for that of the variant.
+    `entropy_perplexity` is exp of the language's entropy rate; `shares_perplexity` is the test
+    perplexity of a model that knows how often each type comes, and no more."""
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     rank = markov_rank(config.corpus.name)
     assert rank is not None, "the config takes generated languages only"
     language = markov_language(rank)
-    # Of full column rank, so that the left factors' rows alone decide the rank of a choice of contexts.
+    # Of full column rank, so that the left factors' rows alone decide the rank of a choice of
+    # contexts.
     assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
     place = {name: state for state, name in enumerate(language.types)}
     states_V = np.array([place[name] for name in corpus.vocabulary])
@@ -55,7 +57,10 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose what the eps of float64 asks for.
     spectrum = log_p_spectrum(
-        _rows(config, log_p_VV, contexts_N), rows=len(contexts_N), columns=len(corpus.vocabulary), method="qr"
+        _rows(config, log_p_VV, contexts_N),
+        rows=len(contexts_N),
+        columns=len(corpus.vocabulary),
+        method="qr",
     )
     different_D = np.unique(contexts_N)
     metrics: dict[str, Metric] = {
@@ -68,9 +73,12 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
         "shares_perplexity": math.exp(-float(log_share_V[predicted].mean())),
     }
     return {
-        PERPLEXITY: Measured({"test_perplexity": math.exp(-float(log_p_VV[earlier, predicted].mean()))}),
+        PERPLEXITY: Measured(
+            {"test_perplexity": math.exp(-float(log_p_VV[earlier, predicted].mean()))}
+        ),
         SPECTRUM: Measured(
-            metrics=rank_report(spectrum, eps=EPS[config.variant]), singular_values=spectrum.singular_values
+            metrics=rank_report(spectrum, eps=EPS[config.variant]),
+            singular_values=spectrum.singular_values,
         ),
         "true_rank@1": Measured(metrics),
     }

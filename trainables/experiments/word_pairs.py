@@ -1,4 +1,5 @@
-"""How many pairs of words the benchmarks have, and how many of them a vocabulary lacks (AAAI 2021, SM Table 13)."""
+"""How many pairs of words the benchmarks have, and how many of them a vocabulary lacks (AAAI 2021,
+SM Table 13)."""
 
 from __future__ import annotations
 
@@ -14,20 +15,23 @@ from trainables.trial_folder import Measured, Metric
 def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     """For each benchmark "word_pairs NAME" and "word_pairs unknown NAME".
 
-    The vocabulary is that of all three splits. Raises UserError where the corpus or a benchmark is missing or is not
-    the published one.
-    """
+    The vocabulary is that of all three splits. Raises UserError where the corpus or a benchmark is
+    missing or is not the published one."""
     folder = runtime.benchmarks_dir or runtime.data_dir
     texts = read_texts(config.text, data_dir=folder)
     words = {word for text in texts.values() for word in tokenise(text.text)}
     metrics: dict[str, Metric] = {}
     for benchmark in read_published(folder):
         pairs, unknown = count_pairs(benchmark, words)
-        metrics |= {f"word_pairs {benchmark.name}": pairs, f"word_pairs unknown {benchmark.name}": unknown}
+        metrics |= {
+            f"word_pairs {benchmark.name}": pairs,
+            f"word_pairs unknown {benchmark.name}": unknown,
+        }
     return {WORD_PAIRS: Measured(metrics)}
 
 
 def count_pairs(benchmark: Benchmark, words: Collection[str]) -> tuple[int, int]:
-    """The pairs of a benchmark, and those of them of which a lower-cased word is not among `words`."""
+    """The pairs of a benchmark, and those of them of which a lower-cased word is not among
+    `words`."""
     pairs = parse_pairs(benchmark)
     return len(pairs), len(pairs) - len(pairs_in_vocabulary(pairs, dict.fromkeys(words, 0)))

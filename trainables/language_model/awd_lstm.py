@@ -1,8 +1,8 @@
-"""AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere. The output weights are the embedding, or
-with `head_rank` a product A B of their own.
+"""AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere. The output weights are
+the embedding, or with `head_rank` a product A B of their own.
 
-Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the context vector, H hidden width.
-"""
+Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the context vector, H
+hidden width."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ EMBEDDING_BOUND = 0.1
 class LstmLayer(nn.Module):
     """One LSTM layer whose hidden-to-hidden weights can be given for each call.
 
-    The framework's own module keeps flat references to its weights and, in some versions, silently ignores a dropped
-    copy of them; calling its kernel with the weights as arguments leaves nothing to ignore.
-    """
+    The framework's own module keeps flat references to its weights and, in some versions, silently
+    ignores a dropped copy of them; calling its kernel with the weights as arguments leaves nothing
+    to ignore."""
 
     def __init__(self, input_width: int, hidden_width: int) -> None:
         super().__init__()
@@ -59,16 +59,23 @@ class LstmLayer(nn.Module):
         outputs, (h, c) = self._run(inputs, (h, c), weights)
         return outputs.to(inputs_TBI.dtype), (h.to(inputs_TBI.dtype), c.to(inputs_TBI.dtype))
 
-    def _run(self, inputs_TBI: Tensor, state: LstmState, weights: list[Tensor]) -> tuple[Tensor, LstmState]:
-        outputs_TBH, h, c = torch.lstm(inputs_TBI, state, weights, True, 1, 0.0, self.training, False, False)
+    def _run(
+        self, inputs_TBI: Tensor, state: LstmState, weights: list[Tensor]
+    ) -> tuple[Tensor, LstmState]:
+        outputs_TBH, h, c = torch.lstm(
+            inputs_TBI, state, weights, True, 1, 0.0, self.training, False, False
+        )
         dtype = inputs_TBI.dtype
-        assert outputs_TBH.dtype == h.dtype == c.dtype == dtype, f"an LSTM in {dtype} gave {outputs_TBH.dtype}"
+        assert outputs_TBH.dtype == h.dtype == c.dtype == dtype, (
+            f"an LSTM in {dtype} gave {outputs_TBH.dtype}"
+        )
         return outputs_TBH, (h, c)
 
 
 @dataclass(frozen=True)
 class LstmContexts(Contexts):
-    """The context vectors of one window: `dropped_TBC` after locked dropout, outside training the same as `h3_TBC`."""
+    """The context vectors of one window: `dropped_TBC` after locked dropout, outside training the
+    same as `h3_TBC`."""
 
     h3_TBC: Tensor
     """Output of the last LSTM layer as it is."""
@@ -77,9 +84,15 @@ class LstmContexts(Contexts):
 class AwdLstm(LanguageModel):
     """The language model of the papers."""
 
-    def __init__(self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int) -> None:
+    def __init__(
+        self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int
+    ) -> None:
         width, rank = config.embedding_width, config.head_rank
-        shape = LayerShape(vocabulary_size=vocabulary_size, embedding_width=width, context_width=config.context_width)
+        shape = LayerShape(
+            vocabulary_size=vocabulary_size,
+            embedding_width=width,
+            context_width=config.context_width,
+        )
         super().__init__(
             nn.Parameter(torch.empty(vocabulary_size, width)),
             [LstmLayer(into, out) for into, out in config.layer_widths],
@@ -89,8 +102,9 @@ class AwdLstm(LanguageModel):
         self.config = config
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the starting weights: embedding uniform(-0.1, 0.1), LSTM layers as the framework's, the output layer's
-        own as it says, its bias 0; last of all a head, whose product has the embedding's deviation."""
+        """Draw the starting weights: embedding uniform(-0.1, 0.1), LSTM layers as the framework's,
+        the output layer's own as it says, its bias 0; last of all a head, whose product has the
+        embedding's deviation."""
         nn.init.uniform_(self.embedding_VD, -EMBEDDING_BOUND, EMBEDDING_BOUND, generator=generator)
         for layer in self.layers:
             assert isinstance(layer, LstmLayer)
@@ -100,10 +114,14 @@ class AwdLstm(LanguageModel):
             self.head.initialise(EMBEDDING_BOUND / math.sqrt(3), generator)
 
     def zero_state(self, batch: int) -> list[LstmState]:
-        zeros = [self.embedding_VD.new_zeros(1, batch, width) for _, width in self.config.layer_widths]
+        zeros = [
+            self.embedding_VD.new_zeros(1, batch, width) for _, width in self.config.layer_widths
+        ]
         return [(zero, zero) for zero in zeros]
 
-    def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> LstmContexts:
+    def contexts(
+        self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
+    ) -> LstmContexts:
         """As every language model.
 
         The states have the dtype of the weights, whatever the precision of the products.
@@ -112,7 +130,9 @@ class AwdLstm(LanguageModel):
         generator, precision = (masks, self.precision) if self.training else (None, "float32")
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)
-        embedded = gaussian_noise(embedding(tokens_TB, embedding_VD), config.embedding_noise, generator)
+        embedded = gaussian_noise(
+            embedding(tokens_TB, embedding_VD), config.embedding_noise, generator
+        )
         hidden = locked_dropout(embedded, config.dropout_embedding, generator)
         undropped = hidden
         new_state = []

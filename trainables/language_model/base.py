@@ -1,7 +1,8 @@
-"""What all language models have in common: tokens in, context vectors out, and an output layer behind them.
+"""What all language models have in common: tokens in, context vectors out, and an output layer
+behind them.
 
-Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the context vector, H hidden width.
-"""
+Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the context vector, H
+hidden width."""
 
 from __future__ import annotations
 
@@ -28,14 +29,20 @@ class Contexts:
     dropped_TBC: Tensor
     """What the output layer sees: with the last dropout in training."""
     state: list[LstmState]
-    """What the next window starts from, cut off from the gradient; empty where windows are independent."""
+    """What the next window starts from, cut off from the gradient; empty where windows are
+    independent."""
 
 
 class LanguageModel(nn.Module, ABC):
-    """`contexts` turns tokens into context vectors; `output`, with `output_weight`, those into log P or a loss."""
+    """`contexts` turns tokens into context vectors; `output`, with `output_weight`, those into log
+    P or a loss."""
 
     def __init__(
-        self, embedding_VD: nn.Parameter, layers: Iterable[nn.Module], output: OutputLayer, head: OutputHead | None
+        self,
+        embedding_VD: nn.Parameter,
+        layers: Iterable[nn.Module],
+        output: OutputLayer,
+        head: OutputHead | None,
     ) -> None:
         """Without a head, the output weights are the embedding."""
         super().__init__()
@@ -46,17 +53,24 @@ class LanguageModel(nn.Module, ABC):
         self.precision: Precision = "float32"
 
     def output_weight(self) -> Tensor:
-        """The weights that the output layer is passed, V x D: the embedding, or the head's; differentiable."""
+        """The weights that the output layer is passed, V x D: the embedding, or the head's;
+        differentiable."""
         return self.embedding_VD if self.head is None else self.head.weight()
 
     @torch.no_grad()
     def exact_output_weight(self) -> Tensor:
-        """The same in float64. Of a head A B, too, whose product in float32 has a full rank by its rounding."""
-        return self.embedding_VD.double() if self.head is None else copy.deepcopy(self.head).double().weight()
+        """The same in float64. Of a head A B, too, whose product in float32 has a full rank by its
+        rounding."""
+        return (
+            self.embedding_VD.double()
+            if self.head is None
+            else copy.deepcopy(self.head).double().weight()
+        )
 
     def train_in(self, precision: Precision) -> None:
-        """From now on, matrix products in training mode are in this precision (see `TrainingConfig.precision`); TF32 is
-        torch's to make (see `trainables.device.products_in`)."""
+        """From now on, matrix products in training mode are in this precision (see
+        `TrainingConfig.precision`); TF32 is torch's to make (see
+        `trainables.device.products_in`)."""
         self.precision = precision
         self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
@@ -74,8 +88,11 @@ class LanguageModel(nn.Module, ABC):
         """The state before the first token."""
 
     @abstractmethod
-    def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> Contexts:
-        """Read a window of tokens. In training mode every dropout draws its masks from `masks`, in a fixed order.
+    def contexts(
+        self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
+    ) -> Contexts:
+        """Read a window of tokens. In training mode every dropout draws its masks from `masks`, in
+        a fixed order.
 
         Raises ValueError where there is no such generator in training mode.
         """

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 
 class OutputHead(nn.Module):
-    """One V x D matrix; or A B, of rank R at most, with V x R and R x D numbers. The bias is the output layer's."""
+    """One V x D matrix; or A B, of rank R at most, with V x R and R x D numbers. The bias is the
+    output layer's."""
 
     def __init__(self, vocabulary_size: int, width: int, rank: int | None = None) -> None:
         super().__init__()
@@ -28,9 +29,9 @@ class OutputHead(nn.Module):
     def initialise(self, deviation: float, generator: torch.Generator) -> None:
         """Draw normal weights so that every entry of V x D has this standard deviation.
 
-        B keeps the scale of the context vectors that it maps to R dimensions, so rows of A are as long as those of the
-        one matrix, and neither factor of the gradient is small for the scale of the other one.
-        """
+        B keeps the scale of the context vectors that it maps to R dimensions, so rows of A are as
+        long as those of the one matrix, and neither factor of the gradient is small for the scale
+        of the other one."""
         if self.left_VR is None or self.right_RD is None:
             nn.init.normal_(self.weight(), 0.0, deviation, generator=generator)
             return

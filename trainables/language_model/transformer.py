@@ -1,12 +1,13 @@
-"""A decoder-only Transformer (Vaswani et al. 2017) as it is built today (Touvron et al. 2023, LLaMA): pre-norm RMSNorm
-(Zhang and Sennrich 2019), rotary positions (Su et al. 2021), causal attention, SwiGLU feed-forward layers (Shazeer
-2020), no biases but the output layer's.
+"""A decoder-only Transformer (Vaswani et al. 2017) as it is built today (Touvron et al. 2023,
+LLaMA): pre-norm RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), causal
+attention, SwiGLU feed-forward layers (Shazeer 2020), no biases but the output layer's.
 
-Windows are independent: a token is predicted from those before it in its window, so that the context is the window.
+Windows are independent: a token is predicted from those before it in its window, so that the
+context is the window.
 
-Shapes: T time, B batch, V vocabulary, D width, H heads, K width of a head, F width of the feed-forward layer, X the
-widths of several products side by side, I input and O output width of a product.
-"""
+Shapes: T time, B batch, V vocabulary, D width, H heads, K width of a head, F width of the
+feed-forward layer, X the widths of several products side by side, I input and O output width of a
+product."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from trainables.language_model.head import OutputHead
 from trainables.output_layers import LayerShape, build_output_layer
 
 LOGIT_DEVIATION = 0.25
-"""Standard deviation of the logits, without their bias, at the start: see `Transformer.initialise`."""
+"""Standard deviation of the logits, without their bias, at the start: see
+`Transformer.initialise`."""
 NORM_EPSILON = 1e-6
 """Added to the mean square that RMSNorm divides by."""
 ROTARY_BASE = 10_000.0
@@ -32,12 +34,14 @@ ROTARY_BASE = 10_000.0
 
 
 class Rotation:
-    """Rotary positions: element i of a query or key and element i + K / 2 turn as a pair, by an angle that grows with
-    the position."""
+    """Rotary positions: element i of a query or key and element i + K / 2 turn as a pair, by an
+    angle that grows with the position."""
 
     def __init__(self, steps: int, head_width: int, like: Tensor) -> None:
         """For positions 0 to `steps` - 1; computed in float64."""
-        exponent_i = torch.arange(0, head_width, 2, dtype=torch.float64, device=like.device) / head_width
+        exponent_i = (
+            torch.arange(0, head_width, 2, dtype=torch.float64, device=like.device) / head_width
+        )
         angle_Ti = torch.arange(steps, device=like.device).unsqueeze(1) * ROTARY_BASE**-exponent_i
         self.cos_TK = angle_Ti.cos().repeat(1, 2).to(like.dtype)
         self.sin_TK = torch.cat([-angle_Ti.sin(), angle_Ti.sin()], 1).to(like.dtype)
@@ -55,8 +59,11 @@ class Product(nn.Module):
         self.weight_OI = nn.Parameter(torch.empty(output_width, input_width))
 
     def initialise(self, generator: torch.Generator, factor: float = 1.0) -> None:
-        """Normal with a standard deviation of `factor` / sqrt(I), which keeps the scale of what comes in."""
-        nn.init.normal_(self.weight_OI, 0.0, factor * self.weight_OI.shape[1] ** -0.5, generator=generator)
+        """Normal with a standard deviation of `factor` / sqrt(I), which keeps the scale of what
+        comes in."""
+        nn.init.normal_(
+            self.weight_OI, 0.0, factor * self.weight_OI.shape[1] ** -0.5, generator=generator
+        )
 
     def forward(self, inputs: Tensor) -> Tensor:
         return linear(inputs, self.weight_OI.to(inputs.dtype))
@@ -73,10 +80,14 @@ class CausalAttention(nn.Module):
 
     def forward(self, inputs_BTD: Tensor, rotation: Rotation) -> Tensor:
         batch, steps, width = inputs_BTD.shape
-        joint_BT3HK = self.query_key_value(inputs_BTD).view(batch, steps, 3, self.heads, width // self.heads)
+        joint_BT3HK = self.query_key_value(inputs_BTD).view(
+            batch, steps, 3, self.heads, width // self.heads
+        )
         joint_3BHTK = joint_BT3HK.permute(2, 0, 3, 1, 4)
         query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
-        attended_BHTK = scaled_dot_product_attention(query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True)
+        attended_BHTK = scaled_dot_product_attention(
+            query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True
+        )
         return self.projection(attended_BHTK.transpose(1, 2).reshape(batch, steps, width))
 
 
@@ -94,7 +105,8 @@ class FeedForward(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """x + attention(RMSNorm(x)), and of that x + feed-forward(RMSNorm(x)), with dropout on what is added."""
+    """x + attention(RMSNorm(x)), and of that x + feed-forward(RMSNorm(x)), with dropout on what is
+    added."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -112,7 +124,11 @@ class TransformerLayer(nn.Module):
             branch.projection.initialise(generator, projection_factor)
 
     def forward(
-        self, hidden_BTD: Tensor, rotation: Rotation, dtype: torch.dtype, masks: torch.Generator | None
+        self,
+        hidden_BTD: Tensor,
+        rotation: Rotation,
+        dtype: torch.dtype,
+        masks: torch.Generator | None,
     ) -> Tensor:
         """The residual stream after this layer, in its own dtype; products are in `dtype`."""
         attended = self.attention(self.attention_norm(hidden_BTD).to(dtype), rotation)
@@ -124,14 +140,20 @@ class TransformerLayer(nn.Module):
 class Transformer(LanguageModel):
     """The language model; without its own head the output weights are the embedding."""
 
-    def __init__(self, config: TransformerConfig, output: OutputLayerConfig, vocabulary_size: int) -> None:
+    def __init__(
+        self, config: TransformerConfig, output: OutputLayerConfig, vocabulary_size: int
+    ) -> None:
         width = config.width
-        shape = LayerShape(vocabulary_size=vocabulary_size, embedding_width=width, context_width=width)
+        shape = LayerShape(
+            vocabulary_size=vocabulary_size, embedding_width=width, context_width=width
+        )
         super().__init__(
             nn.Parameter(torch.empty(vocabulary_size, width)),
             [TransformerLayer(config) for _ in range(config.layers)],
             build_output_layer(output, shape),
-            OutputHead(vocabulary_size, width, config.head_rank) if config.head == "untied" else None,
+            OutputHead(vocabulary_size, width, config.head_rank)
+            if config.head == "untied"
+            else None,
         )
         self.norm = nn.RMSNorm(width, eps=NORM_EPSILON)
         self.config = config
@@ -142,14 +164,15 @@ class Transformer(LanguageModel):
         return LOGIT_DEVIATION * self.config.width**-0.5
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw normal weights, at any width so that products keep the scale of what comes in, and the residual stream's
-        variance at its end is about twice that of the embedding output (Radford et al. 2019: 1 / sqrt(2 layers)).
+        """Draw normal weights, at any width so that products keep the scale of what comes in, and
+        the residual stream's variance at its end is about twice that of the embedding output
+        (Radford et al. 2019: 1 / sqrt(2 layers)).
 
-        The embedding is drawn so that logits start small, as RMSNorm makes context vectors of length sqrt(D); what is
-        read is divided by its deviation, as Vaswani et al. (2017, section 3.4) multiply theirs by sqrt(D), so that the
-        residual stream starts with a variance of one. Where the weights are tied, an embedding that serves both ends
-        at equal scale starts with the word just read as its likeliest next one, and at scale quick learns worse.
-        """
+        The embedding is drawn so that logits start small, as RMSNorm makes context vectors of
+        length sqrt(D); what is read is divided by its deviation, as Vaswani et al. (2017, section
+        3.4) multiply theirs by sqrt(D), so that the residual stream starts with a variance of one.
+        Where the weights are tied, an embedding that serves both ends at equal scale starts with
+        the word just read as its likeliest next one, and at scale quick learns worse."""
         layers = self.config.layers
         nn.init.normal_(self.embedding_VD, 0.0, self.embedding_deviation, generator=generator)
         for layer in self.layers:
@@ -162,13 +185,18 @@ class Transformer(LanguageModel):
     def zero_state(self, batch: int) -> list[LstmState]:  # noqa: ARG002
         return []
 
-    def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> Contexts:
-        """As every language model; the state is empty, and the window all that is read of the text."""
+    def contexts(
+        self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
+    ) -> Contexts:
+        """As every language model; the state is empty, and the window all that is read of the
+        text."""
         self.require_masks(masks)
         generator = masks if self.training else None
         dtype = network_dtype(self.precision if self.training else "float32", self.embedding_VD)
         config, rows_BT = self.config, tokens_TB.t()
-        rotation = _rotation(len(tokens_TB), config.width // config.heads, dtype, self.embedding_VD.device)
+        rotation = _rotation(
+            len(tokens_TB), config.width // config.heads, dtype, self.embedding_VD.device
+        )
         embedded_BTD = embedding(rows_BT, self.embedding_VD)
         hidden_BTD = dropout(embedded_BTD / self.embedding_deviation, config.dropout, generator)
         for layer in self.layers:

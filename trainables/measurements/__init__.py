@@ -1,4 +1,5 @@
-"""Measurements by name and version: perplexity, spectra and ranks, likeliest words, word similarity."""
+"""Measurements by name and version: perplexity, spectra and ranks, likeliest words, word
+similarity."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
 """Singular values on every device, and eigenvalues of a large symmetric matrix in its own memory.
 
-LAPACK's reduction to a tridiagonal matrix reads the whole matrix once for every column, so memory bounds it. This one
-takes two steps: by blocks of columns to a band, where nearly all work is matrix products, then LAPACK from the band
-on. Twice as fast at 8,000 columns, as fast at 2,000.
+LAPACK's reduction to a tridiagonal matrix reads the whole matrix once for every column, so memory
+bounds it. This one takes two steps: by blocks of columns to a band, where nearly all work is matrix
+products, then LAPACK from the band on. Twice as fast at 8,000 columns, as fast at 2,000.
 
 Source: Bischof, Lang and Sun (2000), A framework for symmetric band reduction, ACM TOMS 26(4).
 
@@ -23,9 +23,11 @@ from trainables.device import svd_driver
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 BANDWIDTH = 48
-"""The fastest of 24 to 96 at V = 4,000: a wider band makes the first step faster and LAPACK's slower."""
+"""The fastest of 24 to 96 at V = 4,000: a wider band makes the first step faster and LAPACK's
+slower."""
 BLOCK = 512
-"""Columns of the lower triangle that are multiplied at once; of little influence from 256 to 1,000."""
+"""Columns of the lower triangle that are multiplied at once; of little influence from 256 to
+1,000."""
 
 
 def singular_values(matrices: Tensor) -> Tensor:
@@ -35,18 +37,22 @@ def singular_values(matrices: Tensor) -> Tensor:
 
 
 def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All V eigenvalues, ascending, of a symmetric float64 matrix; reads its lower triangle and overwrites all of it.
+    """All V eigenvalues, ascending, of a symmetric float64 matrix; reads its lower triangle and
+    overwrites all of it.
 
     Needs memory for about 6 V B values besides. Each eigenvalue is off by a few eps of the largest.
     """
     band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
     PULSE.touch(quiet_s=6 * len(band_BV) * len(symmetric_VV) ** 2 / SLOWEST_FLOPS)
-    values: NDArray[np.float64] = eigvals_banded(band_BV.numpy(), lower=True, overwrite_a_band=True, check_finite=False)
+    values: NDArray[np.float64] = eigvals_banded(
+        band_BV.numpy(), lower=True, overwrite_a_band=True, check_finite=False
+    )
     return values
 
 
 def _band(matrix_VV: Tensor, width: int) -> Tensor:
-    """The B + 1 lower diagonals of a similar matrix of that bandwidth: [i, j] is its element (j + i, j)."""
+    """The B + 1 lower diagonals of a similar matrix of that bandwidth: [i, j] is its element (j +
+    i, j)."""
     size = len(matrix_VV)
     for left, right in _column_blocks(size):
         square = matrix_VV[left:right, left:right]
@@ -68,8 +74,8 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
 
 
 def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
-    """R of panel = Q R; `rest` becomes Q^T rest Q. With Q = I - Y T Y^T that is rest - Y X^T - X Y^T, where
-    X = W - Y T^T (Y^T W) / 2 and W = rest Y T."""
+    """R of panel = Q R; `rest` becomes Q^T rest Q. With Q = I - Y T Y^T that is rest - Y X^T - X
+    Y^T, where X = W - Y T^T (Y^T W) / 2 and W = rest Y T."""
     factored_MB, tau_B = torch.geqrf(panel_MB)
     count = len(tau_B)
     acts = tau_B != 0  # a reflector with tau = 0 is the identity
@@ -99,6 +105,7 @@ def _symmetric_product(rest_MM: Tensor, thin_MB: Tensor) -> Tensor:
 
 
 def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Bounds of blocks of BLOCK columns, cut from the end, so that what is left of a matrix has the same ones."""
+    """Bounds of blocks of BLOCK columns, cut from the end, so that what is left of a matrix has the
+    same ones."""
     for right in range(size, 0, -BLOCK):
         yield max(0, right - BLOCK), right

@@ -1,10 +1,11 @@
-"""The leading right singular vectors of a log-P matrix with centred rows, from its Gram matrix in float64.
+"""The leading right singular vectors of a log-P matrix with centred rows, from its Gram matrix in
+float64.
 
-The rows come anew for every pass, so that no N x V matrix is held, but where rows are so few that the Gram matrix of
-the rows is the smaller one: then it is gathered once, in its own precision.
+The rows come anew for every pass, so that no N x V matrix is held, but where rows are so few that
+the Gram matrix of the rows is the smaller one: then it is gathered once, in its own precision.
 
-Legend: N rows (contexts), V columns (vocabulary), n the narrower side, S rows of a sample, R directions.
-"""
+Legend: N rows (contexts), V columns (vocabulary), n the narrower side, S rows of a sample, R
+directions."""
 
 from __future__ import annotations
 
@@ -32,16 +33,19 @@ Chunks = Callable[[], Iterable[Tensor]]
 
 
 class Directions:
-    """The right singular vectors of L, a log-P matrix with every row centred, made as they are needed."""
+    """The right singular vectors of L, a log-P matrix with every row centred, made as they are
+    needed."""
 
     def __init__(self, chunks: Chunks, *, rows: int, columns: int) -> None:
-        """Raises UserError for a NaN or an infinity, with its row, and where the Gram matrix does not fit the memory,
-        torch.OutOfMemoryError where it does not fit a GPU's."""
+        """Raises UserError for a NaN or an infinity, with its row, and where the Gram matrix does
+        not fit the memory, torch.OutOfMemoryError where it does not fit a GPU's."""
         self._chunks, self._wide = chunks, is_wide(rows, columns)
         self._sample = list[Tensor]()
         self._stride = math.ceil(rows / SAMPLE_ROWS)
         sampled = self._sampled()
-        self._decomposed = _wide_gram(sampled, rows, columns) if self._wide else _gram(sampled, columns)
+        self._decomposed = (
+            _wide_gram(sampled, rows, columns) if self._wide else _gram(sampled, columns)
+        )
         squares_n = np.maximum(self._decomposed.eigenvalues_V, 0.0)
         self._sigma_n = np.sqrt(squares_n)
         self.count = int(np.count_nonzero(squares_n > len(squares_n) * FLOAT64_EPS * squares_n[0]))
@@ -54,11 +58,13 @@ class Directions:
         return torch.cat(self._sample)
 
     def rank_leaving(self, squares: float) -> int:
-        """The least rank whose best approximation leaves out no more than this sum of squared singular values."""
+        """The least rank whose best approximation leaves out no more than this sum of squared
+        singular values."""
         return min(self.count, int(np.argmax(self._left_out_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:
-        """V x R: the `rank` first directions, and perhaps more: all where these are half of them."""
+        """V x R: the `rank` first directions, and perhaps more: all where these are half of
+        them."""
         made_VR, few = self._vectors_VR, 2 * rank < self.count
         if made_VR is None or made_VR.shape[1] < (rank if few else self.count):
             # Some more, for what is asked next.
@@ -93,8 +99,8 @@ class Directions:
 
 
 def fits_gpu(tensor: Tensor, *, rows: int, columns: int) -> bool:
-    """Whether the tensor lies on a GPU that has the memory for this work now: the Gram matrix, its eigenvectors, what
-    torch needs to find them, the rows of a wide matrix, and some blocks."""
+    """Whether the tensor lies on a GPU that has the memory for this work now: the Gram matrix, its
+    eigenvectors, what torch needs to find them, the rows of a wide matrix, and some blocks."""
     if not on_gpu(tensor):
         return False
     wide = is_wide(rows, columns)
@@ -132,7 +138,9 @@ def _wide_gram(chunks: Iterable[Tensor], rows: int, columns: int) -> SymmetricMa
         filled += len(chunk_NV)
     assert filled == rows, f"{filled} rows came, {rows} were promised"
     mean_N1 = matrix_NV.mean(1, keepdim=True, dtype=torch.float64)
-    panels = ((panel_NP.double() - mean_N1).T.contiguous() for panel_NP in matrix_NV.split(PANEL, dim=1))
+    panels = (
+        (panel_NP.double() - mean_N1).T.contiguous() for panel_NP in matrix_NV.split(PANEL, dim=1)
+    )
     return _sum_of_squares(panels, rows)
 
 

@@ -1,9 +1,9 @@
 """The leading eigenvectors of a large symmetric matrix, as many as turn out to be needed.
 
-On a CPU, LAPACK's reduction to a tridiagonal matrix is made once, in the matrix' own memory; eigenvectors of that are
-found for the eigenvalues asked for alone (Dhillon and Parlett's MRRR) and taken back through the reflectors in blocks.
-A few hundred of 4,000 cost little more than the eigenvalues; LAPACK's drivers make all, or a part by a slower method.
-On a GPU all are made at once.
+On a CPU, LAPACK's reduction to a tridiagonal matrix is made once, in the matrix' own memory;
+eigenvectors of that are found for the eigenvalues asked for alone (Dhillon and Parlett's MRRR) and
+taken back through the reflectors in blocks. A few hundred of 4,000 cost little more than the
+eigenvalues; LAPACK's drivers make all, or a part by a slower method. On a GPU all are made at once.
 
 Legend: V rows and columns, k eigenvectors, B reflectors of a block.
 """
@@ -45,12 +45,17 @@ class SymmetricMatrix:
         assert info == 0, f"dsytrd returned {info}"
         self._reflectors_VV, self._tau_V = torch.from_numpy(reduced_VV), torch.from_numpy(tau_V)
         self.eigenvalues_V = eigh_tridiagonal(
-            self._diagonal_V, self._beside_V, eigvals_only=True, lapack_driver="sterf", check_finite=False
+            self._diagonal_V,
+            self._beside_V,
+            eigvals_only=True,
+            lapack_driver="sterf",
+            check_finite=False,
         )[::-1].copy()
         """Descending."""
 
     def leading(self, count: int) -> Tensor:
-        """The eigenvectors of the `count` largest eigenvalues, V x k, the largest first; orthonormal."""
+        """The eigenvectors of the `count` largest eigenvalues, V x k, the largest first;
+        orthonormal."""
         if self._all_VV is not None:
             return self._all_VV[:, :count]
         size = len(self.eigenvalues_V)
@@ -71,8 +76,9 @@ class SymmetricMatrix:
         return result_Vk
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
-        """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors. Reflector j begins below the diagonal
-        of column j, with a 1 that is not stored; T^-1 is the strict upper triangle of Y^T Y plus diag(1 / tau)."""
+        """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors. Reflector j begins
+        below the diagonal of column j, with a 1 that is not stored; T^-1 is the strict upper
+        triangle of Y^T Y plus diag(1 / tau)."""
         tau_B = self._tau_V[start:end]
         acts_B = tau_B != 0  # a reflector with tau = 0 is the identity
         y_MB = self._reflectors_VV[start + 1 :, start:end].tril(-1)

@@ -1,8 +1,9 @@
-"""The spectra of matrices on a GPU: what `GramSpectrum` does, with nothing copied to the CPU but singular values.
+"""The spectra of matrices on a GPU: what `GramSpectrum` does, with nothing copied to the CPU but
+singular values.
 
-The Gram matrices are added up in float64 one after another, as the product of one fills a GPU; the eigenvalues of small
-ones, which do not, are taken together. Nothing here asks where the tensors lie, so that it is tried on a CPU; there,
-`trainables.measurements.spectrum` is faster.
+The Gram matrices are added up in float64 one after another, as the product of one fills a GPU; the
+eigenvalues of small ones, which do not, are taken together. Nothing here asks where the tensors
+lie, so that it is tried on a CPU; there, `trainables.measurements.spectrum` is faster.
 
 Shapes: N rows (contexts), V columns (vocabulary), n the narrower side, G matrices.
 """
@@ -26,8 +27,8 @@ PANEL = 1024
 
 
 def fits_gpu(tensor: Tensor, *, rows: int, columns: int) -> bool:
-    """Whether the tensor lies on a GPU that has the memory for this spectrum now: Gram matrix, a copy and as much for
-    its eigenvalues, the rows of a wide matrix, and a few chunks of rows."""
+    """Whether the tensor lies on a GPU that has the memory for this spectrum now: Gram matrix, a
+    copy and as much for its eigenvalues, the rows of a wide matrix, and a few chunks of rows."""
     if not on_gpu(tensor):
         return False
     wide = is_wide(rows, columns)
@@ -39,9 +40,9 @@ def fits_gpu(tensor: Tensor, *, rows: int, columns: int) -> bool:
 def gpu_spectra(
     matrices: Sequence[Iterable[Tensor]], device: torch.device, *, rows: int, columns: int
 ) -> list[Spectrum | Exception]:
-    """Of every matrix, which comes in chunks of rows on the device, `rows` in all, at least one; or what was raised on
-    its way: UserError for a NaN, an infinity, or values too large or too small to be squared. Raises
-    torch.OutOfMemoryError."""
+    """Of every matrix, which comes in chunks of rows on the device, `rows` in all, at least one; or
+    what was raised on its way: UserError for a NaN, an infinity, or values too large or too small
+    to be squared. Raises torch.OutOfMemoryError."""
     side = rows if is_wide(rows, columns) else columns
     together = max(1, TOGETHER_BYTES // (8 * side**2))
     spectra: list[Spectrum | Exception] = []
@@ -70,7 +71,9 @@ def _spectra(
     squared_Gn = torch.linalg.eigvalsh(squares_Gnn).flip(1)
     sigma_Gn = squared_Gn[:, : min(rows, columns)].clamp(min=0.0).sqrt().cpu().numpy()
     for index, sigma_n in enumerate(sigma_Gn):
-        yield errors.get(index) or Spectrum(singular_values=sigma_n, rows=rows, columns=columns, method="gram")
+        yield errors.get(index) or Spectrum(
+            singular_values=sigma_n, rows=rows, columns=columns, method="gram"
+        )
 
 
 def _add_gram(square_nn: Tensor, chunks: Iterable[Tensor], rows: int, columns: int) -> None:

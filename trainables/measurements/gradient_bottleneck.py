@@ -1,20 +1,25 @@
-"""The gradient bottleneck: what of the loss's gradient by log P a step on the context vector can follow.
+"""The gradient bottleneck: what of the loss's gradient by log P a step on the context vector can
+follow.
 
-At a context with vector h and true next word t, g = P - onehot(t) is the gradient of -log P(t) by the logits of the
-softmax; its elements sum to zero. J is the derivative of log P by h, V x C, its columns centred over words, as a number
-that all words share is nothing to a softmax. A small step dh moves the centred log P by J dh, so
+At a context with vector h and true next word t, g = P - onehot(t) is the gradient of -log P(t) by
+the logits of the softmax; its elements sum to zero. J is the derivative of log P by h, V x C, its
+columns centred over words, as a number that all words share is nothing to a softmax. A small step
+dh moves the centred log P by J dh, so
 
-- of |g|^2, the share outside the columns of J is out of reach of every step: `gradient_lost_share`, the mean over
-  contexts. It is 0 where V = d + 1, and for random columns in the mean 1 - d / (V - 1), about 1 - d / V.
-- the step down the gradient, dh = -J^T g (P^T J = 0 makes it that of the loss itself, -log P(t)), moves log P along
-  -J J^T g, and -g is what would lower the loss fastest: `gradient_angle_degrees` is the mean angle between g and
-  J J^T g. It is at least arccos(sqrt(1 - share)), the angle to the columns of J, and more where J stretches unevenly.
+- of |g|^2, the share outside the columns of J is out of reach of every step: `gradient_lost_share`,
+  the mean over contexts. It is 0 where V = d + 1, and for random columns in the mean 1 - d / (V -
+  1), about 1 - d / V.
+- the step down the gradient, dh = -J^T g (P^T J = 0 makes it that of the loss itself, -log P(t)),
+  moves log P along -J J^T g, and -g is what would lower the loss fastest: `gradient_angle_degrees`
+  is the mean angle between g and J J^T g. It is at least arccos(sqrt(1 - share)), the angle to the
+  columns of J, and more where J stretches unevenly.
 
-For a plain softmax with weights W, J is W with centred columns at every context. There the literature says what norm
-is lost: |G_lost|_F / |G|_F over the gradients G of many contexts, G_lost their part in the kernel of W^T, which
-backpropagation takes to zero: `gradient_norm_lost` (Godey and Artzi 2026, Lost in Backpropagation: The LM Head is a
-Gradient Bottleneck, arXiv 2603.10145, whose abstract says 95-99%; the paper itself could not be read here, and the
-definition is that of others' notes on its second version). It is a norm, not its square, pooled over contexts, and W is
+For a plain softmax with weights W, J is W with centred columns at every context. There the
+literature says what norm is lost: |G_lost|_F / |G|_F over the gradients G of many contexts, G_lost
+their part in the kernel of W^T, which backpropagation takes to zero: `gradient_norm_lost` (Godey
+and Artzi 2026, Lost in Backpropagation: The LM Head is a Gradient Bottleneck, arXiv 2603.10145,
+whose abstract says 95-99%; the paper itself could not be read here, and the definition is that of
+others' notes on its second version). It is a norm, not its square, pooled over contexts, and W is
 not centred: about sqrt(share), so that 0.95 to 0.99 there is 0.90 to 0.98 of |g|^2.
 
 All in float64, at the weights and context vectors as the model has them.
@@ -41,8 +46,8 @@ CONTEXTS = 256
 
 
 def sampled_contexts(tokens: int) -> list[int]:
-    """Of so many tokens in a row, those after which the gradient is looked at: at most 256, evenly spaced, each with
-    one that follows."""
+    """Of so many tokens in a row, those after which the gradient is looked at: at most 256, evenly
+    spaced, each with one that follows."""
     count = min(CONTEXTS, tokens - 1)
     return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 
@@ -50,8 +55,9 @@ def sampled_contexts(tokens: int) -> list[int]:
 def gradient_bottleneck_metrics(
     output: OutputLayer, weight_VD: Tensor, contexts_nC: Tensor, targets_n: Tensor
 ) -> dict[str, Metric]:
-    """ "gradient_lost_share", "gradient_angle_degrees", "gradient_contexts", and for a plain softmax
-    "gradient_norm_lost": see above. A context whose next word is certain has no gradient and is left out."""
+    """ "gradient_lost_share", "gradient_angle_degrees", "gradient_contexts", and for a plain
+    softmax "gradient_norm_lost": see above. A context whose next word is certain has no gradient
+    and is left out."""
     layer = copy.deepcopy(output).double().eval().requires_grad_(False)
     weight_VD, contexts_nC = weight_VD.detach().double(), contexts_nC.detach().double()
     shares, angles, gradients = list[float](), list[float](), list[Tensor]()
@@ -68,7 +74,10 @@ def gradient_bottleneck_metrics(
         gradients.append(gradient_V)
     metrics: dict[str, Metric] = {"gradient_contexts": len(shares)}
     if shares:
-        metrics |= {"gradient_lost_share": float(np.mean(shares)), "gradient_angle_degrees": float(np.mean(angles))}
+        metrics |= {
+            "gradient_lost_share": float(np.mean(shares)),
+            "gradient_angle_degrees": float(np.mean(angles)),
+        }
     if shares and type(layer) is PointwiseSoftmax and isinstance(layer.function, Identity):
         columns, together = triangle(weight_VD, torch.stack(gradients, 1))
         metrics["gradient_norm_lost"] = float(outside(columns, together).norm() / together.norm())
@@ -83,11 +92,13 @@ def loss_gradient(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor, targ
 
 
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in the coordinates of an orthonormal basis of what they span: all lengths and angles are the same, in
-    columns of at most C + n numbers; the vectors are one, or n as columns. On the CPU, where so small an SVD is faster.
-    """
+    """Both in the coordinates of an orthonormal basis of what they span: all lengths and angles are
+    the same, in columns of at most C + n numbers; the vectors are one, or n as columns. On the CPU,
+    where so small an SVD is faster."""
     count = columns_VC.shape[1]
-    both = torch.linalg.qr(torch.cat([columns_VC, vectors_V.reshape(len(columns_VC), -1)], 1), mode="r").R.cpu()
+    both = torch.linalg.qr(
+        torch.cat([columns_VC, vectors_V.reshape(len(columns_VC), -1)], 1), mode="r"
+    ).R.cpu()
     return both[:, :count], both[:, count:].reshape(-1, *vectors_V.shape[1:])
 
 
@@ -99,9 +110,12 @@ def outside(columns: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _angle(first: Tensor, second: Tensor) -> float:
-    """In degrees; 90 where the second vector is zero. By the half-angle, which small angles do not lose digits in."""
+    """In degrees; 90 where the second vector is zero. By the half-angle, which small angles do not
+    lose digits in."""
     lengths = float(first.norm()), float(second.norm())
     if not lengths[1]:
         return 90.0
     first, second = first / lengths[0], second / lengths[1]
-    return math.degrees(2 * math.atan2(float((first - second).norm()), float((first + second).norm())))
+    return math.degrees(
+        2 * math.atan2(float((first - second).norm()), float((first + second).norm()))
+    )

@@ -1,25 +1,31 @@
-"""What the head's matrix W alone says of log P, without a context: a rank that is certain to be enough.
+"""What the head's matrix W alone says of log P, without a context: a rank that is certain to be
+enough.
 
-Logits are z = W x, plus biases, which all contexts share; |x| <= c for every context x, as the norm before the head
-sees to (x is then the normed vector before the norm's gain, c = sqrt(D), and W the head times that gain). The softmax
-ignores a number that all words share, so W is centred over words first.
+Logits are z = W x, plus biases, which all contexts share; |x| <= c for every context x, as the norm
+before the head sees to (x is then the normed vector before the norm's gain, c = sqrt(D), and W the
+head times that gain). The softmax ignores a number that all words share, so W is centred over words
+first.
 
-The head cut to rank r is W_r = W Q_r Q_r^T, Q_r the first r right singular vectors; e_v are the rows of E = W - W_r.
-Let d = E x, and P, P_r be the softmax of z and z - d. Then for every context
+The head cut to rank r is W_r = W Q_r Q_r^T, Q_r the first r right singular vectors; e_v are the
+rows of E = W - W_r. Let d = E x, and P, P_r be the softmax of z and z - d. Then for every context
 
-    KL(P || P_r) <= (max d - min d)^2 / 8                                                                         (1)
-    max d - min d <= c min(sqrt(2) sigma_{r+1}, |e_v| + |e_w|), v and w the rows of the largest norms             (2)
+    KL(P || P_r) <= (max d - min d)^2 / 8
+    (1) max d - min d <= c min(sqrt(2) sigma_{r+1}, |e_v| + |e_w|), v and w the rows of the largest
+    norms             (2)
 
-(1): log P_r = log P - d - log E_P[exp(-d)], so KL = E_P[d] + log E_P[exp(-d)] = log E_P[exp(E_P[d] - d)], the logarithm
-of the moment generating function of a centred variable in an interval as long as max d - min d; by Hoeffding's lemma it
-is at most an eighth of the square of that length. (2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and
-d_v - d_w <= sqrt(2) |d| <= sqrt(2) |E| c, where |E| = sigma_{r+1}. KL(P_r || P) has the same bounds.
+(1): log P_r = log P - d - log E_P[exp(-d)], so KL = E_P[d] + log E_P[exp(-d)] = log E_P[exp(E_P[d]
+- d)], the logarithm of the moment generating function of a centred variable in an interval as long
+as max d - min d; by Hoeffding's lemma it is at most an eighth of the square of that length. (2):
+d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) |E| c, where |E|
+= sigma_{r+1}. KL(P_r || P) has the same bounds.
 
-So with the least r whose bound is at most epsilon nats, a head of rank r, and the biases, would have done at any
-context. This says nothing of smaller ranks, and holds for a plain softmax alone, in exact arithmetic. The second half
-of (2) is nearly always the smaller, as a head has many rows: by about sqrt(V / 2D) where all are alike and r is small.
+So with the least r whose bound is at most epsilon nats, a head of rank r, and the biases, would
+have done at any context. This says nothing of smaller ranks, and holds for a plain softmax alone,
+in exact arithmetic. The second half of (2) is nearly always the smaller, as a head has many rows:
+by about sqrt(V / 2D) where all are alike and r is small.
 
-Source of (1): Hoeffding (1963), Probability inequalities for sums of bounded random variables, section 4.
+Source of (1): Hoeffding (1963), Probability inequalities for sums of bounded random variables,
+section 4.
 
 Legend: V words, D width, R the lesser of both, N rows of a block.
 """
@@ -44,18 +50,20 @@ Centred = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
-    """The highest rank that log P of a softmax over W h (+ b) can have, over any contexts: that of W h is at most D,
-    the normaliser adds one and an output bias another one; it is at most V."""
+    """The highest rank that log P of a softmax over W h (+ b) can have, over any contexts: that of
+    W h is at most D, the normaliser adds one and an output bias another one; it is at most V."""
     return min(words, width + 1 + bias)
 
 
 def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
-    """For r = 0 ... R the nats that `KL(P || P_r)` of a head cut to rank r cannot exceed, for all contexts with
-    |x| <= norm (see above); W is the matrix of `blocks` times `gain_D`. Never increasing; reads the matrix three times.
+    """For r = 0 ... R the nats that `KL(P || P_r)` of a head cut to rank r cannot exceed, for all
+    contexts with
+    |x| <= norm (see above); W is the matrix of `blocks` times `gain_D`. Never increasing; reads the
+    matrix three times.
 
-    Needs memory for three D x D matrices of float64 and a few blocks, or where V < D for three V x D ones. Raises
-    UserError where there is less, or numbers are so large that their squares are none.
-    """
+    Needs memory for three D x D matrices of float64 and a few blocks, or where V < D for three V x
+    D ones. Raises UserError where there is less, or numbers are so large that their squares are
+    none."""
     try:
         words, mean_D = _mean(blocks)
 
@@ -71,7 +79,8 @@ def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> ND
             return np.append((norm * spread_R) ** 2 / 8, 0.0)
     except MemoryError as error:
         raise UserError(
-            f"The KL-rank bounds of a head of width {len(gain_D):,} need more memory than there is: take a larger "
+            f"The KL-rank bounds of a head of width {len(gain_D):,} need more memory than there "
+            f"is: take a larger "
             "machine for them."
         ) from error
 
@@ -85,12 +94,17 @@ def _mean(blocks: Blocks) -> tuple[int, NDArray[np.float64]]:
     return words, total_D / words
 
 
-def _directions(centred: Centred, words: int, width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Right singular vectors as columns, that of the largest value first, and the values, none of them too small."""
+def _directions(
+    centred: Centred, words: int, width: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Right singular vectors as columns, that of the largest value first, and the values, none of
+    them too small."""
     if words < width:
         matrix_VD = np.concatenate(list(centred()))
         _require_finite(matrix_VD)
-        _, sigma_R, directions_RD = svd(matrix_VD, full_matrices=False, overwrite_a=True, check_finite=False)
+        _, sigma_R, directions_RD = svd(
+            matrix_VD, full_matrices=False, overwrite_a=True, check_finite=False
+        )
         return directions_RD.T, sigma_R
     gram_DD = np.zeros((width, width), order="F")
     for block_ND in centred():
@@ -106,13 +120,15 @@ def _directions(centred: Centred, words: int, width: int) -> tuple[NDArray[np.fl
 def _require_finite(matrix: NDArray[np.float64]) -> None:
     if not np.isfinite(matrix).all():
         raise UserError(
-            "The KL-rank bounds take the squares of the head's numbers, and those are too large for float64: rescale "
+            "The KL-rank bounds take the squares of the head's numbers, and those are too large "
+            "for float64: rescale "
             "the head for them."
         )
 
 
 def _largest_pair(centred: Centred, directions_DR: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For r = 0 ... R - 1 the two largest norms, added up, of what rows have outside the first r directions."""
+    """For r = 0 ... R - 1 the two largest norms, added up, of what rows have outside the first r
+    directions."""
     largest_2R = np.zeros((2, directions_DR.shape[1]))
     for block_ND in centred():
         squares_NR = np.square(block_ND @ directions_DR)

@@ -1,9 +1,10 @@
-"""How log P at one context moves with the context vector: its derivative J, V x C, in closed form or by autograd.
+"""How log P at one context moves with the context vector: its derivative J, V x C, in closed form
+or by autograd.
 
 Up to a number that all words of a column share: what a softmax ignores.
 
-Legend: N copies of the context, C width of the context vector, D of the output weights, V vocabulary, K mixtures.
-"""
+Legend: N copies of the context, C width of the context vector, D of the output weights, V
+vocabulary, K mixtures."""
 
 from __future__ import annotations
 
@@ -13,20 +14,26 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from trainables.output_layers import MixtureOfContexts, MixtureOfSoftmaxes, OutputLayer, Pointwise, PointwiseSoftmax
+from trainables.output_layers import (
+    MixtureOfContexts,
+    MixtureOfSoftmaxes,
+    OutputLayer,
+    Pointwise,
+    PointwiseSoftmax,
+)
 
 COPIES = 128
-"""Of a context, whose derivatives in as many directions, or of as many words, are taken together."""
+"""Of a context, whose derivatives in as many directions, or of as many words, are taken
+together."""
 
 
 @torch.no_grad()
 def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
     """J at this context, in its dtype, which is also the layer's, in evaluation mode.
 
-    Of a user's layer, of which a row of `log_probabilities` depends on its context alone: of copies of the context,
-    forward-mode differentiation gives a column each; where one of its operations has no such derivative,
-    backpropagation gives a row each.
-    """
+    Of a user's layer, of which a row of `log_probabilities` depends on its context alone: of copies
+    of the context, forward-mode differentiation gives a column each; where one of its operations
+    has no such derivative, backpropagation gives a row each."""
     if type(layer) is PointwiseSoftmax:
         logits_V = torch.addmv(layer.bias_V, weight_VD, context_C)
         return _slopes(layer.function, logits_V).unsqueeze(1) * weight_VD
@@ -42,14 +49,20 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
         return torch.cat(list(rows_of_jacobian(layer, weight_VD, context_C)))
 
 
-def columns_of_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Iterator[Tensor]:
+def columns_of_jacobian(
+    layer: OutputLayer, weight_VD: Tensor, context_C: Tensor
+) -> Iterator[Tensor]:
     """Columns of J of any layer, some at a time, by forward-mode differentiation."""
     identity_CC = torch.eye(len(context_C), dtype=context_C.dtype, device=context_C.device)
     for directions_NC in identity_CC.split(COPIES):
         # Layers of this package use logits up where nothing is differentiated.
         with torch.enable_grad(), forward_ad.dual_level():
-            copies_NC = forward_ad.make_dual(context_C.expand(len(directions_NC), -1).clone(), directions_NC)
-            log_p_NV, tangent_NV = forward_ad.unpack_dual(layer.log_probabilities(copies_NC, weight_VD))
+            copies_NC = forward_ad.make_dual(
+                context_C.expand(len(directions_NC), -1).clone(), directions_NC
+            )
+            log_p_NV, tangent_NV = forward_ad.unpack_dual(
+                layer.log_probabilities(copies_NC, weight_VD)
+            )
         yield (torch.zeros_like(log_p_NV) if tangent_NV is None else tangent_NV).T
 
 
@@ -59,7 +72,9 @@ def rows_of_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()
         with torch.enable_grad():
             log_p_NV = layer.log_probabilities(copies_NC, weight_VD)
-            [rows_NC] = torch.autograd.grad(log_p_NV.gather(1, words_N.unsqueeze(1)).sum(), copies_NC)
+            [rows_NC] = torch.autograd.grad(
+                log_p_NV.gather(1, words_N.unsqueeze(1)).sum(), copies_NC
+            )
         yield rows_NC
 
 
@@ -81,8 +96,9 @@ def _of_mixed_contexts(layer: MixtureOfContexts, weight_VD: Tensor, context_C: T
 
 
 def _of_mixed_softmaxes(layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C: Tensor) -> Tensor:
-    """sum_k s_k (J_k + d log pi_k / dh), where s_kv is the share of component k in the probability of word v, and J_k
-    the derivative of that component's log P: diag(f') W dh_k / dh, less its mean under the component."""
+    """sum_k s_k (J_k + d log pi_k / dh), where s_kv is the share of component k in the probability
+    of word v, and J_k the derivative of that component's log P: diag(f') W dh_k / dh, less its mean
+    under the component."""
     prior_K, prior_by_context_KC, latent_KD, latent_by_context_KDC = _parts(layer, context_C)
     logits_KV = latent_KD @ weight_VD.T + layer.bias_V
     slopes_KV = _slopes(layer.function, logits_KV)
@@ -95,7 +111,9 @@ def _of_mixed_softmaxes(layer: MixtureOfSoftmaxes, weight_VD: Tensor, context_C:
     return jacobian_VC
 
 
-def _parts(layer: MixtureOfContexts | MixtureOfSoftmaxes, context_C: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _parts(
+    layer: MixtureOfContexts | MixtureOfSoftmaxes, context_C: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """pi and the derivative of its logarithm, K x C; the h_k, and their derivatives, K x D x C."""
     prior_K = layer.log_prior(context_C.unsqueeze(0)).squeeze(0).exp()
     latent_KD = layer.latent(context_C.expand(1, 1, -1)).squeeze(0)

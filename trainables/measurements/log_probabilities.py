@@ -23,13 +23,16 @@ NORMALISED_WITHIN = 1e-2
 
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
-    """What the output layer sees after each token, N x C: read as one stream in windows, the hidden state carried
-    over. Of a Transformer, which has none, the context is what comes before in the window."""
+    """What the output layer sees after each token, N x C: read as one stream in windows, the hidden
+    state carried over. Of a Transformer, which has none, the context is what comes before in the
+    window."""
     return torch.cat(list(context_windows(model, tokens, window=window)))
 
 
 @torch.no_grad()
-def context_windows(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Iterator[Tensor]:
+def context_windows(
+    model: LanguageModel, tokens: NDArray[np.int64], *, window: int
+) -> Iterator[Tensor]:
     """The same, a window at a time."""
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
@@ -41,7 +44,9 @@ def context_windows(model: LanguageModel, tokens: NDArray[np.int64], *, window: 
         yield contexts.dropped_TBC.squeeze(1)
 
 
-def log_probability_rows(model: LanguageModel, contexts_NC: Tensor) -> Iterator[NDArray[np.float32]]:
+def log_probability_rows(
+    model: LanguageModel, contexts_NC: Tensor
+) -> Iterator[NDArray[np.float32]]:
     """Chunks of the log-P matrix (rows x V), in the precision of the model."""
     return (chunk_NV.cpu().numpy() for chunk_NV in log_probability_chunks(model, contexts_NC))
 
@@ -60,10 +65,12 @@ def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterato
 
 
 def _require_probabilities(log_p_NV: Tensor) -> None:
-    """A user's own output layer may be wrong; the rank and perplexity of anything else than log P mean nothing."""
+    """A user's own output layer may be wrong; the rank and perplexity of anything else than log P
+    mean nothing."""
     off = log_p_NV.double().logsumexp(1).abs().max().item()
     if off > NORMALISED_WITHIN:
         raise UserError(
-            "the probabilities of every context must sum to one, and the log of the output layer's sums is up to "
+            "the probabilities of every context must sum to one, and the log of the output layer's "
+            "sums is up to "
             f"{off:.3g} off zero: let its log_probabilities end in a log_softmax"
         )

@@ -12,8 +12,8 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 class PeakMemory:
     """Peak memory of this process, or of its GPU, from the construction of this object on.
 
-    Where the kernel cannot forget an earlier peak (only Linux can), it is the peak of the process' whole life.
-    """
+    Where the kernel cannot forget an earlier peak (only Linux can), it is the peak of the process'
+    whole life."""
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
@@ -27,7 +27,8 @@ class PeakMemory:
                 CLEAR.write_text("5")
 
     def peak_mib(self) -> float:
-        """The peak so far, in MiB: resident memory of the process, or what was allocated on the GPU."""
+        """The peak so far, in MiB: resident memory of the process, or what was allocated on the
+        GPU."""
         if self.device != "cpu":
             from trainables.device import peak_bytes
 
@@ -37,7 +38,8 @@ class PeakMemory:
 
 
 def status_mib(field: str) -> float | None:
-    """A line of /proc/self/status in MiB (VmRSS: resident now, VmHWM: at most); None where there is no such file."""
+    """A line of /proc/self/status in MiB (VmRSS: resident now, VmHWM: at most); None where there is
+    no such file."""
     if not STATUS.exists():
         return None
     lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())

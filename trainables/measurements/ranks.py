@@ -1,7 +1,8 @@
-"""Ranks of a matrix from its singular values, and of whole numbers without rounding: pure functions.
+"""Ranks of a matrix from its singular values, and of whole numbers without rounding: pure
+functions.
 
-`sigma` stands for the singular values: float64, descending, not negative. A matrix of zeros has rank 0 by all of them.
-"""
+`sigma` stands for the singular values: float64, descending, not negative. A matrix of zeros has
+rank 0 by all of them."""
 
 from __future__ import annotations
 
@@ -28,22 +29,29 @@ PRIME = 2**31 - 1
 """A remainder less a product of two fits an int64."""
 
 
-def press_tolerance(sigma: NDArray[np.float64], *, rows: int, columns: int, eps: float = FLOAT32_EPS) -> float:
-    """0.5 sqrt(m + n + 1) sigma_max eps of an m x n matrix: the rounding that an SVD of precision eps leaves in a zero.
+def press_tolerance(
+    sigma: NDArray[np.float64], *, rows: int, columns: int, eps: float = FLOAT32_EPS
+) -> float:
+    """0.5 sqrt(m + n + 1) sigma_max eps of an m x n matrix: the rounding that an SVD of precision
+    eps leaves in a zero.
 
-    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers take eps of float32.
-    """
+    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers take eps of
+    float32."""
     return _press_ratio(rows, columns, eps) * float(sigma[0])
 
 
 def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
     """How many singular values exceed the Press tolerance.
 
-    Raises UserError where the tolerance is below the resolution of the method that gave the spectrum.
-    """
+    Raises UserError where the tolerance is below the resolution of the method that gave the
+    spectrum."""
     require_resolved(spectrum.method, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
     sigma = spectrum.singular_values
-    return int(np.count_nonzero(sigma > press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)))
+    return int(
+        np.count_nonzero(
+            sigma > press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
+        )
+    )
 
 
 def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> None:
@@ -55,12 +63,17 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
         return
     sizes = f"{ratio:.3g} of the largest, and the method {method} resolves {finest:.3g} for {rows} x {columns}"
     if method == "gram":
-        raise UserError(f"The rank counts singular values down to {sizes}: use the streamed QR (--method qr).")
-    raise UserError(f"The rank counts singular values down to {sizes}: use an eps of {FLOAT64_EPS:.3g} or more.")
+        raise UserError(
+            f"The rank counts singular values down to {sizes}: use the streamed QR (--method qr)."
+        )
+    raise UserError(
+        f"The rank counts singular values down to {sizes}: use an eps of {FLOAT64_EPS:.3g} or more."
+    )
 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
-    """The smallest k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2; epsilon in [0, 1)."""
+    """The smallest k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2; epsilon in [0,
+    1)."""
     if sigma[0] == 0:
         return 0
     energy = np.cumsum((sigma / sigma[0]) ** 2)
@@ -68,10 +81,11 @@ def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
 
 
 def entropy_rank(sigma: NDArray[np.float64]) -> float:
-    """exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma: singular values, not their squares, made to sum to one.
+    """exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma: singular values, not their squares, made
+    to sum to one.
 
-    Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality, EUSIPCO.
-    """
+    Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality,
+    EUSIPCO."""
     positive = sigma[sigma > 0]
     if len(positive) == 0:
         return 0.0
@@ -90,16 +104,18 @@ def stable_rank(sigma: NDArray[np.float64]) -> float:
 def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, int | float | str]:
     """All ranks of a spectrum under the names they have in the results store.
 
-    `press_tolerance` and `sigma_max` are in the matrix' own units (nats for log P); `press_eps` is the eps used.
-    Raises UserError where the Press tolerance is below the spectrum's resolution.
-    """
+    `press_tolerance` and `sigma_max` are in the matrix' own units (nats for log P); `press_eps` is
+    the eps used. Raises UserError where the Press tolerance is below the spectrum's resolution."""
     sigma = spectrum.singular_values
     shape = {"rows": spectrum.rows, "columns": spectrum.columns}
     return {
         "press_rank": press_rank(spectrum, eps=eps),
         "press_eps": eps,
         "press_tolerance": press_tolerance(sigma, eps=eps, **shape),
-        **{f"effective_rank_{name}": effective_rank(sigma, float(name)) for name in EFFECTIVE_RANK_EPSILONS},
+        **{
+            f"effective_rank_{name}": effective_rank(sigma, float(name))
+            for name in EFFECTIVE_RANK_EPSILONS
+        },
         "entropy_rank": entropy_rank(sigma),
         "stable_rank": stable_rank(sigma),
         "sigma_max": float(sigma[0]),
@@ -112,9 +128,8 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     """The rank of N x R whole numbers over the remainders modulo 2^31 - 1, by elimination.
 
-    It is never above the rank over the rational numbers, since a minor that vanishes vanishes in remainders too; a
-    result of min(N, R) is therefore the rank over both.
-    """
+    It is never above the rank over the rational numbers, since a minor that vanishes vanishes in
+    remainders too; a result of min(N, R) is therefore the rank over both."""
     rest = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0
     while rest.size:

@@ -1,4 +1,5 @@
-"""Measurements by name and version. A new version of one is a new name: stored numbers never change their meaning."""
+"""Measurements by name and version. A new version of one is a new name: stored numbers never change
+their meaning."""
 
 from __future__ import annotations
 
@@ -36,9 +37,16 @@ from trainables.errors import UserError
 from trainables.language_model import LanguageModel
 from trainables.measurements.directions import centred
 from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
-from trainables.measurements.gradient_bottleneck import gradient_bottleneck_metrics, sampled_contexts
+from trainables.measurements.gradient_bottleneck import (
+    gradient_bottleneck_metrics,
+    sampled_contexts,
+)
 from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks_after
-from trainables.measurements.log_probabilities import context_vectors, log_probability_chunks, log_probability_rows
+from trainables.measurements.log_probabilities import (
+    context_vectors,
+    log_probability_chunks,
+    log_probability_rows,
+)
 from trainables.measurements.ranks import RANKS, entropy_rank, press_rank, rank_report
 from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
 from trainables.measurements.spectrum import Spectrum, log_p_spectrum
@@ -68,9 +76,8 @@ def measure(
 ) -> dict[str, Measured]:
     """Take the named measurements; `epochs` are those of the model's training.
 
-    Raises UserError for a name that is not among `measurements(runtime)`, and where one of them needs a file that is
-    missing or not the right one.
-    """
+    Raises UserError for a name that is not among `measurements(runtime)`, and where one of them
+    needs a file that is missing or not the right one."""
     by_name = measurements(runtime, epochs)
     for name in names:
         if name not in by_name:
@@ -84,20 +91,31 @@ def measure(
 
 
 def measurements(runtime: Runtime, epochs: Sequence[EpochMetrics] = ()) -> dict[str, Measure]:
-    """Every measurement by name, with those over the contexts and benchmarks that the runtime brings.
+    """Every measurement by name, with those over the contexts and benchmarks that the runtime
+    brings.
 
-    The likeliest words are at the published contexts of Penn Treebank; of another corpus, at evenly spaced ones.
-    """
+    The likeliest words are at the published contexts of Penn Treebank; of another corpus, at evenly
+    spaced ones."""
 
-    def top_k_of_file(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+    def top_k_of_file(
+        model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
+    ) -> Measured:
         assert file is not None
         require_in_text(file, test_words(corpus.name, data_dir=runtime.data_dir), corpus.name)
-        return Measured(top_k_metrics(model, corpus, config, file.contexts, prefix=f"top_k-{file.tag}"))
+        return Measured(
+            top_k_metrics(model, corpus, config, file.contexts, prefix=f"top_k-{file.tag}")
+        )
 
-    def published_similarity(model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig) -> Measured:
-        return _similarity(model, corpus, read_published(runtime.benchmarks_dir or runtime.data_dir), "similarity")
+    def published_similarity(
+        model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig
+    ) -> Measured:
+        return _similarity(
+            model, corpus, read_published(runtime.benchmarks_dir or runtime.data_dir), "similarity"
+        )
 
-    def similarity_of_folder(model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig) -> Measured:
+    def similarity_of_folder(
+        model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig
+    ) -> Measured:
         assert folder is not None
         return _similarity(model, corpus, folder.benchmarks, f"similarity-{folder.tag}")
 
@@ -124,7 +142,9 @@ def _perplexity(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfi
     """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried."""
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
-    loss = mean_loss(model, tokens, batch=evaluation.test_batch_size, window=evaluation.window, split="test")
+    loss = mean_loss(
+        model, tokens, batch=evaluation.test_batch_size, window=evaluation.window, split="test"
+    )
     return perplexity_of(loss)
 
 
@@ -136,15 +156,22 @@ def perplexity_of(loss: float) -> Measured:
 
 
 def _spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
-    """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
-    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+    """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram
+    matrix in float64."""
+    contexts_NC = context_vectors(
+        model, rank_tokens(corpus, config), window=config.evaluation.window
+    )
     return ranks_of(_spectrum_at(model, contexts_NC))
 
 
-def _centred_spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
-    """Ranks of the matrix of `spectrum@1` after subtracting each row's mean, which a softmax does not see. Their names
-    begin with "centred_"."""
-    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+def _centred_spectrum(
+    model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
+) -> Measured:
+    """Ranks of the matrix of `spectrum@1` after subtracting each row's mean, which a softmax does
+    not see. Their names begin with "centred_"."""
+    contexts_NC = context_vectors(
+        model, rank_tokens(corpus, config), window=config.evaluation.window
+    )
     report = rank_report(_spectrum_at(model, contexts_NC, centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
 
@@ -162,15 +189,19 @@ def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64
 def log_p_rows(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> Iterator[NDArray[np.float32]]:
-    """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first `contexts` test tokens."""
+    """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first
+    `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
-    return log_probability_rows(model, context_vectors(model, tokens, window=config.evaluation.window))
+    return log_probability_rows(
+        model, context_vectors(model, tokens, window=config.evaluation.window)
+    )
 
 
 def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> EpochRanks:
-    """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the validation text, read
-    and computed as those of `spectrum@1`, and of a Transformer as those of `kl_rank@1`; no ranks where that is None.
-    For the end of an epoch: the test text stays unseen."""
+    """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the
+    validation text, read and computed as those of `spectrum@1`, and of a Transformer as those of
+    `kl_rank@1`; no ranks where that is None. For the end of an epoch: the test text stays
+    unseen."""
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
         return EpochRanks()
@@ -193,16 +224,20 @@ def _spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = Fa
 def spectra_at(
     models: Sequence[LanguageModel], contexts_GNC: Sequence[Tensor], *, centre: bool = False
 ) -> list[Spectrum | Exception]:
-    """Return the spectrum of each model's log-P matrix after its contexts, or the exception it raised.
+    """Return the spectrum of each model's log-P matrix after its contexts, or the exception it
+    raised.
 
-    `centre` subtracts the mean of each row, in float64. On the models' GPU, unless its memory is too small.
-    """
+    `centre` subtracts the mean of each row, in float64. On the models' GPU, unless its memory is
+    too small."""
     first = models[0].embedding_VD
     rows, columns = len(contexts_GNC[0]), len(first)
 
     def matrices() -> list[Iterator[Tensor]]:
         by_model = map(log_probability_chunks, models, contexts_GNC)
-        return [(centred(chunk_NV.double()) for chunk_NV in chunks) if centre else chunks for chunks in by_model]
+        return [
+            (centred(chunk_NV.double()) for chunk_NV in chunks) if centre else chunks
+            for chunks in by_model
+        ]
 
     if fits_gpu(first, rows=rows, columns=columns):
         with suppress(torch.OutOfMemoryError):
@@ -210,7 +245,9 @@ def spectra_at(
         forget_cache(str(first.device))
     return [
         attempt(
-            lambda chunks: log_p_spectrum((chunk.cpu().numpy() for chunk in chunks), rows=rows, columns=columns),
+            lambda chunks: log_p_spectrum(
+                (chunk.cpu().numpy() for chunk in chunks), rows=rows, columns=columns
+            ),
             matrix,
         )
         for matrix in matrices()
@@ -227,39 +264,58 @@ def attempt(function: Callable[[Given], Result], given: Given) -> Result | Excep
 
 def _kl_rank(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
     """KL ranks of the matrix that `spectrum@1` decomposes."""
-    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+    contexts_NC = context_vectors(
+        model, rank_tokens(corpus, config), window=config.evaluation.window
+    )
     return Measured(kl_rank_metrics(kl_ranks_after(model, contexts_NC)))
 
 
-def _gradient_bottleneck(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+def _gradient_bottleneck(
+    model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
+) -> Measured:
     """At test contexts among those of `spectrum@1`."""
     tokens = corpus.test[: len(rank_tokens(corpus, config)) + 1]
     indices = np.array(sampled_contexts(len(tokens)))
-    contexts_nC = context_vectors(model, tokens[: indices.max() + 1], window=config.evaluation.window)[indices]
+    contexts_nC = context_vectors(
+        model, tokens[: indices.max() + 1], window=config.evaluation.window
+    )[indices]
     targets_n = torch.tensor(tokens[indices + 1])
-    return Measured(gradient_bottleneck_metrics(model.output, model.exact_output_weight(), contexts_nC, targets_n))
+    return Measured(
+        gradient_bottleneck_metrics(
+            model.output, model.exact_output_weight(), contexts_nC, targets_n
+        )
+    )
 
 
 def _bent_softmax(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
-    """Perplexity and ranks of a trained softmax whose logits are bent without further training, and the KL of the bent
-    model from the trained one in nats per context: under "bent tanh 15 press_rank" by form, cap and metric. No metrics
-    for a model with another output layer."""
+    """Perplexity and ranks of a trained softmax whose logits are bent without further training, and
+    the KL of the bent model from the trained one in nats per context: under "bent tanh 15
+    press_rank" by form, cap and metric. No metrics for a model with another output layer."""
     if not isinstance(config.output_layer, SoftmaxConfig):
         return Measured({})
-    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+    contexts_NC = context_vectors(
+        model, rank_tokens(corpus, config), window=config.evaluation.window
+    )
     bent, metrics = copy.deepcopy(model), dict[str, Metric]()
     for layer in SOFTCAPS:
         bent.output.function = Softcap(form=layer.form, cap=layer.cap)
         both = (log_probability_chunks(of, contexts_NC) for of in (bent, model))
         pairs = zip(*both, strict=True)
-        kls = [kl_div(q.double(), p.double(), reduction="sum", log_target=True).item() for q, p in pairs]
+        kls = [
+            kl_div(q.double(), p.double(), reduction="sum", log_target=True).item()
+            for q, p in pairs
+        ]
         measured = {
             **_perplexity(bent, corpus, config).metrics,
             "press_rank": press_rank(_spectrum_at(bent, contexts_NC)),
-            f"kl_rank_{EPOCH_BOUND}": kl_ranks_after(bent, contexts_NC, bounds=(EPOCH_BOUND,)).ranks[EPOCH_BOUND],
+            f"kl_rank_{EPOCH_BOUND}": kl_ranks_after(
+                bent, contexts_NC, bounds=(EPOCH_BOUND,)
+            ).ranks[EPOCH_BOUND],
             "kl_from_softmax": sum(kls) / len(contexts_NC),
         }
-        metrics |= {f"bent {layer.form} {layer.cap:g} {name}": value for name, value in measured.items()}
+        metrics |= {
+            f"bent {layer.form} {layer.cap:g} {name}": value for name, value in measured.items()
+        }
     return Measured(metrics)
 
 
@@ -267,6 +323,8 @@ def _top_k(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) ->
     return Measured(top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
 
 
-def _similarity(model: LanguageModel, corpus: Corpus, benchmarks: Iterable[Benchmark], prefix: str) -> Measured:
+def _similarity(
+    model: LanguageModel, corpus: Corpus, benchmarks: Iterable[Benchmark], prefix: str
+) -> Measured:
     embedding_VD = model.embedding_VD.detach().float().cpu().numpy()
     return Measured(similarity_metrics(embedding_VD, corpus.vocabulary, benchmarks, prefix=prefix))

@@ -1,11 +1,14 @@
-"""Singular values of a matrix that arrives in blocks of rows and is never held as a whole, unless it is a wide one.
+"""Singular values of a matrix that arrives in blocks of rows and is never held as a whole, unless
+it is a wide one.
 
-Two methods, both in float64 with memory for one V x V matrix and one block of rows. Legend: N rows (contexts),
-V columns (vocabulary). A wide matrix (N < V) is gathered and its transpose streamed: the same singular values for one
-N x N matrix.
+Two methods, both in float64 with memory for one V x V matrix and one block of rows. Legend: N rows
+(contexts), V columns (vocabulary). A wide matrix (N < V) is gathered and its transpose streamed:
+the same singular values for one N x N matrix.
 
-- `GramSpectrum` adds up A^T A and takes the roots of its eigenvalues. Fast, but squaring costs half of the digits.
-- `QrSpectrum` keeps the triangle R of A = Q R and takes R's singular values. Every digit, two to three times the time.
+- `GramSpectrum` adds up A^T A and takes the roots of its eigenvalues. Fast, but squaring costs half
+  of the digits.
+- `QrSpectrum` keeps the triangle R of A = Q R and takes R's singular values. Every digit, two to
+  three times the time.
 
 How small a singular value each can tell from zero is `resolution`; see there.
 """
@@ -29,15 +32,18 @@ from trainables.pulse import PULSE, SLOWEST_FLOPS
 Method = Literal["gram", "qr"]
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
 SQUARE_SAFE = (1e-140, 1e140)
-"""Largest absolute values whose squares, summed over any matrix that fits a disk, stay inside float64's range."""
+"""Largest absolute values whose squares, summed over any matrix that fits a disk, stay inside
+float64's range."""
 BLOCK_BYTES = 64 * 2**20
 QR_PANEL = 64
-"""Columns that LAPACK treats together; within 7% of the fastest of 32, 64 and 128 at V = 2,000 and 4,000."""
+"""Columns that LAPACK treats together; within 7% of the fastest of 32, 64 and 128 at V = 2,000 and
+4,000."""
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """All min(N, V) singular values of an N x V matrix, descending, float64, and the method that gave them."""
+    """All min(N, V) singular values of an N x V matrix, descending, float64, and the method that
+    gave them."""
 
     singular_values: NDArray[np.float64]
     rows: int
@@ -46,31 +52,34 @@ class Spectrum:
 
 
 def resolution(method: Method, *, rows: int, columns: int) -> float:
-    """The smallest sigma / sigma_max that a method tells from zero, for a `rows` x `columns` matrix that is streamed by
-    its narrower side, n = min(N, V); eps is float64's.
+    """The smallest sigma / sigma_max that a method tells from zero, for a `rows` x `columns` matrix
+    that is streamed by its narrower side, n = min(N, V); eps is float64's.
 
-    gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n) sigma_max^2 (zeros by 2
-    to 17 eps where it was measured, n from 100 to 4,000; of wide matrices 10 x 400 to 512 x 10,000 by less than 9 eps
-    and sqrt(n) eps), so a zero comes out below a fifth of the resolution, a value at the resolution is off by less
-    than eps sqrt(n) / (2 * 25 eps sqrt(n)) = 2%, and one r times larger by 2% / r^2. The Press tolerance of float32 is
-    above the resolution for every shape.
+    gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n)
+    sigma_max^2 (zeros by 2 to 17 eps where it was measured, n from 100 to 4,000; of wide matrices
+    10 x 400 to 512 x 10,000 by less than 9 eps and sqrt(n) eps), so a zero comes out below a fifth
+    of the resolution, a value at the resolution is off by less than eps sqrt(n) / (2 * 25 eps
+    sqrt(n)) = 2%, and one r times larger by 2% / r^2. The Press tolerance of float32 is above the
+    resolution for every shape.
 
-    qr: 0.5 sqrt(N + V + 1) eps, which is the Press tolerance of float64 itself: the rounding that Press et al. (2007,
-    section 2.6) expect of a singular value decomposition. Zeros came out below two thirds of it from 10 x 10 upwards.
-    """
+    qr: 0.5 sqrt(N + V + 1) eps, which is the Press tolerance of float64 itself: the rounding that
+    Press et al. (2007, section 2.6) expect of a singular value decomposition. Zeros came out below
+    two thirds of it from 10 x 10 upwards."""
     if method == "gram":
         return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(min(rows, columns)))
     return 0.5 * math.sqrt(rows + columns + 1) * FLOAT64_EPS
 
 
 class SpectrumStream(ABC):
-    """Takes an N x V matrix in blocks of rows, in any number of `update` calls, then `finish` gives its spectrum.
+    """Takes an N x V matrix in blocks of rows, in any number of `update` calls, then `finish` gives
+    its spectrum.
 
-    How the rows are cut into calls changes nothing but rounding. Of a wide matrix, stream the transpose, as
-    `matrix_spectrum` does: fewer rows than columns cost the time of V rows, and zeros the rounding.
+    How the rows are cut into calls changes nothing but rounding. Of a wide matrix, stream the
+    transpose, as `matrix_spectrum` does: fewer rows than columns cost the time of V rows, and zeros
+    the rounding.
 
-    Raises UserError where one V x V matrix of float64 does not fit the memory, ValueError for less than one column.
-    """
+    Raises UserError where one V x V matrix of float64 does not fit the memory, ValueError for less
+    than one column."""
 
     method: ClassVar[Method]
 
@@ -84,16 +93,18 @@ class SpectrumStream(ABC):
             self._square_VV = np.zeros((columns, columns), order="F")
         except MemoryError as error:
             raise UserError(
-                f"The spectrum of a matrix whose narrower side is {columns:,} needs {8e-9 * columns**2:,.1f} GB of "
+                f"The spectrum of a matrix whose narrower side is {columns:,} needs "
+                f"{8e-9 * columns**2:,.1f} GB of "
                 "memory, more than there is: keep fewer columns or fewer rows."
             ) from error
 
     def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
-        """Add rows: float16, float32 or float64, in any byte order and memory layout, memory-mapped or not.
+        """Add rows: float16, float32 or float64, in any byte order and memory layout, memory-mapped
+        or not.
 
         Raises:
-            UserError: a row has a NaN or an infinity; the message counts rows from 0, over all calls.
-            ValueError: not a matrix of floats with the promised number of columns.
+            UserError: a row has a NaN or an infinity; the message counts rows from 0, over all
+            calls. ValueError: not a matrix of floats with the promised number of columns.
         """
         assert self._square_VV.size, "the matrix was given up for the spectrum"
         if rows_NV.ndim != 2 or rows_NV.shape[1] != self.columns or not is_float(rows_NV.dtype):
@@ -117,11 +128,15 @@ class SpectrumStream(ABC):
         self._require_rows()
         values = self._values()[: min(self.rows, self.columns)]
         self._square_VV = np.empty((0, 0))
-        return Spectrum(singular_values=values, rows=self.rows, columns=self.columns, method=self.method)
+        return Spectrum(
+            singular_values=values, rows=self.rows, columns=self.columns, method=self.method
+        )
 
     def _require_rows(self) -> None:
         if self.rows == 0:
-            raise UserError("The matrix has no rows, so no singular values: give it at least one context.")
+            raise UserError(
+                "The matrix has no rows, so no singular values: give it at least one context."
+            )
 
     @abstractmethod
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
@@ -133,7 +148,8 @@ class SpectrumStream(ABC):
 
 
 class GramSpectrum(SpectrumStream):
-    """Streamed Gram matrix: symmetric rank-k updates, then the eigenvalues of A^T A without its eigenvectors."""
+    """Streamed Gram matrix: symmetric rank-k updates, then the eigenvalues of A^T A without its
+    eigenvectors."""
 
     method: ClassVar[Method] = "gram"
 
@@ -142,13 +158,18 @@ class GramSpectrum(SpectrumStream):
         self._double_NV = np.empty((0, columns))
 
     def gram(self) -> NDArray[np.float64]:
-        """A^T A of all rows so far: its lower triangle, in Fortran order. Uses up the V x V matrix, as `finish` does.
+        """A^T A of all rows so far: its lower triangle, in Fortran order. Uses up the V x V matrix,
+        as `finish` does.
 
         Raises UserError where there was no row, or a value too large or too small to be squared.
         """
         self._require_rows()
         require_squarable(self._largest)
-        square_VV, self._square_VV, self._double_NV = self._square_VV, np.empty((0, 0)), np.empty((0, self.columns))
+        square_VV, self._square_VV, self._double_NV = (
+            self._square_VV,
+            np.empty((0, 0)),
+            np.empty((0, self.columns)),
+        )
         return square_VV
 
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
@@ -157,13 +178,17 @@ class GramSpectrum(SpectrumStream):
             self._double_NV = np.empty_like(block_NV, dtype=np.float64, order="C", subok=False)
         double_NV = self._double_NV[: len(block_NV)]
         np.copyto(double_NV, block_NV)
-        # The transpose of rows in C order is in the order that BLAS reads, so neither operand is copied.
-        self._square_VV = blas.dsyrk(1.0, double_NV.T, beta=1.0, c=self._square_VV, lower=1, overwrite_c=1)
+        # The transpose of rows in C order is in the order that BLAS reads, so neither operand is
+        # copied.
+        self._square_VV = blas.dsyrk(
+            1.0, double_NV.T, beta=1.0, c=self._square_VV, lower=1, overwrite_c=1
+        )
 
     def _values(self) -> NDArray[np.float64]:
         self._double_NV = np.empty((0, self.columns))
         require_squarable(self._largest)
-        # Imported here, since torch takes seconds to load and a report needs only the functions of this module.
+        # Imported here, since torch takes seconds to load and a report needs only the functions of
+        # this module.
         from trainables.measurements.decomposition import eigenvalues_in_place
 
         return np.sqrt(np.maximum(eigenvalues_in_place(self._square_VV)[::-1], 0.0))
@@ -175,16 +200,24 @@ class QrSpectrum(SpectrumStream):
     method: ClassVar[Method] = "qr"
 
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
-        # A copy even where the order is right already, since LAPACK leaves its reflectors in the block.
+        # A copy even where the order is right already, since LAPACK leaves its reflectors in the
+        # block.
         scratch_NV = np.array(block_NV, dtype=np.float64, order="F", copy=True)
         self._square_VV, _, _, info = lapack.dtpqrt(
-            0, min(QR_PANEL, self.columns), self._square_VV, scratch_NV, overwrite_a=1, overwrite_b=1
+            0,
+            min(QR_PANEL, self.columns),
+            self._square_VV,
+            scratch_NV,
+            overwrite_a=1,
+            overwrite_b=1,
         )
         assert info == 0, f"dtpqrt returned {info}"
 
     def _values(self) -> NDArray[np.float64]:
         PULSE.touch(quiet_s=4 * self.columns**3 / SLOWEST_FLOPS)
-        values: NDArray[np.float64] = svd(self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False)
+        values: NDArray[np.float64] = svd(
+            self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False
+        )
         return values
 
 
@@ -194,11 +227,16 @@ def spectrum_stream(method: Method, columns: int) -> SpectrumStream:
 
 
 def log_p_spectrum(
-    log_p_chunks: Iterable[NDArray[np.floating[Any]]], *, rows: int, columns: int, method: Method = "gram"
+    log_p_chunks: Iterable[NDArray[np.floating[Any]]],
+    *,
+    rows: int,
+    columns: int,
+    method: Method = "gram",
 ) -> Spectrum:
-    """The spectrum of a log-P matrix that comes in chunks of rows (contexts), `rows` in all; `columns` is the
-    vocabulary's size. Where rows are so few that it takes less memory, the matrix is gathered, in its own
-    precision, and streamed by its rows. Raises UserError where the memory is too small."""
+    """The spectrum of a log-P matrix that comes in chunks of rows (contexts), `rows` in all;
+    `columns` is the vocabulary's size. Where rows are so few that it takes less memory, the matrix
+    is gathered, in its own precision, and streamed by its rows. Raises UserError where the memory
+    is too small."""
     if rows > 0 and is_wide(rows, columns):
         return matrix_spectrum(_gathered(iter(log_p_chunks), rows, columns), method=method)
     stream = spectrum_stream(method, columns)
@@ -208,18 +246,22 @@ def log_p_spectrum(
 
 
 def is_wide(rows: int, columns: int) -> bool:
-    """Whether a log-P matrix of float32 and the Gram matrix of its rows take less memory than that of its columns."""
+    """Whether a log-P matrix of float32 and the Gram matrix of its rows take less memory than that
+    of its columns."""
     return 4 * rows * columns + 8 * rows**2 < 8 * columns**2
 
 
-def _gathered(chunks: Iterator[NDArray[np.floating[Any]]], rows: int, columns: int) -> NDArray[np.floating[Any]]:
+def _gathered(
+    chunks: Iterator[NDArray[np.floating[Any]]], rows: int, columns: int
+) -> NDArray[np.floating[Any]]:
     first_NV = next(chunks)
     try:
         matrix_NV = np.empty((rows, columns), dtype=first_NV.dtype)
     except MemoryError as error:
         size = first_NV.itemsize * 1e-9 * rows * columns
         raise UserError(
-            f"{rows:,} contexts by {columns:,} words need {size:,.1f} GB of memory, more than there is: take the rank "
+            f"{rows:,} contexts by {columns:,} words need {size:,.1f} GB of memory, more than "
+            f"there is: take the rank "
             "over fewer contexts (--set evaluation.rank_contexts=N)."
         ) from error
     filled = 0
@@ -233,8 +275,8 @@ def _gathered(chunks: Iterator[NDArray[np.floating[Any]]], rows: int, columns: i
 def matrix_spectrum(matrix_NV: NDArray[np.floating[Any]], *, method: Method = "gram") -> Spectrum:
     """The spectrum of a matrix in memory or memory-mapped, streamed by its narrower side.
 
-    Raises UserError as a stream does, with the number of a bad row also where the transpose is streamed.
-    """
+    Raises UserError as a stream does, with the number of a bad row also where the transpose is
+    streamed."""
     rows, columns = matrix_NV.shape
     stream = spectrum_stream(method, min(rows, columns))
     if columns <= rows:
@@ -249,16 +291,16 @@ def matrix_spectrum(matrix_NV: NDArray[np.floating[Any]], *, method: Method = "g
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether float64 holds every value of the type: float16, float32 and float64 of either byte order."""
+    """Whether float64 holds every value of the type: float16, float32 and float64 of either byte
+    order."""
     return dtype.kind == "f" and dtype.itemsize <= 8
 
 
 def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) -> float:
     """The largest absolute value of a block with at least one row and column.
 
-    Raises UserError with the number of the first row that has a NaN or an infinity; the block's own first row counts
-    as `first_row`.
-    """
+    Raises UserError with the number of the first row that has a NaN or an infinity; the block's own
+    first row counts as `first_row`."""
     # Two reductions without a temporary; a NaN anywhere makes both of them NaN.
     largest = max(-float(block_NV.min()), float(block_NV.max()))
     if not math.isfinite(largest):
@@ -270,16 +312,19 @@ def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) ->
 def bad_row_error(row: int) -> UserError:
     """Of a row, counted from 0, that has a NaN or an infinity."""
     return UserError(
-        f"Every value of the matrix must be finite, and row {row} (counted from 0) has a NaN or an infinity: remove "
+        f"Every value of the matrix must be finite, and row {row} (counted from 0) has a NaN or an "
+        f"infinity: remove "
         "that row, or compute it again."
     )
 
 
 def require_squarable(largest: float) -> None:
-    """Raise UserError where the squares of a matrix with this largest absolute value may leave float64's range."""
+    """Raise UserError where the squares of a matrix with this largest absolute value may leave
+    float64's range."""
     low, high = SQUARE_SAFE
     if largest and not low < largest < high:
         raise UserError(
-            f"The Gram matrix squares the values, so the largest must be within {low:g} and {high:g}, and it is "
+            f"The Gram matrix squares the values, so the largest must be within {low:g} and "
+            f"{high:g}, and it is "
             f"{largest:g}: rescale the matrix, or use the streamed QR (--method qr)."
         )

@@ -25,7 +25,8 @@ WORDS, CONTEXT_WORDS = 5, 8
 
 
 def default_contexts(corpus: Corpus, config: LanguageTrialConfig) -> tuple[Context, ...]:
-    """The published contexts of Penn Treebank; elsewhere 18, evenly spaced in the evaluated test tokens."""
+    """The published contexts of Penn Treebank; elsewhere 18, evenly spaced in the evaluated test
+    tokens."""
     if corpus.name == "ptb":
         return published_contexts()
     return even_contexts(len(corpus.test[: config.evaluation.test_tokens]))
@@ -41,17 +42,19 @@ def top_k_metrics(
 ) -> dict[str, Metric]:
     """For each context a metric "PREFIX GROUP NUMBER", JSON text with these keys:
 
-    "context": its last eight words; "next": the true next word, like these of the model's own vocabulary;
-    "next_in_text": the one that the contexts' file gives, where it does: another word means a cut vocabulary;
-    "probability" of "next"; "rank" of "next", 1 for the likeliest; "top": the five likeliest words with their
-    probabilities, likeliest first. Probabilities have six significant digits. Of equally likely words, the one with the
-    lower id comes first.
+    "context": its last eight words; "next": the true next word, like these of the model's own
+    vocabulary; "next_in_text": the one that the contexts' file gives, where it does: another word
+    means a cut vocabulary; "probability" of "next"; "rank" of "next", 1 for the likeliest; "top":
+    the five likeliest words with their probabilities, likeliest first. Probabilities have six
+    significant digits. Of equally likely words, the one with the lower id comes first.
 
-    The text is read from its start as one stream (batch 1, the protocol's windows), also beyond the evaluated tokens
-    where a context lies there; the output layer sees no other than the asked contexts.
-    """
+    The text is read from its start as one stream (batch 1, the protocol's windows), also beyond the
+    evaluated tokens where a context lies there; the output layer sees no other than the asked
+    contexts."""
     indices = [context.last_token_index for context in contexts]
-    contexts_NC = _contexts_at(model, corpus.test[: max(indices) + 1], indices, window=config.evaluation.window)
+    contexts_NC = _contexts_at(
+        model, corpus.test[: max(indices) + 1], indices, window=config.evaluation.window
+    )
     log_p_NV = np.concatenate(list(log_probability_rows(model, contexts_NC)))
     if np.isnan(log_p_NV).any():
         raise DivergedError("a probability at one of the asked contexts is no number")
@@ -62,19 +65,28 @@ def top_k_metrics(
 
 
 @torch.no_grad()
-def _contexts_at(model: LanguageModel, tokens: NDArray[np.int64], indices: Sequence[int], *, window: int) -> Tensor:
-    """The context vectors after the tokens at these indices, N x C, without keeping those of all others."""
+def _contexts_at(
+    model: LanguageModel, tokens: NDArray[np.int64], indices: Sequence[int], *, window: int
+) -> Tensor:
+    """The context vectors after the tokens at these indices, N x C, without keeping those of all
+    others."""
     vectors: dict[int, Tensor] = {}
     start = 0
     for part_NC in context_windows(model, tokens, window=window):
         # Cloned: a view would keep the whole window.
-        vectors |= {i: part_NC[i - start].clone() for i in indices if start <= i < start + len(part_NC)}
+        vectors |= {
+            i: part_NC[i - start].clone() for i in indices if start <= i < start + len(part_NC)
+        }
         start += len(part_NC)
     return torch.stack([vectors[index] for index in indices])
 
 
 def _describe(log_p_V: NDArray[np.float32], corpus: Corpus, context: Context) -> str:
-    following, vocabulary, next_in_text = context.last_token_index + 1, corpus.vocabulary, context.next_token
+    following, vocabulary, next_in_text = (
+        context.last_token_index + 1,
+        corpus.vocabulary,
+        context.next_token,
+    )
     order, true_id = np.argsort(-log_p_V, kind="stable"), int(corpus.test[following])
     before = corpus.test[max(0, following - CONTEXT_WORDS) : following]
     described = {

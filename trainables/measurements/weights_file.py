@@ -1,9 +1,11 @@
-"""Tensors of an open checkpoint: safetensors files, read in blocks of rows and never as a whole; nothing is unpickled.
+"""Tensors of an open checkpoint: safetensors files, read in blocks of rows and never as a whole;
+nothing is unpickled.
 
-The library checks a file's header; offsets are read from it here, since without torch it hands out no bfloat16.
+The library checks a file's header; offsets are read from it here, since without torch it hands out
+no bfloat16.
 
-Format: 8 bytes with the length of a JSON header, the header (dtype, shape and place of each tensor), the numbers.
-"""
+Format: 8 bytes with the length of a JSON header, the header (dtype, shape and place of each
+tensor), the numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ DTYPES = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
 """How numpy reads them; bfloat16 as the upper halves of float32."""
 DTYPE_NAMES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-INDEX_ENDING, INDEX, SINGLE = ".safetensors.index.json", "model.safetensors.index.json", "model.safetensors"
+INDEX_ENDING, INDEX, SINGLE = (
+    ".safetensors.index.json",
+    "model.safetensors.index.json",
+    "model.safetensors",
+)
 LONGEST_HEADER, LONGEST_JSON = 32 * 2**20, 8 * 2**20
 """Bytes; a header of 100,000 tensors takes 12 million."""
 BLOCK_BYTES = 16 * 2**20
@@ -53,11 +59,12 @@ class StoredTensor:
     def blocks(self) -> Iterator[NDArray[np.floating[Any]]]:
         """Its rows in their order, in blocks of float32, or of float64 where the file has that.
 
-        Raises UserError where it is no matrix of float16, bfloat16, float32 or float64, or the file cannot be read.
-        """
+        Raises UserError where it is no matrix of float16, bfloat16, float32 or float64, or the file
+        cannot be read."""
         if len(self.shape) != 2 or math.prod(self.shape) == 0 or self.dtype not in DTYPES:
             raise UserError(
-                "Ranks are those of a matrix of float16, bfloat16, float32 or float64 with at least one value, and "
+                "Ranks are those of a matrix of float16, bfloat16, float32 or float64 with at "
+                "least one value, and "
                 f"{self} of {self.path} is {self.dtype}: choose another one with --tensor."
             )
         rows, columns = self.shape
@@ -68,10 +75,12 @@ class StoredTensor:
                 yield _read(file, self, min(step, rows - start) * columns).reshape(-1, columns)
 
     def vector(self) -> NDArray[np.float64]:
-        """All its numbers in one row, of a tensor that is small; raises UserError for numbers that are no floats."""
+        """All its numbers in one row, of a tensor that is small; raises UserError for numbers that
+        are no floats."""
         if self.dtype not in DTYPES:
             raise UserError(
-                f"{self} of {self.path} must hold floats, and is {self.dtype}: give --context-norm instead."
+                f"{self} of {self.path} must hold floats, and is {self.dtype}: give --context-norm "
+                f"instead."
             )
         with _opened(self.path) as file:
             file.seek(self.offset)
@@ -102,10 +111,12 @@ class Checkpoint:
             return self.tensors[name]
         if name in self.absent:
             raise UserError(
-                f"{name} lies in {self.absent[name].name}, which is not beside {self.path}: put that file there."
+                f"{name} lies in {self.absent[name].name}, which is not beside {self.path}: put "
+                f"that file there."
             )
         raise UserError(
-            f"{self.path} has no tensor {name!r}: {did_you_mean(name, self.matrices)}its matrices are {self.listed}."
+            f"{self.path} has no tensor {name!r}: {did_you_mean(name, self.matrices)}its matrices "
+            f"are {self.listed}."
         )
 
     @property
@@ -123,20 +134,22 @@ class Checkpoint:
 
 
 def is_weights(path: Path) -> bool:
-    """Whether a path is for `open_checkpoint`, by its name: all but a .npy file and what is unlike a checkpoint."""
+    """Whether a path is for `open_checkpoint`, by its name: all but a .npy file and what is unlike
+    a checkpoint."""
     return path.name.endswith((".safetensors", INDEX_ENDING, *PICKLED)) or path.is_dir()
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint in a safetensors file, behind an index of several, or in a folder with either.
 
-    A file that is one of several, with the index beside it, stands for all of them. Raises UserError for what is no
-    such file, not whole or damaged.
-    """
+    A file that is one of several, with the index beside it, stands for all of them. Raises
+    UserError for what is no such file, not whole or damaged."""
     if path.name.endswith(PICKLED):
         raise UserError(
-            f"Only safetensors are read, as a file like {path} can run code when it is opened: where you trust it, "
-            "convert it with safetensors.torch.save_model, or save_file(torch.load(FILE, weights_only=True), NEW_FILE)."
+            f"Only safetensors are read, as a file like {path} can run code when it is opened: "
+            f"where you trust it, "
+            "convert it with safetensors.torch.save_model, or save_file(torch.load(FILE, "
+            "weights_only=True), NEW_FILE)."
         )
     if path.is_dir():
         path = _in_folder(path)
@@ -146,9 +159,15 @@ def open_checkpoint(path: Path) -> Checkpoint:
         is_shard = SHARD.fullmatch(path.name) is not None
         return Checkpoint(path=path, tensors=_tensors(path), is_shard=is_shard, config=config)
     files = _weight_map(index)
-    there = {name: index.parent / name for name in dict.fromkeys(files.values()) if (index.parent / name).exists()}
+    there = {
+        name: index.parent / name
+        for name in dict.fromkeys(files.values())
+        if (index.parent / name).exists()
+    }
     stored = {file: _tensors(where) for file, where in there.items()}
-    tensors = {name: stored[file][name] for name, file in files.items() if name in stored.get(file, ())}
+    tensors = {
+        name: stored[file][name] for name, file in files.items() if name in stored.get(file, ())
+    }
     absent = {name: index.parent / file for name, file in files.items() if name not in tensors}
     return Checkpoint(path=index, tensors=tensors, absent=absent, config=config)
 
@@ -161,7 +180,8 @@ def _in_folder(folder: Path) -> Path:
     if len(files) == 1:
         return files[0]
     raise UserError(
-        f"A folder stands for the {SINGLE} or {INDEX} in it, and {folder} has neither: name one of its files."
+        f"A folder stands for the {SINGLE} or {INDEX} in it, and {folder} has neither: name one of "
+        f"its files."
     )
 
 
@@ -177,7 +197,9 @@ def _tensors(path: Path) -> dict[str, StoredTensor]:
     # Imported here, as a GPU machine that runs the benchmarks may lack it.
     from safetensors import SafetensorError, safe_open
 
-    damaged = UserError(f"{path} must be a whole safetensors file, and is damaged or none: get or write it again.")
+    damaged = UserError(
+        f"{path} must be a whole safetensors file, and is damaged or none: get or write it again."
+    )
     try:
         with open_file(path) as file:
             length = int.from_bytes(file.read(8), "little")
@@ -186,11 +208,14 @@ def _tensors(path: Path) -> dict[str, StoredTensor]:
                 raise damaged
             if length > LONGEST_HEADER:
                 raise UserError(
-                    f"The header of a safetensors file may have {LONGEST_HEADER:,} bytes, and that of {path} has "
+                    f"The header of a safetensors file may have {LONGEST_HEADER:,} bytes, and that "
+                    f"of {path} has "
                     f"{length:,}: save the head alone."
                 )
             text = file.read(length)
-        with safe_open(path, framework="numpy"):  # which checks the header, and that the tensors fill the file
+        with safe_open(
+            path, framework="numpy"
+        ):  # which checks the header, and that the tensors fill the file
             header = json.loads(text)
         header.pop("__metadata__", None)
         return {name: _stored(name, path, entry, 8 + length) for name, entry in header.items()}
@@ -224,7 +249,10 @@ def _read(file: Any, tensor: StoredTensor, count: int) -> NDArray[np.floating[An
     except OSError as error:
         raise _cannot_open(tensor.path, error) from error
     if len(content) < count * dtype.itemsize:
-        raise UserError(f"{tensor.path} became shorter while it was read: wait until it is written, and try again.")
+        raise UserError(
+            f"{tensor.path} became shorter while it was read: wait until it is written, and try "
+            f"again."
+        )
     numbers: NDArray[Any] = np.frombuffer(content, dtype)
     if tensor.dtype == "BF16":
         return (numbers.astype(np.uint32) << 16).view(np.float32)
@@ -241,7 +269,10 @@ def _opened(path: Path) -> Any:
 
 
 def _cannot_open(path: Path, error: OSError) -> UserError:
-    return UserError(f"Weights are read from a file, and {path} cannot be opened ({error.strerror}): check the path.")
+    return UserError(
+        f"Weights are read from a file, and {path} cannot be opened ({error.strerror}): check the "
+        f"path."
+    )
 
 
 def _json(path: Path) -> Mapping[str, Any]:
@@ -254,7 +285,8 @@ def _json(path: Path) -> Mapping[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise UserError(
-            f"{path} must be one JSON object of at most {LONGEST_JSON:,} bytes: get it again, or remove it."
+            f"{path} must be one JSON object of at most {LONGEST_JSON:,} bytes: get it again, or "
+            f"remove it."
         )
     return value
 
@@ -273,7 +305,8 @@ def _weight_map(index: Path) -> dict[str, str]:
     files = _json(index).get("weight_map")
     if not isinstance(files, dict) or not all(map(_is_plain, files.values())):
         raise UserError(
-            f"An index has a weight_map from tensors to files beside it, and {index} has another one: get it again, or "
+            f"An index has a weight_map from tensors to files beside it, and {index} has another "
+            f"one: get it again, or "
             "name the file with the head."
         )
     return files
@@ -284,7 +317,8 @@ def _is_plain(name: object) -> bool:
 
 
 def unique(names: Iterable[str], ending: str) -> str | None:
-    """The name that is this one; else the only one that ends in it after a dot, as in "transformer.wte.weight"."""
+    """The name that is this one; else the only one that ends in it after a dot, as in
+    "transformer.wte.weight"."""
     listed = list(names)
     if ending in listed:
         return ending

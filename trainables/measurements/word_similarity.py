@@ -1,4 +1,5 @@
-"""Do words that people find alike have embeddings that point the same way? (AAAI 2021, Fig. 4 and SM Table 3)
+"""Do words that people find alike have embeddings that point the same way? (AAAI 2021, Fig. 4 and
+SM Table 3)
 
 Shapes: n pairs, V vocabulary, D width of the embedding.
 """
@@ -24,17 +25,22 @@ def similarity_metrics(
     *,
     prefix: str = "similarity",
 ) -> dict[str, Metric]:
-    """For each benchmark "PREFIX pairs NAME", how many of its pairs have both words in the vocabulary, and
-    "PREFIX NAME", Spearman's rho of the cosines of their embeddings and their scores.
+    """For each benchmark "PREFIX pairs NAME", how many of its pairs have both words in the
+    vocabulary, and "PREFIX NAME", Spearman's rho of the cosines of their embeddings and their
+    scores.
 
-    rho is left out where there are fewer than 3 such pairs, or all their cosines or scores are equal.
-    """
+    rho is left out where there are fewer than 3 such pairs, or all their cosines or scores are
+    equal."""
     ids = {word: index for index, word in enumerate(vocabulary)}
     metrics: dict[str, Metric] = {}
     for benchmark in benchmarks:
         pairs = pairs_in_vocabulary(parse_pairs(benchmark), ids)
         scores = np.array([pair.score for pair in pairs])
-        rho = spearman_rho(_cosines(embedding_VD, pairs, ids), scores) if len(pairs) >= FEWEST_PAIRS else None
+        rho = (
+            spearman_rho(_cosines(embedding_VD, pairs, ids), scores)
+            if len(pairs) >= FEWEST_PAIRS
+            else None
+        )
         if rho is not None:
             metrics[f"{prefix} {benchmark.name}"] = rho
         metrics[f"{prefix} pairs {benchmark.name}"] = len(pairs)
@@ -47,8 +53,11 @@ def pairs_in_vocabulary(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> li
 
 
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Spearman's rank correlation, equal values taking their mean rank; None where all of one side are equal."""
-    from scipy.stats import rankdata  # here, as every worker imports this file, and scipy.stats takes most of a second
+    """Spearman's rank correlation, equal values taking their mean rank; None where all of one side
+    are equal."""
+    from scipy.stats import (
+        rankdata,
+    )  # here, as every worker imports this file, and scipy.stats takes most of a second
 
     ranks_x, ranks_y = (rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))

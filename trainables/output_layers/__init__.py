@@ -1,4 +1,5 @@
-"""Output layers: from the hidden states of the last LSTM layer to log-probabilities, and to a training loss."""
+"""Output layers: from the hidden states of the last LSTM layer to log-probabilities, and to a
+training loss."""
 
 from trainables.output_layers.base import LayerShape, OutputLayer, PointwiseSoftmax
 from trainables.output_layers.building import build_output_layer

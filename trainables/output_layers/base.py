@@ -1,7 +1,8 @@
-"""What all output layers have in common: hidden states in, log-probabilities or a training loss out.
+"""What all output layers have in common: hidden states in, log-probabilities or a training loss
+out.
 
-Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, D of the embeddings, V vocabulary.
-"""
+Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, D of the
+embeddings, V vocabulary."""
 
 from __future__ import annotations
 
@@ -29,14 +30,20 @@ class LayerShape:
 
 
 class OutputLayer(nn.Module, ABC):
-    """The last layer of a language model. Its V x D weights are the embedding's and passed in; it owns the rest."""
+    """The last layer of a language model. Its V x D weights are the embedding's and passed in; it
+    owns the rest."""
 
     product_dtype: torch.dtype | None = None
-    """What the layers of this package cast the factors of their matrix products to in training; None: to nothing."""
+    """What the layers of this package cast the factors of their matrix products to in training;
+    None: to nothing."""
 
     def cast(self, factor: Tensor) -> Tensor:
         """The factor of a matrix product as `product_dtype` wants it."""
-        return factor.to(self.product_dtype) if self.training and self.product_dtype is not None else factor
+        return (
+            factor.to(self.product_dtype)
+            if self.training and self.product_dtype is not None
+            else factor
+        )
 
     @abstractmethod
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
@@ -44,31 +51,38 @@ class OutputLayer(nn.Module, ABC):
 
     @abstractmethod
     def loss(
-        self, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor, masks: torch.Generator | None = None
+        self,
+        hidden_TBC: Tensor,
+        weight_VD: Tensor,
+        targets_N: Tensor,
+        masks: torch.Generator | None = None,
     ) -> Tensor:
-        """Mean cross-entropy of the targets in nats, a scalar; never holds more than a chunk of N x V.
+        """Mean cross-entropy of the targets in nats, a scalar; never holds more than a chunk of N x
+        V.
 
-        Dropout of the layer's own draws from `masks`; without it, as outside training, there is none. The layers of
-        this package take N x V probabilities in place of the targets' ids, too.
+        Dropout of the layer's own draws from `masks`; without it, as outside training, there is
+        none. The layers of this package take N x V probabilities in place of the targets' ids, too.
         """
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights; here, leave them as they are."""
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        """Rescale the weights that were drawn for hidden states of this standard deviation, and make log P about
-        `log_share_V` where they say nothing; here, leave them as they are."""
+        """Rescale the weights that were drawn for hidden states of this standard deviation, and
+        make log P about `log_share_V` where they say nothing; here, leave them as they are."""
 
 
 class BentLogSoftmax:
-    """log_softmax(f(x)) of every row of logits; outside autograd it uses the logits up, a chunk at a time."""
+    """log_softmax(f(x)) of every row of logits; outside autograd it uses the logits up, a chunk at
+    a time."""
 
     def __init__(self, function: Pointwise) -> None:
         self._function = function
         self._chunk_pass: ChunkPass | None = None
 
     def __call__(self, logits_NV: Tensor) -> Tensor:
-        """N x V log-probabilities; no call may have more columns or another dtype than the first."""
+        """N x V log-probabilities; no call may have more columns or another dtype than the
+        first."""
         if torch.is_grad_enabled():
             return torch.log_softmax(self._function(logits_NV), dim=1)
         rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)
@@ -80,7 +94,8 @@ class BentLogSoftmax:
 
 
 class PointwiseSoftmax(OutputLayer):
-    """log_softmax(f(W h + b)) for an increasing function f of one logit; the softmax itself where f is the identity.
+    """log_softmax(f(W h + b)) for an increasing function f of one logit; the softmax itself where f
+    is the identity.
 
     The rank of the softmax' log-P matrix is at most d + 2: W h, the bias, the normaliser.
     """
@@ -89,8 +104,10 @@ class PointwiseSoftmax(OutputLayer):
         super().__init__()
         if shape.context_width != shape.embedding_width:
             raise UserError(
-                f"logits are the hidden state times the embedding, so both have one width; here they have "
-                f"{shape.context_width} and {shape.embedding_width}: set model.context_width to the latter, or use a "
+                f"logits are the hidden state times the embedding, so both have one width; here "
+                f"they have "
+                f"{shape.context_width} and {shape.embedding_width}: set model.context_width to "
+                f"the latter, or use a "
                 "layer that maps one to the other"
             )
         self.bias_V = nn.Parameter(torch.zeros(shape.vocabulary_size))

@@ -35,7 +35,9 @@ def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLa
             return build_custom(config, shape)
         case MixtureConfig(mixtures=mixtures, latent_dropout=dropout):
             mixture = MixtureOfContexts if isinstance(config, MocConfig) else MixtureOfSoftmaxes
-            return mixture(shape, mixtures=mixtures, latent_dropout=dropout, function=_function(config))
+            return mixture(
+                shape, mixtures=mixtures, latent_dropout=dropout, function=_function(config)
+            )
         case _:
             return PointwiseSoftmax(shape, _function(config))
 
@@ -51,7 +53,9 @@ def _function(config: OutputLayerConfig) -> Pointwise | None:
         case LmsPlifFrozenConfig(knots=knots, limit=limit):
             return PiecewiseLinear(knots, limit=limit, learning_rate=None)
         case LmsPlifConfig() | MosPlifConfig():
-            return PiecewiseLinear(config.knots, limit=config.limit, learning_rate=config.learning_rate)
+            return PiecewiseLinear(
+                config.knots, limit=config.limit, learning_rate=config.learning_rate
+            )
         case MonotoneNnConfig(units=units):
             return MonotoneNetwork(units)
         case _:

@@ -1,22 +1,25 @@
-"""Cross-entropy of a linear layer, or of a mixture of them, without ever holding the N x K x V logits.
+"""Cross-entropy of a linear layer, or of a mixture of them, without ever holding the N x K x V
+logits.
 
-The plain formulation materialises logits, their transform, (log-)probabilities and a gradient of each: five or more
-N x K x V arrays that stream through memory. Here a chunk of rows goes through everything, forward and backward, while
-it is in the processor's cache: logits, f, log-sum-exp, softmax and all gradients, none of which needs other rows.
+The plain formulation materialises logits, their transform, (log-)probabilities and a gradient of
+each: five or more N x K x V arrays that stream through memory. Here a chunk of rows goes through
+everything, forward and backward, while it is in the processor's cache: logits, f, log-sum-exp,
+softmax and all gradients, none of which needs other rows.
 
 A mixture's loss needs of each expert only its log-sum-exp and its logit of the target,
 
     log P(y) = logsumexp_k(log pi_k + x_k[y] - logsumexp(x_k)),
 
-and its gradient is each expert's own, (softmax(x_k) - one at y), weighted by the expert's responsibility for y,
-r_k = P(k | y) = exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)). No probability is formed whose log is taken.
+and its gradient is each expert's own, (softmax(x_k) - one at y), weighted by the expert's
+responsibility for y, r_k = P(k | y) = exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)). No
+probability is formed whose log is taken.
 
-Where a context has a distribution P* over all words in place of one true word, each expert answers for its share
-r_k(v) = P(k | v) of every word v: with a_k(v) = P*(v) r_k(v) and A_k = sum_v a_k(v), the gradient by x_k is
-A_k softmax(x_k) - a_k, and that by log pi_k is -A_k.
+Where a context has a distribution P* over all words in place of one true word, each expert answers
+for its share r_k(v) = P(k | v) of every word v: with a_k(v) = P*(v) r_k(v) and A_k = sum_v a_k(v),
+the gradient by x_k is A_k softmax(x_k) - a_k, and that by log pi_k is -A_k.
 
-Shapes: N rows (contexts), K experts (1 without a mixture), D width, V vocabulary; n rows and nK logit rows in a chunk.
-"""
+Shapes: N rows (contexts), K experts (1 without a mixture), D width, V vocabulary; n rows and nK
+logit rows in a chunk."""
 
 from __future__ import annotations
 
@@ -41,13 +44,13 @@ def linear_cross_entropy(
     *,
     log_prior_NK: Tensor | None = None,
 ) -> Tensor:
-    """Mean over N of -log P(target) in nats, with P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)).
+    """Mean over N of -log P(target) in nats, with P = sum_k pi_k softmax(f(hidden_k @ weight.T +
+    bias)).
 
-    `hidden` is N x D, or with `log_prior_NK` (the log of pi) N x K x D. As in the framework's own cross-entropy,
-    `targets` are N ids or N x V probabilities, whose loss is in float64. Equal to the plain formulation up to rounding;
-    differentiable once. The matrix products are in the dtype of `hidden`, all sums in that of the weights. Raises
-    ValueError where there is no row.
-    """
+    `hidden` is N x D, or with `log_prior_NK` (the log of pi) N x K x D. As in the framework's own
+    cross-entropy, `targets` are N ids or N x V probabilities, whose loss is in float64. Equal to
+    the plain formulation up to rounding; differentiable once. The matrix products are in the dtype
+    of `hidden`, all sums in that of the weights. Raises ValueError where there is no row."""
     if targets.numel() == 0:
         raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
@@ -73,7 +76,8 @@ class Inputs(NamedTuple):
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """The gradients are computed in the forward pass, for a loss gradient of 1; backward only scales them."""
+    """The gradients are computed in the forward pass, for a loss gradient of 1; backward only
+    scales them."""
 
     @staticmethod
     def forward(
@@ -93,7 +97,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
             torch.zeros_like(weight),
             torch.zeros_like(bias),
         )
-        loss, by_parameters = _forward(Inputs(hidden, prior, weight, bias), targets, function, gradients)
+        loss, by_parameters = _forward(
+            Inputs(hidden, prior, weight, bias), targets, function, gradients
+        )
         ctx.save_for_backward(*gradients, *by_parameters)
         # Those of ids are of the mean already, those of probabilities of the sum.
         ctx.divisor = 1 if targets.dim() == 1 else len(targets)
@@ -112,7 +118,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
 def _forward(
     inputs: Inputs, targets: Tensor, function: Pointwise, gradients: Inputs | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The loss in float64, and the gradients by the function's parameters; the others go into `gradients`."""
+    """The loss in float64, and the gradients by the function's parameters; the others go into
+    `gradients`."""
     if targets.dim() == 1 and kernels_fit([function], inputs.weight_VD):
         return _fused_forward(inputs, targets, function, gradients)
     return chunked_cross_entropy(inputs, (targets, None), function.chunk_pass, gradients)
@@ -124,17 +131,20 @@ def chunked_cross_entropy(
     chunk_pass_like: Callable[[Tensor], ChunkPass],
     gradients: Inputs | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The mean over the rows in float64, and its gradients by the parameters of the functions that the chunks go
-    through; the other gradients, those by weights and bias zero so far, go into `gradients`.
+    """The mean over the rows in float64, and its gradients by the parameters of the functions that
+    the chunks go through; the other gradients, those by weights and bias zero so far, go into
+    `gradients`.
 
-    `rows` are the targets and, of ids, what each weighs in a sum that takes the mean's place. Of probabilities, the
-    gradients are those of the sum over the rows.
-    """
+    `rows` are the targets and, of ids, what each weighs in a sum that takes the mean's place. Of
+    probabilities, the gradients are those of the sum over the rows."""
     (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape
-    logit_rows = chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), weight_VD.device.type)
+    logit_rows = chunk_rows(
+        len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), weight_VD.device.type
+    )
     contexts = max(1, logit_rows // experts)  # a context's experts stay together
-    # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over hours of training.
+    # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over
+    # hours of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
     loss = torch.zeros((), dtype=torch.float64, device=weight_VD.device)
     chunk_pass = chunk_pass_like(buffer)
@@ -148,12 +158,18 @@ def chunked_cross_entropy(
         prior_nK, targets_n = log_prior_NK[chunk], targets[chunk]
         counts = total if weights_N is None else 1 / weights_N[chunk, None]
         if targets.dim() == 1:
-            losses_n, by_prior_nK = _id_losses_(logits, prior_nK, targets_n, counts, only=gradients is None)
+            losses_n, by_prior_nK = _id_losses_(
+                logits, prior_nK, targets_n, counts, only=gradients is None
+            )
         elif experts == 1:
             losses_n, by_prior_nK = _softmax_losses_(logits, targets_n), -torch.ones_like(prior_nK)
         else:
             losses_n, by_prior_nK = _mixture_losses_(logits, prior_nK, targets_n)
-        loss += losses_n.sum(dtype=torch.float64) if weights_N is None else (losses_n.double() / counts).sum()
+        loss += (
+            losses_n.sum(dtype=torch.float64)
+            if weights_N is None
+            else (losses_n.double() / counts).sum()
+        )
         if gradients is not None:
             gradients.log_prior_NK[chunk] = by_prior_nK
             chunk_pass.pull_back_(logits)
@@ -167,7 +183,9 @@ def _fused_forward(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The same for ids, by kernels: a stack of one."""
     stacked = Models(*(tensor.unsqueeze(0) for tensor in inputs))
-    by_stacked = None if gradients is None else Models(*(tensor.unsqueeze(0) for tensor in gradients))
+    by_stacked = (
+        None if gradients is None else Models(*(tensor.unsqueeze(0) for tensor in gradients))
+    )
     rows = targets.unsqueeze(0), stacked.bias_GV.new_full((1, len(targets)), 1 / len(targets))
     parameters = [parameter.unsqueeze(0) for parameter in function.parameters()]
     losses_1, by_parameters = fused_cross_entropy(stacked, rows, [function], parameters, by_stacked)
@@ -177,8 +195,8 @@ def _fused_forward(
 def _id_losses_(
     logits: Tensor, log_prior_nK: Tensor, targets_n: Tensor, counts: Tensor | int, *, only: bool
 ) -> tuple[Tensor, Tensor]:
-    """Each context's loss, n x 1, and the gradient by log pi of the loss divided by `counts`; overwrites the (n K) x V
-    logits with the gradient by them, unless `only` the losses matter."""
+    """Each context's loss, n x 1, and the gradient by log pi of the loss divided by `counts`;
+    overwrites the (n K) x V logits with the gradient by them, unless `only` the losses matter."""
     experts = log_prior_nK.shape[1]
     targets = targets_n.repeat_interleave(experts)[:, None]
     logits.sub_(logits.amax(1, keepdim=True))
@@ -203,8 +221,11 @@ def _softmax_losses_(logits_nV: Tensor, targets_nV: Tensor) -> Tensor:
     return normaliser_n1.squeeze(1).log() - expected_n
 
 
-def _mixture_losses_(logits: Tensor, log_prior_nK: Tensor, targets_nV: Tensor) -> tuple[Tensor, Tensor]:
-    """Each context's loss and its gradient by log pi; overwrites the (n K) x V logits with the gradient by them."""
+def _mixture_losses_(
+    logits: Tensor, log_prior_nK: Tensor, targets_nV: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Each context's loss and its gradient by log pi; overwrites the (n K) x V logits with the
+    gradient by them."""
     logits_nKV = logits.view(*log_prior_nK.shape, -1)
     logits_nKV.sub_(logits_nKV.amax(2, keepdim=True))
     experts_nKV = logits_nKV.exp()
@@ -228,7 +249,9 @@ def _multiply(hidden: Tensor, factor_VD: Tensor, bias_V: Tensor, *, out: Tensor)
         out.copy_(hidden @ factor_VD.t()).add_(bias_V)
 
 
-def _add_gradients(gradients: Inputs, chunk: slice, logits: Tensor, hidden: Tensor, factor_VD: Tensor) -> None:
+def _add_gradients(
+    gradients: Inputs, chunk: slice, logits: Tensor, hidden: Tensor, factor_VD: Tensor
+) -> None:
     """From a chunk's gradient by its logits to those by hidden states, weights and bias."""
     gradients.bias_V.add_(logits.sum(0))
     out = gradients.hidden_NKD[chunk].view(hidden.shape)

@@ -1,4 +1,5 @@
-"""Output layers of the user's own: classes in a file that the user has named, found again by the file's content."""
+"""Output layers of the user's own: classes in a file that the user has named, found again by the
+file's content."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ def load_layers(file: TextFile) -> None:
     module = ModuleType(f"user_layers_{digest[:12]}")
     # What compilers and error messages look up: the lines of the file, and the module by its name.
     module.__file__ = f"{file.name} ({digest[:12]})"
-    linecache.cache[module.__file__] = (len(file.text), None, file.text.splitlines(keepends=True), module.__file__)
+    linecache.cache[module.__file__] = (
+        len(file.text),
+        None,
+        file.text.splitlines(keepends=True),
+        module.__file__,
+    )
     sys.modules[module.__name__] = module
     try:
         code = compile(file.text, module.__file__, "exec", dont_inherit=True)
@@ -34,13 +40,15 @@ def load_layers(file: TextFile) -> None:
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
         raise UserError(
-            f"the file of output layers {file.name} cannot be read: {type(error).__name__}: {error}; fix it"
+            f"the file of output layers {file.name} cannot be read: {type(error).__name__}: "
+            f"{error}; fix it"
         ) from error
     _loaded[digest] = module
 
 
 def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
-    """The user's layer. Raises UserError where its file was not loaded, or the class cannot be made."""
+    """The user's layer. Raises UserError where its file was not loaded, or the class cannot be
+    made."""
     layer = _layer_class(config)
     try:
         built: OutputLayer = layer(shape, **config.settings)
@@ -54,8 +62,10 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     buffers = [name for name, _ in built.named_buffers()]
     if buffers:
         raise UserError(
-            f"the output layer {config.layer} has buffers ({', '.join(buffers)}), which are not kept with the weights: "
-            "make each a torch.nn.Parameter with requires_grad=False, or compute it where it is used"
+            f"the output layer {config.layer} has buffers ({', '.join(buffers)}), which are not "
+            f"kept with the weights: "
+            "make each a torch.nn.Parameter with requires_grad=False, or compute it where it is "
+            "used"
         )
     return built
 
@@ -65,13 +75,16 @@ def _layer_class(config: CustomConfig) -> type[OutputLayer]:
     if layer is None and config.sha256 not in _loaded:
         files = ", ".join(f"{module.__file__}" for module in _loaded.values()) or "none"
         raise UserError(
-            f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., and of such files "
-            f"this process was given {files}: run it through its study, or name that very file, unchanged, to "
+            f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., "
+            f"and of such files "
+            f"this process was given {files}: run it through its study, or name that very file, "
+            f"unchanged, to "
             "`python -m trainables` by --layers"
         )
     layer = layer or getattr(_loaded[config.sha256], config.layer, None)
     if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
         raise UserError(
-            f"an output layer is a subclass of trainables.output_layers.OutputLayer; {config.layer} is none: fix it"
+            f"an output layer is a subclass of trainables.output_layers.OutputLayer; "
+            f"{config.layer} is none: fix it"
         )
     return layer

@@ -1,8 +1,8 @@
-"""The chunked cross-entropy on a GPU, for one model or a stack of them: products by cuBLAS, all else by two kernels.
+"""The chunked cross-entropy on a GPU, for one model or a stack of them: products by cuBLAS, all
+else by two kernels.
 
-Shapes: G models (1 outside a stack), N rows (contexts), K experts, D width, V vocabulary; n rows and m = n K logit rows
-of a chunk.
-"""
+Shapes: G models (1 outside a stack), N rows (contexts), K experts, D width, V vocabulary; n rows
+and m = n K logit rows of a chunk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 ALIGNMENT = 16
 """Rows of logits begin at multiples of so many numbers, as tensor cores and wide reads want it."""
 CHUNK_BYTES = 2**30
-"""Bytes of logits per chunk. Each chunk also reads and writes the gradient by the weights, G x V x D."""
+"""Bytes of logits per chunk. Each chunk also reads and writes the gradient by the weights, G x V x
+D."""
 
 
 class Models(NamedTuple):
@@ -40,8 +41,11 @@ class Models(NamedTuple):
 
 
 def kernels_fit(functions: Sequence[Pointwise], weight: Tensor) -> bool:
-    """Whether a cross-entropy with such functions and weights goes through the kernels: nothing else decides it."""
-    fit = all(type(function) in (Identity, SmoothBend, Softcap, PiecewiseLinear) for function in functions)
+    """Whether a cross-entropy with such functions and weights goes through the kernels: nothing
+    else decides it."""
+    fit = all(
+        type(function) in (Identity, SmoothBend, Softcap, PiecewiseLinear) for function in functions
+    )
     return fit and weight.dtype == torch.float32 and runs_triton(weight.device)
 
 
@@ -52,11 +56,12 @@ def fused_cross_entropy(
     parameters: Sequence[Tensor],
     gradients: Models | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Every model's sum of weight times -log P(target), G in float64, and its gradients by the functions' parameters.
+    """Every model's sum of weight times -log P(target), G in float64, and its gradients by the
+    functions' parameters.
 
-    `rows` are targets and weights, G x N; a model's weights add up to at most 1. `parameters` have a leading G. The
-    other gradients go into `gradients`, where there are some; those by the bias are added.
-    """
+    `rows` are targets and weights, G x N; a model's weights add up to at most 1. `parameters` have
+    a leading G. The other gradients go into `gradients`, where there are some; those by the bias
+    are added."""
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
     targets_GN, weights_GN = rows
@@ -68,7 +73,9 @@ def fused_cross_entropy(
     logits = count * experts * _stride(factor_GVD)
     contexts = min(total, max(1, CHUNK_BYTES // (logits * factor_GVD.element_size())))
     buffer = factor_GVD.new_empty(contexts * logits)
-    bias_GS = pad(models.bias_GV.detach(), (0, _stride(factor_GVD) - factor_GVD.shape[1])).contiguous()
+    bias_GS = pad(
+        models.bias_GV.detach(), (0, _stride(factor_GVD) - factor_GVD.shape[1])
+    ).contiguous()
     losses_G = torch.zeros(count, dtype=torch.float64, device=factor_GVD.device)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))
@@ -81,14 +88,19 @@ def fused_cross_entropy(
         if gradients is not None:
             gradients.log_prior_GNK[:, chunk] = -share_GnK
             row_values = (share_GnK.reshape(count, -1), greatest_Gm, normaliser_Gm)
-            gradients.bias_GV.add_(kernels.backward_(product, bias_GS, targets_Gm, bend, row_values, sums))
-            torch.bmm(product, factor_GVD, out=gradients.hidden_GNKD[:, chunk].view(count, -1, width))
+            gradients.bias_GV.add_(
+                kernels.backward_(product, bias_GS, targets_Gm, bend, row_values, sums)
+            )
+            torch.bmm(
+                product, factor_GVD, out=gradients.hidden_GNKD[:, chunk].view(count, -1, width)
+            )
             add_batched_product_(gradients.weight_GVD, product.mT, hidden, first=start == 0)
     return losses_G, () if gradients is None else _by_parameters(functions, parameters, sums)
 
 
 def _stride(factor_GVD: Tensor) -> int:
-    """How far apart rows of logits begin: V, or a little more where that is not a multiple of the alignment."""
+    """How far apart rows of logits begin: V, or a little more where that is not a multiple of the
+    alignment."""
     return factor_GVD.shape[1] + -factor_GVD.shape[1] % ALIGNMENT
 
 
@@ -99,7 +111,8 @@ def _logits(buffer: Tensor, hidden_GmD: Tensor, factor_GVD: Tensor) -> Tensor:
 
 
 def _mix(log_p_Gm: Tensor, log_prior_GnK: Tensor, weights_Gn: Tensor) -> tuple[Tensor, Tensor]:
-    """Every context's weight times its loss, in float64, and times its experts' responsibilities."""
+    """Every context's weight times its loss, in float64, and times its experts'
+    responsibilities."""
     joint_GnK = log_prior_GnK.float() + log_p_Gm.view(log_prior_GnK.shape)
     log_p_Gn1 = joint_GnK.logsumexp(2, keepdim=True)
     share_GnK = (joint_GnK - log_p_Gn1).exp_().mul_(weights_Gn.unsqueeze(2))
@@ -116,7 +129,9 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
     if all(isinstance(function, Identity) for function in functions):
         return Bend("identity", like.unsqueeze(2))
     if isinstance(first, Softcap):
-        caps = tuple((f.height, f.shift, 1 / f.width, 0.0) for f in functions if isinstance(f, Softcap))
+        caps = tuple(
+            (f.height, f.shift, 1 / f.width, 0.0) for f in functions if isinstance(f, Softcap)
+        )
         return Bend("softcap", _constants(caps, like.device))
     bends = tuple((f.c, f.k) if isinstance(f, SmoothBend) else (0.0, 1.0) for f in functions)
     return Bend("smooth", _constants(bends, like.device))
@@ -124,8 +139,8 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
 
 @functools.cache
 def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    """In pairs, G x 1 x 2 or G x 2 x 2: on the device once, as a step would wait for it, and for good, as captured
-    graphs read it."""
+    """In pairs, G x 1 x 2 or G x 2 x 2: on the device once, as a step would wait for it, and for
+    good, as captured graphs read it."""
     return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))
 
 

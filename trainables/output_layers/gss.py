@@ -10,7 +10,8 @@ from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 
 class SmoothBend(Pointwise):
-    """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3): a smooth bend at c from slope k to slope 1.
+    """f(x) = k(x - c) + c - (k - 1) softplus(x - c) (AAAI 2021, eq. 3): a smooth bend at c from
+    slope k to slope 1.
 
     Under a softmax, k = 1 is softmax and c = 0, k = 2 is SigSoftmax.
     """
@@ -36,12 +37,14 @@ class _BendPass(ChunkPass):
         self._tiny = torch.finfo(like_nV.dtype).tiny
 
     def apply_(self, logits_nV: Tensor) -> None:
-        # With t = x - c: f(x) - c = k t - (k - 1) softplus(t), and -softplus(t) = log sigmoid(-t), which f' needs, too;
-        # where that sigmoid is 0 in this precision, softplus(t) is t.
+        # With t = x - c: f(x) - c = k t - (k - 1) softplus(t), and -softplus(t) = log sigmoid(-t),
+        # which f' needs, too; where that sigmoid is 0 in this precision, softplus(t) is t.
         negated_nV = torch.neg(logits_nV.sub_(self._c), out=self._negated_nV[: len(logits_nV)])
         sigmoid_nV = torch.sigmoid(negated_nV, out=self._sigmoid_nV[: len(logits_nV)])
         torch.add(sigmoid_nV, self._tiny, out=logits_nV).log_()
-        torch.minimum(logits_nV, negated_nV, out=logits_nV).mul_(self._k - 1).sub_(negated_nV, alpha=self._k)
+        torch.minimum(logits_nV, negated_nV, out=logits_nV).mul_(self._k - 1).sub_(
+            negated_nV, alpha=self._k
+        )
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
         slope_nV = self._sigmoid_nV[: len(gradient_nV)].mul_(self._k - 1).add_(1.0)

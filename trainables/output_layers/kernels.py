@@ -1,12 +1,13 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""The two Triton kernels of a chunk of the cross-entropy on a GPU, in place of a dozen elementwise passes.
+"""The two Triton kernels of a chunk of the cross-entropy on a GPU, in place of a dozen elementwise
+passes.
 
-Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart; what lies between V and
-`stride` is scratch. Rows of the bias, G x `stride`, are as far apart, so that both are read 16 bytes at once. A logit
-is product plus bias. f of it is computed in float32 from the model's row of a table: not used by the identity; c and k
-of a smooth bend; height, shift and inverse width of a softcap; of piecewise linear functions the value at the left end
-of every interval and the rise over it. Only `fused` imports this, and only where there is Triton.
-"""
+Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart; what
+lies between V and `stride` is scratch. Rows of the bias, G x `stride`, are as far apart, so that
+both are read 16 bytes at once. A logit is product plus bias. f of it is computed in float32 from
+the model's row of a table: not used by the identity; c and k of a smooth bend; height, shift and
+inverse width of a softcap; of piecewise linear functions the value at the left end of every
+interval and the rise over it. Only `fused` imports this, and only where there is Triton."""
 
 from __future__ import annotations
 
@@ -18,13 +19,15 @@ import triton.language as tl
 from torch import Tensor
 
 UNIT = 2.0**-60
-"""Of the sums by interval, which are integers: their sum does not depend on the order, as that of floats does."""
+"""Of the sums by interval, which are integers: their sum does not depend on the order, as that of
+floats does."""
 UNITS = tl.constexpr(2.0**60)
 MOST_COLUMNS, MOST_BYTES = 2048, 2048
-"""Columns of the first kernel's blocks, and bytes of the second's: a thread reads 16 bytes at once."""
+"""Columns of the first kernel's blocks, and bytes of the second's: a thread reads 16 bytes at
+once."""
 WARPS, REGISTERS, REGISTERS_WITH_SUMS = 4, 64, 80
-"""Warps and register limits of the second kernel: 32 or 24 warps fit on a multiprocessor. Without a limit, the compiler
-takes twice as many registers."""
+"""Warps and register limits of the second kernel: 32 or 24 warps fit on a multiprocessor. Without a
+limit, the compiler takes twice as many registers."""
 ROWS = 16
 """Rows of a program of the second kernel, which adds up the gradient by its columns of the bias."""
 NOT_SPECIALISED = ["rows", "knots"]
@@ -46,11 +49,13 @@ class Bend(NamedTuple):
 
 
 class IntervalSums(NamedTuple):
-    """What the gradient by the table of piecewise linear functions needs, over all chunks: of g, the gradient by f, and
-    of g times the place in the interval, 0 left and 1 right. The outer places have no bound, and so sums of floats."""
+    """What the gradient by the table of piecewise linear functions needs, over all chunks: of g,
+    the gradient by f, and of g times the place in the interval, 0 left and 1 right. The outer
+    places have no bound, and so sums of floats."""
 
     inner_GK2: Tensor
-    """In units of `UNIT`: as sums of |g| are at most 2, no more than a quarter of what an int64 holds."""
+    """In units of `UNIT`: as sums of |g| are at most 2, no more than a quarter of what an int64
+    holds."""
     outer_G2: Tensor
     """Of g times the place, in the first interval and in the last; float64."""
 
@@ -62,14 +67,23 @@ class IntervalSums(NamedTuple):
         return by_start_GK, by_rise_GK
 
 
-def forward(product_GmV: Tensor, bias_GS: Tensor, targets_Gm: Tensor, bend: Bend) -> tuple[Tensor, Tensor, Tensor]:
-    """log softmax(f(logits)) at the targets, and what `backward_` needs: the greatest f of every row, and the sum of
-    exp(f - greatest); all G x m in float32. Leaves the product as it is. The same bits every time."""
+def forward(
+    product_GmV: Tensor, bias_GS: Tensor, targets_Gm: Tensor, bend: Bend
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log softmax(f(logits)) at the targets, and what `backward_` needs: the greatest f of every
+    row, and the sum of exp(f - greatest); all G x m in float32. Leaves the product as it is. The
+    same bits every time."""
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
-    assert bias_GS.shape == (models, product_GmV.stride(1)) and bias_GS.is_contiguous() and targets_Gm.is_contiguous()
+    assert (
+        bias_GS.shape == (models, product_GmV.stride(1))
+        and bias_GS.is_contiguous()
+        and targets_Gm.is_contiguous()
+    )
     # Three tensors: parts of one would not all begin at a multiple of 16 bytes.
-    log_p, greatest, normaliser = (torch.empty_like(targets_Gm, dtype=torch.float32) for _ in range(3))
+    log_p, greatest, normaliser = (
+        torch.empty_like(targets_Gm, dtype=torch.float32) for _ in range(3)
+    )
     block = min(MOST_COLUMNS, triton.next_power_of_2(columns))
     _forward[rows, models](
         product_GmV, bias_GS, targets_Gm, log_p, greatest, normaliser, rows, columns, product_GmV.stride(1),
@@ -86,12 +100,11 @@ def backward_(
     row_values: tuple[Tensor, Tensor, Tensor],
     sums: IntervalSums | None,
 ) -> Tensor:
-    """Overwrite the product with the gradient by it, `weight` (softmax - one at the target) f'; returns that by the
-    bias, G x V in float32.
+    """Overwrite the product with the gradient by it, `weight` (softmax - one at the target) f';
+    returns that by the bias, G x V in float32.
 
-    `row_values` are G x m: the weight, and what `forward` gave. Of a model, the weights' sizes add up to at most 1.
-    Adds to `sums` where there are some. The same bits every time.
-    """
+    `row_values` are G x m: the weight, and what `forward` gave. Of a model, the weights' sizes add
+    up to at most 1. Adds to `sums` where there are some. The same bits every time."""
     models, rows, columns = product_GmV.shape
     assert all(values.is_contiguous() for values in row_values)
     block = min(MOST_BYTES // product_GmV.element_size(), triton.next_power_of_2(columns))
@@ -111,7 +124,8 @@ def backward_(
 
 @triton.jit
 def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
-    """f(x) up to a constant of the model, f'(x), and of piecewise linear functions the interval and the place in it."""
+    """f(x) up to a constant of the model, f'(x), and of piecewise linear functions the interval and
+    the place in it."""
     f, place = x, x
     slope = tl.full(x.shape, 1.0, tl.float32)
     index = tl.full(x.shape, 0, tl.int32)
@@ -163,7 +177,8 @@ def _forward(
     of_target = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
         column = start + tl.arange(0, BLOCK)
-        # The row's scratch is read as well: its end is a multiple of what a thread reads at once, that of V may not be.
+        # The row's scratch is read as well: its end is a multiple of what a thread reads at once,
+        # that of V may not be.
         x = tl.load(product + column, mask=column < stride, other=0.0).to(tl.float32)
         x += tl.load(bias + column, mask=column < stride, other=0.0)
         x = tl.where(column < columns, x, 0.0)
@@ -190,11 +205,18 @@ def _backward(
     table += 2 * knots * model
     sums += 2 * knots * model
     by_column = tl.zeros((BLOCK,), tl.float32)
-    left, right = tl.zeros((BLOCK // PER_THREAD,), tl.float32), tl.zeros((BLOCK // PER_THREAD,), tl.float32)
+    left, right = (
+        tl.zeros((BLOCK // PER_THREAD,), tl.float32),
+        tl.zeros((BLOCK // PER_THREAD,), tl.float32),
+    )
     for within in range(band * ROWS, tl.minimum(band * ROWS + ROWS, rows)):
         row = model * rows + within
         product_row = product + row.to(tl.int64) * stride + column
-        weight, most, total = tl.load(weights + row), tl.load(greatest + row), tl.load(normaliser + row)
+        weight, most, total = (
+            tl.load(weights + row),
+            tl.load(greatest + row),
+            tl.load(normaliser + row),
+        )
         target = tl.load(targets + row).to(tl.int32)
         x = tl.load(product_row, mask=column < stride, other=0.0).to(tl.float32)
         x += tl.load(bias + model * stride + column, mask=column < stride, other=0.0)
@@ -208,14 +230,25 @@ def _backward(
             by_f_place = by_f * place
             for number in tl.static_range(PER_THREAD):
                 interval = _of_threads(index, number, PER_THREAD)
-                by_start, by_rise = _of_threads(by_f, number, PER_THREAD), _of_threads(by_f_place, number, PER_THREAD)
+                by_start, by_rise = (
+                    _of_threads(by_f, number, PER_THREAD),
+                    _of_threads(by_f_place, number, PER_THREAD),
+                )
                 first, last = interval == 0, interval == knots - 1
                 inner = tl.where(first | last, 0.0, by_rise)
-                tl.atomic_add(sums + 2 * interval, _in_units(by_start), mask=by_start != 0.0, sem="relaxed")
-                tl.atomic_add(sums + 2 * interval + 1, _in_units(inner), mask=inner != 0.0, sem="relaxed")
+                tl.atomic_add(
+                    sums + 2 * interval, _in_units(by_start), mask=by_start != 0.0, sem="relaxed"
+                )
+                tl.atomic_add(
+                    sums + 2 * interval + 1, _in_units(inner), mask=inner != 0.0, sem="relaxed"
+                )
                 left += tl.where(first, by_rise, 0.0)
                 right += tl.where(last, by_rise, 0.0)
-    tl.store(by_bias + (model * tl.num_programs(1) + band) * stride + column, by_column, mask=column < stride)
+    tl.store(
+        by_bias + (model * tl.num_programs(1) + band) * stride + column,
+        by_column,
+        mask=column < stride,
+    )
     if SUMS:
         outer += 2 * ((model * tl.num_programs(0) + tl.program_id(0)) * tl.num_programs(1) + band)
         tl.store(outer, tl.sum(left, 0))
@@ -224,7 +257,8 @@ def _backward(
 
 @triton.jit
 def _of_threads(x, number, PER_THREAD: tl.constexpr):
-    """Return one number of each thread without moving it; for an atomic on a block, threads would exchange them."""
+    """Return one number of each thread without moving it; for an atomic on a block, threads would
+    exchange them."""
     by_thread = tl.reshape(x.to(tl.int32, bitcast=True), (x.shape[0] // PER_THREAD, PER_THREAD))
     wanted = tl.arange(0, PER_THREAD)[None, :] == number
     return tl.sum(tl.where(wanted, by_thread, 0), 1).to(x.dtype, bitcast=True)

@@ -1,8 +1,8 @@
-"""Mixtures: K context vectors for each context, mixed after the softmax (MoS) or before it (MoC) (Yang et al. 2018).
+"""Mixtures: K context vectors for each context, mixed after the softmax (MoS) or before it (MoC)
+(Yang et al. 2018).
 
-Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, K mixtures, D width of the
-embeddings, V vocabulary.
-"""
+Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, K mixtures, D
+width of the embeddings, V vocabulary."""
 
 from __future__ import annotations
 
@@ -19,18 +19,25 @@ from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
 
 
 class Mixture(OutputLayer):
-    """What both mixtures have: prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d, and a function f of
-    one logit, by default the identity."""
+    """What both mixtures have: prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d,
+    and a function f of one logit, by default the identity."""
 
     def __init__(
-        self, shape: LayerShape, *, mixtures: int, latent_dropout: float, function: Pointwise | None = None
+        self,
+        shape: LayerShape,
+        *,
+        mixtures: int,
+        latent_dropout: float,
+        function: Pointwise | None = None,
     ) -> None:
         super().__init__()
         self.mixtures = mixtures
         self.latent_dropout = latent_dropout
         self.bias_V = nn.Parameter(torch.zeros(shape.vocabulary_size))
         self.prior_KC = nn.Parameter(torch.empty(mixtures, shape.context_width))
-        self.latent_KDC = nn.Parameter(torch.empty(mixtures, shape.embedding_width, shape.context_width))
+        self.latent_KDC = nn.Parameter(
+            torch.empty(mixtures, shape.embedding_width, shape.context_width)
+        )
         self.latent_bias_KD = nn.Parameter(torch.empty(mixtures, shape.embedding_width))
         self.function = function or Identity()
 
@@ -42,7 +49,9 @@ class Mixture(OutputLayer):
         self.function.initialise(generator)
 
     def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
-        self.latent_KDC.data *= math.sqrt(3) / hidden_deviation  # drawn with a deviation of 1 / sqrt(3 C)
+        self.latent_KDC.data *= (
+            math.sqrt(3) / hidden_deviation
+        )  # drawn with a deviation of 1 / sqrt(3 C)
         self.bias_V.data = centred_bias(self.function, log_share_V)
 
     def log_prior(self, hidden_NC: Tensor) -> Tensor:
@@ -53,8 +62,12 @@ class Mixture(OutputLayer):
     def latent(self, hidden_TBC: Tensor, masks: torch.Generator | None = None) -> Tensor:
         """The context vectors, N x K x D, with locked dropout where there are masks to draw."""
         weight_XC, bias_X = self.latent_KDC.flatten(0, 1), self.latent_bias_KD.flatten()
-        flat_TBX = torch.tanh(linear(self.cast(hidden_TBC), self.cast(weight_XC), self.cast(bias_X)))
-        return locked_dropout(flat_TBX, self.latent_dropout, masks).reshape(-1, *self.latent_bias_KD.shape)
+        flat_TBX = torch.tanh(
+            linear(self.cast(hidden_TBC), self.cast(weight_XC), self.cast(bias_X))
+        )
+        return locked_dropout(flat_TBX, self.latent_dropout, masks).reshape(
+            -1, *self.latent_bias_KD.shape
+        )
 
 
 class MixtureOfSoftmaxes(Mixture):
@@ -72,12 +85,21 @@ class MixtureOfSoftmaxes(Mixture):
         return log_p_NV
 
     def loss(
-        self, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor, masks: torch.Generator | None = None
+        self,
+        hidden_TBC: Tensor,
+        weight_VD: Tensor,
+        targets_N: Tensor,
+        masks: torch.Generator | None = None,
     ) -> Tensor:
         log_prior_NK = self.log_prior(hidden_TBC.flatten(0, -2))
         latent_NKD = self.latent(hidden_TBC, masks)
         return linear_cross_entropy(
-            self.cast(latent_NKD), weight_VD, self.bias_V, targets_N, self.function, log_prior_NK=log_prior_NK
+            self.cast(latent_NKD),
+            weight_VD,
+            self.bias_V,
+            targets_N,
+            self.function,
+            log_prior_NK=log_prior_NK,
         )
 
 
@@ -89,10 +111,18 @@ class MixtureOfContexts(Mixture):
         return BentLogSoftmax(self.function)(torch.addmm(self.bias_V, mixed_ND, weight_VD.t()))
 
     def loss(
-        self, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor, masks: torch.Generator | None = None
+        self,
+        hidden_TBC: Tensor,
+        weight_VD: Tensor,
+        targets_N: Tensor,
+        masks: torch.Generator | None = None,
     ) -> Tensor:
-        return linear_cross_entropy(self._mixed(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, self.function)
+        return linear_cross_entropy(
+            self._mixed(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, self.function
+        )
 
     def _mixed(self, hidden_TBC: Tensor, masks: torch.Generator | None) -> Tensor:
         prior_NK = self.log_prior(hidden_TBC.flatten(0, -2)).exp()
-        return torch.einsum("nk,nkd->nd", self.cast(prior_NK), self.cast(self.latent(hidden_TBC, masks)))
+        return torch.einsum(
+            "nk,nkd->nd", self.cast(prior_NK), self.cast(self.latent(hidden_TBC, masks))
+        )

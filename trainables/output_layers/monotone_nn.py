@@ -21,8 +21,8 @@ START_RANGE = 10.0
 class MonotoneNetwork(Pointwise):
     """f(x) = sum_i v_i sigmoid(u_i x + b_i) with u = softplus(.) and v = softplus(.) positive.
 
-    The source's constant b is left out: under a softmax it has no effect and no gradient. Starts about the identity.
-    """
+    The source's constant b is left out: under a softmax it has no effect and no gradient. Starts
+    about the identity."""
 
     def __init__(self, units: int) -> None:
         super().__init__()
@@ -35,7 +35,9 @@ class MonotoneNetwork(Pointwise):
 
     def forward(self, logits: Tensor) -> Tensor:
         f = torch.zeros_like(logits)
-        for u, v, b in zip(softplus(self.steepness_U), softplus(self.height_U), self.bias_U, strict=True):
+        for u, v, b in zip(
+            softplus(self.steepness_U), softplus(self.height_U), self.bias_U, strict=True
+        ):
             f = f + v * torch.sigmoid(u * logits + b)
         return f
 
@@ -44,7 +46,8 @@ class MonotoneNetwork(Pointwise):
 
 
 class _NetworkPass(ChunkPass):
-    """Goes through the units one by one, forward and again backward: two chunks of memory, whatever their number."""
+    """Goes through the units one by one, forward and again backward: two chunks of memory, whatever
+    their number."""
 
     def __init__(self, function: MonotoneNetwork, like_nV: Tensor) -> None:
         self._function = function
@@ -81,7 +84,9 @@ class _NetworkPass(ChunkPass):
         function, (by_v_U, by_b_U, by_u_U) = self._function, self._sums_3U
         by_steepness_U = by_u_U * function.steepness_U.double().sigmoid()
         by_height_U = by_v_U * function.height_U.double().sigmoid()
-        return tuple(gradient.to(function.bias_U.dtype) for gradient in (by_steepness_U, by_height_U, by_b_U))
+        return tuple(
+            gradient.to(function.bias_U.dtype) for gradient in (by_steepness_U, by_height_U, by_b_U)
+        )
 
 
 def _softplus_inverse(value: float) -> float:

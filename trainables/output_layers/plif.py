@@ -1,4 +1,5 @@
-"""Piecewise linear increasing functions (Ganea et al. 2019): a look-up forward, scattered sums backward.
+"""Piecewise linear increasing functions (Ganea et al. 2019): a look-up forward, scattered sums
+backward.
 
 Shapes: n rows of a chunk, V vocabulary, K intervals.
 """
@@ -19,18 +20,22 @@ START = math.log(math.e - 1)
 
 
 class PiecewiseLinear(Pointwise):
-    """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0; the outer pieces go on.
+    """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0; the
+    outer pieces go on.
 
-    The constant is chosen so that f is 0 in the middle, where float32 is finest; a softmax does not see it.
-    """
+    The constant is chosen so that f is 0 in the middle, where float32 is finest; a softmax does not
+    see it."""
 
     def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
-        """`learning_rate` None: the slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
+        """`learning_rate` None: the slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table
+        3)."""
         super().__init__()
         self.limit = limit
         self.learning_rate = learning_rate
         self.width = 2 * limit / knots
-        self.weight_K = nn.Parameter(torch.full((knots,), START), requires_grad=learning_rate is not None)
+        self.weight_K = nn.Parameter(
+            torch.full((knots,), START), requires_grad=learning_rate is not None
+        )
 
     def initialise(self, generator: torch.Generator) -> None:
         """w ~ Normal(0, 1) + ln(e - 1)."""
@@ -52,20 +57,23 @@ class PiecewiseLinear(Pointwise):
 
     def gradient_of(self, weight_K: Tensor, sum_start_K: Tensor, sum_rise_K: Tensor) -> Tensor:
         """By such weights, from the gradients by their tables, in float64."""
-        # Rise j also lifts the start of every interval right of it, and lowers the middle that is taken off of all.
+        # Rise j also lifts the start of every interval right of it, and lowers the middle that is
+        # taken off of all.
         rise_K = sum_rise_K + running_sum(sum_start_K.flip(-1)).flip(-1) - sum_start_K
         rise_K[..., : rise_K.shape[-1] // 2] -= sum_start_K.sum(-1, keepdim=True)
         return (rise_K * self.width * weight_K.sigmoid()).to(weight_K.dtype)
 
     def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
-        """Write each logit's interval to `indices`, and overwrite the logit with its place in it: 0 left, 1 right.
+        """Write each logit's interval to `indices`, and overwrite the logit with its place in it: 0
+        left, 1 right.
 
-        Counts intervals from the middle, since adding the limit first would cost a logit near 0 its last digits.
-        """
+        Counts intervals from the middle, since adding the limit first would cost a logit near 0 its
+        last digits."""
         middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
         places = self._from_middle_(logits)
         torch.clamp(places, -middle - 1, last, out=scratch)
-        # Clamped as integers again, so that a NaN has an interval too and ends as a NaN, not as an index out of range.
+        # Clamped as integers again, so that a NaN has an interval too and ends as a NaN, not as an
+        # index out of range.
         indices.copy_(scratch.floor_()).add_(middle).clamp_(0, last)
         places.sub_(scratch.copy_(indices).sub_(middle))
 
@@ -83,11 +91,14 @@ class PiecewiseLinear(Pointwise):
 
     def chunk_pass(self, like_nV: Tensor, weight_K: Tensor | None = None) -> ChunkPass:
         """As for any function; `weight_K` are weights in place of its own."""
-        return _LookUpPass(self, like_nV, (self.weight_K if weight_K is None else weight_K).detach())
+        return _LookUpPass(
+            self, like_nV, (self.weight_K if weight_K is None else weight_K).detach()
+        )
 
 
 class _LookUpPass(ChunkPass):
-    """With t the place in the interval, df / d start = 1 and df / d rise = t: two sums over the logits of each one."""
+    """With t the place in the interval, df / d start = 1 and df / d rise = t: two sums over the
+    logits of each one."""
 
     def __init__(self, function: PiecewiseLinear, like_nV: Tensor, weight_K: Tensor) -> None:
         self._function, self._weight_K = function, weight_K

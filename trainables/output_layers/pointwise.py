@@ -1,4 +1,5 @@
-"""Functions of one logit, and how the chunked loss takes them and their derivative without N x V arrays.
+"""Functions of one logit, and how the chunked loss takes them and their derivative without N x V
+arrays.
 
 Shapes: n rows of a chunk, V vocabulary.
 """
@@ -16,10 +17,11 @@ BISECTIONS = 40
 
 
 class ChunkPass(ABC):
-    """One pass of a loss over its chunks of rows: each chunk goes through f, then its gradient comes back.
+    """One pass of a loss over its chunks of rows: each chunk goes through f, then its gradient
+    comes back.
 
-    Holds what f needs from one to the other, and the sums of its parameters' gradients over all chunks.
-    """
+    Holds what f needs from one to the other, and the sums of its parameters' gradients over all
+    chunks."""
 
     @abstractmethod
     def apply_(self, logits_nV: Tensor) -> None:
@@ -27,7 +29,8 @@ class ChunkPass(ABC):
 
     @abstractmethod
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        """Overwrite the gradient by f with that by the logits of the last `apply_`, and add up the parameters'."""
+        """Overwrite the gradient by f with that by the logits of the last `apply_`, and add up the
+        parameters'."""
 
     def gradients(self) -> tuple[Tensor, ...]:
         """The gradients of the function's parameters, in their order, over all chunks so far."""
@@ -37,9 +40,8 @@ class ChunkPass(ABC):
 class Pointwise(nn.Module, ABC):
     """An increasing function f of one logit, applied to each.
 
-    A subclass needs `forward` alone; its chunks then go through the framework's autograd. Those of this package bring
-    a `ChunkPass` that is exact as well and several times faster.
-    """
+    A subclass needs `forward` alone; its chunks then go through the framework's autograd. Those of
+    this package bring a `ChunkPass` that is exact as well and several times faster."""
 
     @abstractmethod
     def forward(self, logits: Tensor) -> Tensor:
@@ -58,18 +60,19 @@ class Pointwise(nn.Module, ABC):
         return None
 
     def start_range(self) -> tuple[float, float] | None:
-        """Of a bounded f, the logits between which it is steep enough to learn; None where f has no bound."""
+        """Of a bounded f, the logits between which it is steep enough to learn; None where f has no
+        bound."""
         return None
 
 
 @torch.no_grad()
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
-    """Logits x with log_softmax(f(x)) = log P, by bisection; of those that differ by a constant in f, the ones for
-    which the mean of f is f(0). What f cannot reach within 40 of 0 stays at 40.
+    """Logits x with log_softmax(f(x)) = log P, by bisection; of those that differ by a constant in
+    f, the ones for which the mean of f is f(0). What f cannot reach within 40 of 0 stays at 40.
 
-    Where f is bounded, x stays in its start range, and the constant is one with which f reaches the likeliest word: it
-    is unlikely words that stay at the end of the range, as they weigh least in a loss.
-    """
+    Where f is bounded, x stays in its start range, and the constant is one with which f reaches the
+    likeliest word: it is unlikely words that stay at the end of the range, as they weigh least in a
+    loss."""
     bounds = function.start_range()
     low, high = bounds or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
@@ -117,7 +120,8 @@ class _AutogradPass(ChunkPass):
             self._output_nV = self._function(self._input_nV.clone())
         if self._output_nV.shape != logits_nV.shape:
             raise ValueError(
-                f"a function of logits gives one number for each; {type(self._function).__name__} made "
+                f"a function of logits gives one number for each; {type(self._function).__name__} "
+                f"made "
                 f"{tuple(self._output_nV.shape)} of {tuple(logits_nV.shape)}: fix its forward"
             )
         logits_nV.copy_(self._output_nV.detach())
@@ -125,9 +129,13 @@ class _AutogradPass(ChunkPass):
     def pull_back_(self, gradient_nV: Tensor) -> None:
         trained = [p for p in self._parameters if p.requires_grad]
         inputs = [self._input_nV, *trained]
-        by_input, *by_parameters = torch.autograd.grad(self._output_nV, inputs, gradient_nV, allow_unused=True)
+        by_input, *by_parameters = torch.autograd.grad(
+            self._output_nV, inputs, gradient_nV, allow_unused=True
+        )
         gradient_nV.copy_(by_input) if by_input is not None else gradient_nV.zero_()
-        sums = (total for total, p in zip(self._sums, self._parameters, strict=True) if p.requires_grad)
+        sums = (
+            total for total, p in zip(self._sums, self._parameters, strict=True) if p.requires_grad
+        )
         for total, gradient in zip(sums, by_parameters, strict=True):
             if gradient is not None:
                 total.add_(gradient)

@@ -1,4 +1,5 @@
-"""Softcaps: logits bent so that none leaves a bounded interval, as the heads of several language models have them."""
+"""Softcaps: logits bent so that none leaves a bounded interval, as the heads of several language
+models have them."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ SOURCE_CAP, SOURCE_SHIFT, SOURCE_SCALE = 23.0, 5.0, 7.5
 class Softcap(Pointwise):
     """An S-shaped f with values in an interval of length 2 cap (form tanh) or cap (form sigmoid).
 
-    - tanh: f(x) = cap tanh(x / cap), slope 1 at 0. Gemma 2 has cap 30 (arXiv 2408.00118), nanochat 15 (Karpathy 2025).
-    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), whose shift and scale are in proportion to the cap, so that as
-      in the other form all caps have one shape: f_cap(x) = cap g(x / cap), here with slope 0.69 at 0 and 0.77 at most.
-      At cap 23 it is 23 sigmoid((x + 5) / 7.5) of modded-nanogpt's train_gpt.py, from its log of records.
+    - tanh: f(x) = cap tanh(x / cap), slope 1 at 0. Gemma 2 has cap 30 (arXiv 2408.00118), nanochat
+      15 (Karpathy 2025).
+    - sigmoid: f(x) = cap sigmoid((x + shift) / scale), whose shift and scale are in proportion to
+      the cap, so that as in the other form all caps have one shape: f_cap(x) = cap g(x / cap), here
+      with slope 0.69 at 0 and 0.77 at most. At cap 23 it is 23 sigmoid((x + 5) / 7.5) of
+      modded-nanogpt's train_gpt.py, from its log of records.
 
     But for a constant, which the softmax cancels, both are height tanh((x + shift) / width).
     """
@@ -33,7 +36,9 @@ class Softcap(Pointwise):
         else:
             # sigmoid(2 t) = 1/2 + tanh(t) / 2.
             self.height = cap / 2
-            self.shift, self.width = (constant * cap / SOURCE_CAP for constant in (SOURCE_SHIFT, 2 * SOURCE_SCALE))
+            self.shift, self.width = (
+                constant * cap / SOURCE_CAP for constant in (SOURCE_SHIFT, 2 * SOURCE_SCALE)
+            )
 
     def forward(self, logits: Tensor) -> Tensor:
         if self.form == "tanh":
@@ -44,7 +49,8 @@ class Softcap(Pointwise):
         return _SoftcapPass(self, like_nV)
 
     def start_range(self) -> tuple[float, float]:
-        """Where the slope is at least 0.42 of the steepest: farther out, a bias and what comes on top learn little."""
+        """Where the slope is at least 0.42 of the steepest: farther out, a bias and what comes on
+        top learn little."""
         low, high = -self.shift - self.width, -self.shift + self.width
         return max(-GREATEST_BIAS, low), min(GREATEST_BIAS, high)
 
@@ -55,8 +61,8 @@ class _SoftcapPass(ChunkPass):
         self._tail_nV = torch.empty_like(like_nV)
 
     def apply_(self, logits_nV: Tensor) -> None:
-        # With t = (x + shift) / width, tanh'(t) = 4 q (1 - q) for q = sigmoid(-2 |t|), which unlike 1 - tanh(t)^2 keeps
-        # its digits where f is flat.
+        # With t = (x + shift) / width, tanh'(t) = 4 q (1 - q) for q = sigmoid(-2 |t|), which unlike
+        # 1 - tanh(t)^2 keeps its digits where f is flat.
         logits_nV.add_(self._shift).div_(self._width)
         torch.abs(logits_nV, out=self._tail_nV[: len(logits_nV)]).mul_(-2.0).sigmoid_()
         logits_nV.tanh_().mul_(self._height)

@@ -1,4 +1,5 @@
-"""Several trials of the same shapes trained as one: a stack. The trainer of one trial is the reference for it.
+"""Several trials of the same shapes trained as one: a stack. The trainer of one trial is the
+reference for it.
 
 The parts of its step are here for who times them.
 """

@@ -1,8 +1,7 @@
 """AWD-LSTMs of a stack, and what their training adds to the loss.
 
-Shapes: G models, T time steps of the longest window, B batch, V vocabulary, D width of the embeddings, C of the
-contexts.
-"""
+Shapes: G models, T time steps of the longest window, B batch, V vocabulary, D width of the
+embeddings, C of the contexts."""
 
 from __future__ import annotations
 
@@ -49,14 +48,20 @@ class StackedAwdLstm(StackedModel):
 
     @override
     def contexts(
-        self, tokens_GTB: Tensor, states: Sequence[StackedState], lengths_G: Tensor, masks: Masks | None = None
+        self,
+        tokens_GTB: Tensor,
+        states: Sequence[StackedState],
+        lengths_G: Tensor,
+        masks: Masks | None = None,
     ) -> StackedLstmContexts:
         drawn = {} if masks is None else masks.by_name
         dtype = self.network_dtype(masks)
         undropped, dropout = self._embedded(tokens_GTB, drawn), drawn.get("embedded")
         after = list[StackedState]()
         for number, state in enumerate(states):
-            weights = LstmWeights(*(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS))
+            weights = LstmWeights(
+                *(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS)
+            )
             weights = weights._replace(kept_hh=drawn.get(f"weights.{number}"), kept_inputs=dropout)
             undropped, ended = stacked_lstm(undropped, state, weights, lengths_G, dtype)
             dropout = drawn.get(f"hidden.{number}")
@@ -78,8 +83,12 @@ class ActivationPenalties:
 
     def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
         """With the dtype and device of this tensor."""
-        self._alpha_G = like.new_tensor([training.activation_regularisation for training in trainings])
-        self._beta_G = like.new_tensor([training.temporal_activation_regularisation for training in trainings])
+        self._alpha_G = like.new_tensor(
+            [training.activation_regularisation for training in trainings]
+        )
+        self._beta_G = like.new_tensor(
+            [training.temporal_activation_regularisation for training in trainings]
+        )
 
     def __call__(self, contexts: StackedContexts, within_GT: Tensor) -> Tensor:
         """Every model's, G; `within_GT` is 1 for the time steps of its window and 0 beyond them."""

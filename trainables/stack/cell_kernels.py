@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 """What a time step of stacked LSTM layers does number by number as two Triton kernels, on a GPU.
 
-All of it is in float32, whatever the dtype of the matrix products: the gates' sums, h and the gradients by the sums are
-factors or results of products, and so in their dtype, but bias and c are in float32. The gates are not kept: going back
-they are computed from their sums again, and so are those of the forward pass to the last bit. Only `lstm` imports this,
-and only where there is Triton.
+All of it is in float32, whatever the dtype of the matrix products: the gates' sums, h and the
+gradients by the sums are factors or results of products, and so in their dtype, but bias and c are
+in float32. The gates are not kept: going back they are computed from their sums again, and so are
+those of the forward pass to the last bit. Only `lstm` imports this, and only where there is Triton.
 
 Shapes: G models, B batch, H width of the layer.
 """
@@ -18,34 +18,53 @@ from torch import Tensor
 
 MOST_COLUMNS = 256
 STRIDES = ["sums_stride", "state_stride", "h_stride", "output_stride"]
-"""How far apart models begin. As windows differ in length, kernels compiled for the divisors of these would be many."""
+"""How far apart models begin. As windows differ in length, kernels compiled for the divisors of
+these would be many."""
 
 
 def cell_(sums: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Write the state after the step, G x B x H, from the gates' sums without the bias, G x B x 4 H, the bias, G x 4 H,
-    and c before the step. Rows of h may begin further apart than H."""
+    """Write the state after the step, G x B x H, from the gates' sums without the bias, G x B x 4
+    H, the bias, G x 4 H, and c before the step. Rows of h may begin further apart than H."""
     models, batch, width = c.shape
     assert c.dtype == c_before.dtype == bias.dtype == torch.float32
     assert _model_stride(c_before) == _model_stride(c) and bias.is_contiguous()
     block = _block(width)
     _forward[triton.cdiv(width, block), batch, models](
-        sums, bias, c_before, c, h, width, h.stride(1), _model_stride(sums), _model_stride(c), h.stride(0), BLOCK=block
+        sums,
+        bias,
+        c_before,
+        c,
+        h,
+        width,
+        h.stride(1),
+        _model_stride(sums),
+        _model_stride(c),
+        h.stride(0),
+        BLOCK=block,
     )
 
 
 def cell_back(
-    sums: Tensor, bias: Tensor, c_both: Tensor, by_states: tuple[Tensor, Tensor, Tensor], *, out: Tensor
+    sums: Tensor,
+    bias: Tensor,
+    c_both: Tensor,
+    by_states: tuple[Tensor, Tensor, Tensor],
+    *,
+    out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by c before the step, in the place of that by c after it.
+    """Write the gradient by the gates' sums; returns that by c before the step, in the place of
+    that by c after it.
 
-    `c_both` is c before the step and after, G x 2 x B x H. `by_states` are the gradients by the output, by h where the
-    next step reads it, whose rows may begin further apart than H, and by c.
+    `c_both` is c before the step and after, G x 2 x B x H. `by_states` are the gradients by the
+    output, by h where the next step reads it, whose rows may begin further apart than H, and by c.
     """
     by_output, by_h, by_c = by_states
     models, batch, width = by_c.shape
     c_before = c_both[:, 0]
     assert c_before.dtype == by_c.dtype == bias.dtype == torch.float32
-    assert by_c.is_contiguous() and bias.is_contiguous() and _model_stride(out) == _model_stride(sums)
+    assert (
+        by_c.is_contiguous() and bias.is_contiguous() and _model_stride(out) == _model_stride(sums)
+    )
     block = _block(width)
     _backward[triton.cdiv(width, block), batch, models](
         sums, bias, c_before, by_output, by_h, by_c, out, width, by_h.stride(1),
@@ -119,7 +138,9 @@ def _backward(
     before = tl.load(c_before + model * state_stride + within, mask=real, other=0.0)
     tanh_c = _tanh(f * before + i * g)
     of_h = tl.load(by_output + model * output_stride + within, mask=real, other=0.0)
-    of_h += tl.load(by_h + model * h_stride + row * h_row + column, mask=real, other=0.0).to(tl.float32)
+    of_h += tl.load(by_h + model * h_stride + row * h_row + column, mask=real, other=0.0).to(
+        tl.float32
+    )
     of_c = tl.load(by_c + carried, mask=real, other=0.0) + of_h * o * (1.0 - tanh_c * tanh_c)
     by_sums += gates
     tl.store(by_sums, of_c * g * i * (1.0 - i), mask=real)

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from trainables.config import LanguageTrialConfig, MixtureConfig, TransformerTrialConfig, TrialConfig
+from trainables.config import (
+    LanguageTrialConfig,
+    MixtureConfig,
+    TransformerTrialConfig,
+    TrialConfig,
+)
 from trainables.language_model import AwdLstm, LanguageModel
 from trainables.stack.awd_lstm import ActivationPenalties, StackedAwdLstm, lstm_draws
 from trainables.stack.masks import LATENT, Draw
@@ -15,8 +20,8 @@ from trainables.stack.transformer import StackedTransformer, transformer_draws
 from trainables.stack.weights import Weights
 
 Penalties = Callable[[StackedContexts, Tensor], Tensor]
-"""Of contexts, and of which time steps are within a model's window, G x T: what every model's training adds to its
-loss, G."""
+"""Of contexts, and of which time steps are within a model's window, G x T: what every model's
+training adds to its loss, G."""
 
 
 def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedModel:
@@ -26,15 +31,18 @@ def stacked_model(models: Sequence[LanguageModel], weights: Weights) -> StackedM
 
 
 def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
-    """What a model of this config draws at a step, in the order of the model alone, which draws nothing where nothing
-    is dropped. No window has more than `longest` time steps; a Transformer's all have that many."""
+    """What a model of this config draws at a step, in the order of the model alone, which draws
+    nothing where nothing is dropped. No window has more than `longest` time steps; a Transformer's
+    all have that many."""
     if isinstance(config, TransformerTrialConfig):
         draws = transformer_draws(config, longest)
     else:
         draws = lstm_draws(config, vocabulary)
     if isinstance(layer := config.output_layer, MixtureConfig):
         width = layer.mixtures * config.model.embedding_width
-        draws.append(Draw(f"{LATENT}{width}", (config.training.batch_size, width), layer.latent_dropout))
+        draws.append(
+            Draw(f"{LATENT}{width}", (config.training.batch_size, width), layer.latent_dropout)
+        )
     return [draw for draw in draws if draw.rate]
 
 

@@ -1,9 +1,9 @@
-"""The chunked cross-entropy of `trainables.output_layers.cross_entropy` for all models of a stack: by kernels at once,
-and without them, where a chunk is best as large as a processor's cache, one model after another.
+"""The chunked cross-entropy of `trainables.output_layers.cross_entropy` for all models of a stack:
+by kernels at once, and without them, where a chunk is best as large as a processor's cache, one
+model after another.
 
-Rows of a model beyond its own window weigh nothing. Shapes: G models, N rows (contexts) of the longest window, K
-experts, D width, V vocabulary.
-"""
+Rows of a model beyond its own window weigh nothing. Shapes: G models, N rows (contexts) of the
+longest window, K experts, D width, V vocabulary."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def stacked_cross_entropy(
 ) -> Tensor:
     """Every model's mean over its rows of -log P(target) in nats, G; see `linear_cross_entropy`.
 
-    `rows` are the targets, G x N, and what every row weighs in its model's mean: 1 over their count, or 0. `parameters`
-    are those of the functions, with a leading G. The matrix products are in the dtype of the hidden states. The
-    way back assumes loss gradients of 1: differentiate the sum of the losses, or that sum plus other terms.
-    """
+    `rows` are the targets, G x N, and what every row weighs in its model's mean: 1 over their
+    count, or 0. `parameters` are those of the functions, with a leading G. The matrix products are
+    in the dtype of the hidden states. The way back assumes loss gradients of 1: differentiate the
+    sum of the losses, or that sum plus other terms."""
     inputs = Models(hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
     if not torch.is_grad_enabled():
         return _losses(inputs, rows, functions, parameters, None)[0]
@@ -49,7 +49,8 @@ def stacked_cross_entropy(
 
 
 class _StackedCrossEntropy(torch.autograd.Function):
-    """The gradients are computed in the forward pass, for loss gradients of 1; backward hands them on."""
+    """The gradients are computed in the forward pass, for loss gradients of 1; backward hands them
+    on."""
 
     @staticmethod
     def forward(
@@ -66,7 +67,10 @@ class _StackedCrossEntropy(torch.autograd.Function):
         # Kernels overwrite the gradient by the weights; chunks without them add to it.
         of_weight = torch.empty_like if kernels_fit(functions, weight) else torch.zeros_like
         makes = torch.empty_like, torch.empty_like, of_weight, torch.zeros_like
-        new = [make(t, memory_format=torch.contiguous_format) for make, t in zip(makes, inputs, strict=True)]
+        new = [
+            make(t, memory_format=torch.contiguous_format)
+            for make, t in zip(makes, inputs, strict=True)
+        ]
         gradients = Models(*new)
         losses_G, by_parameters = _losses(inputs, rows, functions, parameters, gradients)
         ctx.save_for_backward(*gradients, *by_parameters)
@@ -86,10 +90,13 @@ def _losses(
     parameters: Sequence[Tensor],
     gradients: Models | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The losses, and their gradients by the functions' parameters; the others go into `gradients`."""
+    """The losses, and their gradients by the functions' parameters; the others go into
+    `gradients`."""
     dtype = inputs.weight_GVD.dtype
     if kernels_fit(functions, inputs.weight_GVD):
-        losses_G, by_parameters = fused_cross_entropy(inputs, rows, functions, parameters, gradients)
+        losses_G, by_parameters = fused_cross_entropy(
+            inputs, rows, functions, parameters, gradients
+        )
         return losses_G.to(dtype), by_parameters
     losses, by_function = list[Tensor](), list[tuple[Tensor, ...]]()
     for g, function in enumerate(functions):
@@ -106,4 +113,6 @@ def _losses(
         )
         losses.append(loss)
         by_function.append(by)
-    return torch.stack(losses).to(dtype), tuple(torch.stack(same) for same in zip(*by_function, strict=True))
+    return torch.stack(losses).to(dtype), tuple(
+        torch.stack(same) for same in zip(*by_function, strict=True)
+    )

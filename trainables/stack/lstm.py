@@ -1,8 +1,9 @@
 """One LSTM layer of all models of a stack, with its backward pass through time written out.
 
-The gates of every step, or their sums, are kept. Going back, only the product with the hidden-to-hidden weights is
-taken step by step; the weights' gradients are one product for all steps at the end. A window may be shorter in one
-model than in another: what comes after its end has no gradient, and its state is the one at its end.
+The gates of every step, or their sums, are kept. Going back, only the product with the
+hidden-to-hidden weights is taken step by step; the weights' gradients are one product for all steps
+at the end. A window may be shorter in one model than in another: what comes after its end has no
+gradient, and its state is the one at its end.
 
 Shapes: G models, T time steps of the longest window, B batch, I inputs, H outputs.
 """
@@ -27,7 +28,8 @@ class StackedState(NamedTuple):
 
 
 class LstmWeights(NamedTuple):
-    """Of one layer, with a leading G, in the framework's order of gates (input, forget, cell, output)."""
+    """Of one layer, with a leading G, in the framework's order of gates (input, forget, cell,
+    output)."""
 
     ih: Tensor
     hh: Tensor
@@ -40,12 +42,16 @@ class LstmWeights(NamedTuple):
 
 
 def stacked_lstm(
-    inputs_GTBI: Tensor, state: StackedState, weights: LstmWeights, lengths_G: Tensor, dtype: torch.dtype
+    inputs_GTBI: Tensor,
+    state: StackedState,
+    weights: LstmWeights,
+    lengths_G: Tensor,
+    dtype: torch.dtype,
 ) -> tuple[Tensor, StackedState]:
     """Outputs G x T x B x H, and every model's state after the last step of its own window.
 
-    Factors and results of the matrix products are of this dtype; whatever comes in and goes out, c and the gradients
-    among it, is of that of the weights. The state is cut off from the gradient.
+    Factors and results of the matrix products are of this dtype; whatever comes in and goes out, c
+    and the gradients among it, is of that of the weights. The state is cut off from the gradient.
     """
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
     outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G, dtype)
@@ -97,10 +103,15 @@ class _StackedLstm(torch.autograd.Function):
         flat, h_all, c_all, gates, bias, ih, hh, kept_hh, kept_GTBI = ctx.saved_tensors
         models, steps, batch, hidden = by_outputs.shape
         by_outputs, by_gates = by_outputs.contiguous(), torch.empty_like(gates)
-        by_h, by_c = aligned_empty(gates, h_all[:, 0].shape, gates.dtype).zero_(), torch.zeros_like(c_all[:, 0])
+        by_h, by_c = (
+            aligned_empty(gates, h_all[:, 0].shape, gates.dtype).zero_(),
+            torch.zeros_like(c_all[:, 0]),
+        )
         for t in reversed(range(steps)):
             by_states = by_outputs[:, t], by_h, by_c
-            by_c = ctx.cell_back(gates[:, t], bias, c_all[:, t : t + 2], by_states, out=by_gates[:, t])
+            by_c = ctx.cell_back(
+                gates[:, t], bias, c_all[:, t : t + 2], by_states, out=by_gates[:, t]
+            )
             if t:
                 torch.bmm(by_gates[:, t], hh, out=by_h)
         flat_gates = by_gates.view(models, steps * batch, 4 * hidden)
@@ -120,8 +131,8 @@ class _StackedLstm(torch.autograd.Function):
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
-    """What makes a state of the gates' sums, and what goes back through it; only what the first left of the sums is
-    what the second wants."""
+    """What makes a state of the gates' sums, and what goes back through it; only what the first
+    left of the sums is what the second wants."""
     if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
         from trainables.stack import cell_kernels  # Triton: only on a GPU
 
@@ -130,8 +141,8 @@ def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]
 
 
 def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
-    """Overwrite the gates' sums (G x B x 4 H), which lack the bias (G x 4 H), with the gates; write the state after the
-    step."""
+    """Overwrite the gates' sums (G x B x 4 H), which lack the bias (G x 4 H), with the gates; write
+    the state after the step."""
     i, f, g, o = gates.add_(bias.unsqueeze(1)).chunk(4, dim=2)
     for gate in (i, f, o):
         gate.sigmoid_()
@@ -141,10 +152,16 @@ def _cell_(gates: Tensor, bias: Tensor, c_before: Tensor, c: Tensor, h: Tensor) 
 
 
 def _cell_back(
-    gates: Tensor, _bias: Tensor, c_both: Tensor, by_states: tuple[Tensor, Tensor, Tensor], *, out: Tensor
+    gates: Tensor,
+    _bias: Tensor,
+    c_both: Tensor,
+    by_states: tuple[Tensor, Tensor, Tensor],
+    *,
+    out: Tensor,
 ) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c before it and after;
-    `by_states` are the gradients by the step's output, by h where the next step reads it, and by c after the step."""
+    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c
+    before it and after; `by_states` are the gradients by the step's output, by h where the next
+    step reads it, and by c after the step."""
     by_output, by_h, by_c = by_states
     i, f, g, o = gates.chunk(4, dim=2)
     by_h = by_output + by_h

@@ -1,8 +1,7 @@
 """The models of a stack as one: from tokens to contexts, and from contexts to every model's loss.
 
-Shapes: G models, T time steps of the longest window, B batch, N = T B rows, V vocabulary, D width of the embeddings, C
-of the contexts.
-"""
+Shapes: G models, T time steps of the longest window, B batch, N = T B rows, V vocabulary, D width
+of the embeddings, C of the contexts."""
 
 from __future__ import annotations
 
@@ -37,23 +36,35 @@ class StackedModel(ABC):
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         self.weights = weights
         self._precision = models[0].precision
-        self._outputs = [StackedOutput([model.output for model in models[part]], part) for part in weights.parts]
+        self._outputs = [
+            StackedOutput([model.output for model in models[part]], part) for part in weights.parts
+        ]
 
     @abstractmethod
     def contexts(
-        self, tokens_GTB: Tensor, states: Sequence[StackedState], lengths_G: Tensor, masks: Masks | None = None
+        self,
+        tokens_GTB: Tensor,
+        states: Sequence[StackedState],
+        lengths_G: Tensor,
+        masks: Masks | None = None,
     ) -> StackedContexts:
-        """Read a window a model; without masks, as outside training, nothing is dropped, nor cast for products."""
+        """Read a window a model; without masks, as outside training, nothing is dropped, nor cast
+        for products."""
 
     def network_dtype(self, masks: Masks | None) -> torch.dtype:
         """That of the products between embedding and output layer."""
-        return network_dtype(self._precision if masks is not None else "float32", self.weights["embedding_VD"])
+        return network_dtype(
+            self._precision if masks is not None else "float32", self.weights["embedding_VD"]
+        )
 
     def embedded(self, tokens_GTB: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows of the embeddings of all models, one below the other, that are read, and what stands there."""
+        """The rows of the embeddings of all models, one below the other, that are read, and what
+        stands there."""
         embedding_GVD = self.weights["embedding_VD"]
         models, words, width = embedding_GVD.shape
-        rows_GTB = tokens_GTB + words * torch.arange(models, device=tokens_GTB.device)[:, None, None]
+        rows_GTB = (
+            tokens_GTB + words * torch.arange(models, device=tokens_GTB.device)[:, None, None]
+        )
         return rows_GTB, embedding(rows_GTB, embedding_GVD.view(-1, width))
 
     def output_weight(self) -> Tensor:
@@ -67,10 +78,14 @@ class StackedModel(ABC):
                 return self.weights["embedding_VD"]
 
     def losses(
-        self, hidden_GTBC: Tensor, weight_GVD: Tensor, rows: tuple[Tensor, Tensor], masks: Masks | None = None
+        self,
+        hidden_GTBC: Tensor,
+        weight_GVD: Tensor,
+        rows: tuple[Tensor, Tensor],
+        masks: Masks | None = None,
     ) -> Tensor:
-        """Every model's mean cross-entropy, G, by these output weights; `rows` are the targets, G x N, and what each
-        weighs in that mean."""
+        """Every model's mean cross-entropy, G, by these output weights; `rows` are the targets, G x
+        N, and what each weighs in that mean."""
         return torch.cat(
             [
                 output.losses(
@@ -86,11 +101,15 @@ class StackedModel(ABC):
 
 
 def _of_part(tensor: Tensor, part: slice) -> Tensor:
-    """Return the rows of a part; the tensor itself if that is all, as the gradient of a slice is a copy."""
+    """Return the rows of a part; the tensor itself if that is all, as the gradient of a slice is a
+    copy."""
     return tensor if part == slice(0, len(tensor)) else tensor[part]
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:
     """Of the layers, from those of every model."""
     layers = zip(*states, strict=True)
-    return [StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1))) for layer in layers]
+    return [
+        StackedState(*(torch.cat([state[part] for state in layer]) for part in (0, 1)))
+        for layer in layers
+    ]

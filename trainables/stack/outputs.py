@@ -1,8 +1,7 @@
 """The output layers of a stack that are of one kind.
 
-Shapes: G models, T time steps, B batch, N = T B rows, K experts, C width of the contexts, D of the embeddings, V
-vocabulary.
-"""
+Shapes: G models, T time steps, B batch, N = T B rows, K experts, C width of the contexts, D of the
+embeddings, V vocabulary."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ FUNCTION = "function."
 
 
 def output_kind(layer: OutputLayer) -> Hashable:
-    """What layers have to have in common to be computed as one; None for those that a stack does not have."""
+    """What layers have to have in common to be computed as one; None for those that a stack does
+    not have."""
     if type(layer) not in (PointwiseSoftmax, MixtureOfSoftmaxes, MixtureOfContexts):
         return None
     assert isinstance(layer, PointwiseSoftmax | Mixture)
@@ -54,7 +54,9 @@ class StackedOutput:
     def __init__(self, layers: Sequence[OutputLayer], part: slice) -> None:
         self.part, self._kind = part, type(layers[0])
         self._product_dtype = layers[0].product_dtype
-        self._functions = [layer.function for layer in layers if isinstance(layer, PointwiseSoftmax | Mixture)]
+        self._functions = [
+            layer.function for layer in layers if isinstance(layer, PointwiseSoftmax | Mixture)
+        ]
 
     def losses(
         self,
@@ -64,29 +66,49 @@ class StackedOutput:
         parameters: Mapping[str, Tensor],
         latent_masks: Sequence[Tensor | None] | None,
     ) -> Tensor:
-        """Every model's mean cross-entropy, G; `rows` and `parameters` as `stacked_cross_entropy` takes them,
-        `latent_masks` of mixtures, B x K D a model; None outside training, when factors are not cast either."""
-        dtype = hidden_GTBC.dtype if latent_masks is None or self._product_dtype is None else self._product_dtype
+        """Every model's mean cross-entropy, G; `rows` and `parameters` as `stacked_cross_entropy`
+        takes them, `latent_masks` of mixtures, B x K D a model; None outside training, when factors
+        are not cast either."""
+        dtype = (
+            hidden_GTBC.dtype
+            if latent_masks is None or self._product_dtype is None
+            else self._product_dtype
+        )
         hidden_GNC = hidden_GTBC.flatten(1, 2)
         if self._kind is PointwiseSoftmax:
-            experts_GNKD, prior_GNK = hidden_GNC.unsqueeze(2), hidden_GNC.new_zeros(*hidden_GNC.shape[:2], 1)
+            experts_GNKD, prior_GNK = (
+                hidden_GNC.unsqueeze(2),
+                hidden_GNC.new_zeros(*hidden_GNC.shape[:2], 1),
+            )
         else:
             logits_GNK = torch.bmm(hidden_GNC.to(dtype), parameters["prior_KC"].to(dtype).mT)
             prior_GNK = torch.log_softmax(logits_GNK.to(hidden_GNC.dtype), dim=2)
             experts_GNKD = _latent(hidden_GTBC, parameters, latent_masks or (), dtype)
         if self._kind is MixtureOfContexts:
-            experts_GNKD = torch.einsum("gnk,gnkd->gnd", prior_GNK.exp().to(dtype), experts_GNKD.to(dtype)).unsqueeze(2)
+            experts_GNKD = torch.einsum(
+                "gnk,gnkd->gnd", prior_GNK.exp().to(dtype), experts_GNKD.to(dtype)
+            ).unsqueeze(2)
             prior_GNK = torch.zeros_like(prior_GNK[..., :1])
         bent = [tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)]
         return stacked_cross_entropy(
-            experts_GNKD.to(dtype), prior_GNK, weight_GVD, parameters["bias_V"], rows, self._functions, bent
+            experts_GNKD.to(dtype),
+            prior_GNK,
+            weight_GVD,
+            parameters["bias_V"],
+            rows,
+            self._functions,
+            bent,
         )
 
 
 def _latent(
-    hidden_GTBC: Tensor, parameters: Mapping[str, Tensor], masks: Sequence[Tensor | None], dtype: torch.dtype
+    hidden_GTBC: Tensor,
+    parameters: Mapping[str, Tensor],
+    masks: Sequence[Tensor | None],
+    dtype: torch.dtype,
 ) -> Tensor:
-    """The context vectors of mixtures, G x N x K x D, with locked dropout; by a product in this dtype."""
+    """The context vectors of mixtures, G x N x K x D, with locked dropout; by a product in this
+    dtype."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, context_width = latent.shape
     steps, batch = hidden_GTBC.shape[1:3]

@@ -1,11 +1,12 @@
-"""A step of a stack in two parts: what is decided in Python, and what a device does with the numbers of it.
+"""A step of a stack in two parts: what is decided in Python, and what a device does with the
+numbers of it.
 
-The second part is a function of tensors that stay where they are: it copies nothing from the host, reads nothing back,
-draws nothing. So a GPU is given it as one CUDA graph, captured once a length of the longest window; a CPU, whatever the
-length, does it as it stands.
+The second part is a function of tensors that stay where they are: it copies nothing from the host,
+reads nothing back, draws nothing. So a GPU is given it as one CUDA graph, captured once a length of
+the longest window; a CPU, whatever the length, does it as it stands.
 
-Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, P weights that are trained.
-"""
+Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, P weights that
+are trained."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ class StepProgram:
     """The steps of trainers whose models' parameters are rows of the weights."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
-        first, like, configs = trainers[0], weights["embedding_VD"], [trainer.config for trainer in trainers]
+        first, like, configs = (
+            trainers[0],
+            weights["embedding_VD"],
+            [trainer.config for trainer in trainers],
+        )
         self._trainers, self._dtype = trainers, like.dtype
         self._precision, self._device = first.config.training.precision, first.runtime.device
         # The text is the same for all.
@@ -47,9 +52,12 @@ class StepProgram:
         for trainer, loss in zip(trainers, self._losses_G, strict=True):
             trainer.epoch_loss = loss
         self._states = stacked_states([trainer.state for trainer in trainers])
-        self._rows = [[(h[row], c[row]) for h, c in self._states] for row in map(_slice, range(len(trainers)))]
+        self._rows = [
+            [(h[row], c[row]) for h, c in self._states] for row in map(_slice, range(len(trainers)))
+        ]
         self._numbers = self._losses_G.new_zeros(len(trainers) * (3 + self._update.weights))
-        """Of one step: the windows' starts and lengths, the shares in the averages, the learning rates."""
+        """Of one step: the windows' starts and lengths, the shares in the averages, the learning
+        rates."""
         self._replays = _Replays(like.device)
 
     def run(self, windows: Sequence[Window]) -> None:
@@ -60,11 +68,14 @@ class StepProgram:
             self._replays = _Replays(self._numbers.device)
         self._adopt_states()
         starts = [window.start for window in windows]
-        write_numbers(self._numbers, [*starts, *lengths, *self._update.shares(), *self._update.rates(windows)])
+        write_numbers(
+            self._numbers, [*starts, *lengths, *self._update.shares(), *self._update.rates(windows)]
+        )
         self._replays.run(max(lengths), partial(self._step, max(lengths)))
 
     def _adopt_states(self) -> None:
-        """Take what trainers start from where it is not what the last step left them: at the start of the text."""
+        """Take what trainers start from where it is not what the last step left them: at the start
+        of the text."""
         for trainer, rows in zip(self._trainers, self._rows, strict=True):
             if trainer.state is not rows:
                 for row, state in zip(rows, trainer.state, strict=True):
@@ -86,24 +97,36 @@ class StepProgram:
             state.h.copy_(after.h)
             state.c.copy_(after.c)
 
-    def _forward(self, steps: int, starts_G: Tensor, lengths_G: Tensor) -> tuple[Tensor, Tensor, list[StackedState]]:
-        """Every trial's loss, the sum of what they minimise, as no trial's gradient depends on another one's, and the
-        states after the windows."""
+    def _forward(
+        self, steps: int, starts_G: Tensor, lengths_G: Tensor
+    ) -> tuple[Tensor, Tensor, list[StackedState]]:
+        """Every trial's loss, the sum of what they minimise, as no trial's gradient depends on
+        another one's, and the states after the windows."""
         time_T = torch.arange(steps, device=starts_G.device)
         # Beyond a trial's window comes more of the text, which weighs nothing.
         places_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
         within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._dtype)
         masks = self._draws.masks()
-        contexts = self._model.contexts(self._text_TB[places_GT], self._states, lengths_G.long(), masks)
+        contexts = self._model.contexts(
+            self._text_TB[places_GT], self._states, lengths_G.long(), masks
+        )
         rows = self._targets(places_GT, within_GT, lengths_G)
-        losses_G = self._model.losses(contexts.dropped_GTBC, self._model.output_weight(), rows, masks)
-        objective_G = losses_G if self._penalties is None else losses_G + self._penalties(contexts, within_GT)
+        losses_G = self._model.losses(
+            contexts.dropped_GTBC, self._model.output_weight(), rows, masks
+        )
+        objective_G = (
+            losses_G if self._penalties is None else losses_G + self._penalties(contexts, within_GT)
+        )
         return losses_G, objective_G.sum(), contexts.states
 
-    def _targets(self, places_GT: Tensor, within_GT: Tensor, lengths_G: Tensor) -> tuple[Tensor, Tensor]:
+    def _targets(
+        self, places_GT: Tensor, within_GT: Tensor, lengths_G: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """What is predicted, G x N, and what each weighs in its trial's mean."""
         targets_GTB = self._text_TB[places_GT + 1]
-        weights_GT = within_GT * (1 / (lengths_G * targets_GTB.shape[2])).to(within_GT.dtype).unsqueeze(1)
+        weights_GT = within_GT * (1 / (lengths_G * targets_GTB.shape[2])).to(
+            within_GT.dtype
+        ).unsqueeze(1)
         return targets_GTB.flatten(1), weights_GT.unsqueeze(2).expand_as(targets_GTB).flatten(1)
 
 
@@ -112,8 +135,9 @@ def _slice(row: int) -> slice:
 
 
 class _Replays:
-    """Does work that is the same for equal keys. On a GPU, the second time it is captured, and repeated from then on;
-    the first time also has its kernels compiled and loaded, which no capture may do."""
+    """Does work that is the same for equal keys. On a GPU, the second time it is captured, and
+    repeated from then on; the first time also has its kernels compiled and loaded, which no capture
+    may do."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._graphs, self._room = device, graphs_on(device), MOST_GRAPHS
@@ -127,7 +151,9 @@ class _Replays:
         if key in self._keys and key not in self._replays and len(self._replays) < self._room:
             try:
                 self._replays[key] = self._graphs.captured(work)
-            except torch.OutOfMemoryError:  # the work as it stands had enough before graphs had memory of their own
+            except (
+                torch.OutOfMemoryError
+            ):  # the work as it stands had enough before graphs had memory of their own
                 self._room = 0
                 self._replays.clear()
                 self._graphs = graphs_on(self._device)

@@ -1,9 +1,9 @@
 """Several trials of the same shapes, trained as one model with a leading axis.
 
-Every trial keeps its `Trainer`: its random streams, its place in the text, its progress and its checkpoints are those
-of the trial alone. What the stack holds is the numbers: parameters, moments, averages and states of all trials in one
-tensor a name, of which the trainers' are views. A trial can leave after any step, and another one join.
-"""
+Every trial keeps its `Trainer`: its random streams, its place in the text, its progress and its
+checkpoints are those of the trial alone. What the stack holds is the numbers: parameters, moments,
+averages and states of all trials in one tensor a name, of which the trainers' are views. A trial
+can leave after any step, and another one join."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from trainables.training import Trainer
 
 
 class Stack:
-    """Trainers that make their steps together. Each one's epochs end when they would alone: ask it after every step."""
+    """Trainers that make their steps together. Each one's epochs end when they would alone: ask it
+    after every step."""
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
         """The trainers' configs have equal `stack_key`s."""
-        # Trials with output layers of one kind stand side by side, so that their part of a tensor is a slice.
+        # Trials with output layers of one kind stand side by side, so that their part of a tensor
+        # is a slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))
-        self.trainers = sorted(trainers, key=lambda trainer: kinds.index(output_kind(trainer.model.output)))
+        self.trainers = sorted(
+            trainers, key=lambda trainer: kinds.index(output_kind(trainer.model.output))
+        )
         self.weights = Weights.shared_by([trainer.model for trainer in self.trainers])
         self._program = StepProgram(self.trainers, self.weights)
 
@@ -35,7 +39,8 @@ class Stack:
 
     @staticmethod
     def leave(trainer: Trainer) -> None:
-        """Give a trainer that leaves numbers of its own, so that it does not hold those of its mates."""
+        """Give a trainer that leaves numbers of its own, so that it does not hold those of its
+        mates."""
         for parameter in trainer.model.parameters():
             parameter.data = parameter.data.clone()
         trainer.state = [(h.clone(), c.clone()) for h, c in trainer.state]
@@ -44,4 +49,6 @@ class Stack:
             for key, moment in moments.items():
                 moments[key] = moment.clone()
         if trainer.average is not None:
-            trainer.average.tensors = {name: mean.clone() for name, mean in trainer.average.tensors.items()}
+            trainer.average.tensors = {
+                name: mean.clone() for name, mean in trainer.average.tensors.items()
+            }

@@ -1,4 +1,5 @@
-"""How many trials a GPU trains as one best: steps of some sizes are timed, on models that are thrown away."""
+"""How many trials a GPU trains as one best: steps of some sizes are timed, on models that are
+thrown away."""
 
 from __future__ import annotations
 
@@ -35,14 +36,16 @@ _measured: dict[Hashable, dict[int, float]] = {}
 
 
 def best_size(rates: Mapping[int, float]) -> int:
-    """Of sizes with their trial-steps a second, at least one, the smallest whose rate is near the best."""
+    """Of sizes with their trial-steps a second, at least one, the smallest whose rate is near the
+    best."""
     best = max(rates.values())
     return min(size for size, rate in rates.items() if rate >= NEAR_BEST * best)
 
 
 def measured_rates(configs: Sequence[LanguageTrialConfig], runtime: Runtime) -> dict[int, float]:
-    """Trial-steps a second on the runtime's device by size, up to all of these trials, which have one `stack_key`, at
-    a time; without the sizes from the first one on that the memory does not take. Timed once in a process.
+    """Trial-steps a second on the runtime's device by size, up to all of these trials, which have
+    one `stack_key`, at a time; without the sizes from the first one on that the memory does not
+    take. Timed once in a process.
 
     Touches no trial: neither a folder nor a random stream.
     """
@@ -81,9 +84,11 @@ def _sizes(trials: int) -> Iterable[int]:
     return sorted({*(size for size in SIZES if size < trials), trials})
 
 
-def _round_seconds(configs: Sequence[LanguageTrialConfig], corpus: Corpus, runtime: Runtime, size: int) -> float | None:
-    """One step of every trial, so many at a time; None where the memory does not take them. Stacks of the same kinds of
-    layers take the same time, so that one of them is timed."""
+def _round_seconds(
+    configs: Sequence[LanguageTrialConfig], corpus: Corpus, runtime: Runtime, size: int
+) -> float | None:
+    """One step of every trial, so many at a time; None where the memory does not take them. Stacks
+    of the same kinds of layers take the same time, so that one of them is timed."""
     seconds: dict[Hashable, float] = {}
     total = 0.0
     for start in range(0, len(configs), size):
@@ -98,7 +103,9 @@ def _round_seconds(configs: Sequence[LanguageTrialConfig], corpus: Corpus, runti
     return total
 
 
-def _step_seconds(configs: Sequence[LanguageTrialConfig], corpus: Corpus, runtime: Runtime) -> float:
+def _step_seconds(
+    configs: Sequence[LanguageTrialConfig], corpus: Corpus, runtime: Runtime
+) -> float:
     stack = Stack([_Timed(config, corpus, runtime) for config in configs])
     times = []
     for _ in range(WARM_UP + TIMED):

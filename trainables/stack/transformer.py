@@ -1,8 +1,9 @@
-"""Transformers of a stack: `trainables.language_model.Transformer` with a leading axis. All windows are equally long.
+"""Transformers of a stack: `trainables.language_model.Transformer` with a leading axis. All windows
+are equally long.
 
-Shapes: G models, T time steps, B batch, V vocabulary, D width, H heads, K width of a head, F width of the feed-forward
-layer, X widths of several products side by side, I input and O output width of a product.
-"""
+Shapes: G models, T time steps, B batch, V vocabulary, D width, H heads, K width of a head, F width
+of the feed-forward layer, X widths of several products side by side, I input and O output width of
+a product."""
 
 from __future__ import annotations
 
@@ -22,11 +23,15 @@ from trainables.stack.weights import Weights
 
 
 def transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
-    """What one model draws at a step of a window of so many time steps before its output layer, in the order of
-    `Transformer`."""
+    """What one model draws at a step of a window of so many time steps before its output layer, in
+    the order of `Transformer`."""
     model = config.model
     shape = config.training.batch_size, steps, model.width
-    names = [f"{branch}.{number}" for number in range(model.layers) for branch in ("attention", "feed_forward")]
+    names = [
+        f"{branch}.{number}"
+        for number in range(model.layers)
+        for branch in ("attention", "feed_forward")
+    ]
     return [Draw(name, shape, model.dropout) for name in ("embedded", *names)]
 
 
@@ -43,7 +48,11 @@ class StackedTransformer(StackedModel):
 
     @override
     def contexts(
-        self, tokens_GTB: Tensor, states: Sequence[StackedState], lengths_G: Tensor, masks: Masks | None = None
+        self,
+        tokens_GTB: Tensor,
+        states: Sequence[StackedState],
+        lengths_G: Tensor,
+        masks: Masks | None = None,
     ) -> StackedContexts:
         drawn = {} if masks is None else masks.by_name
         dtype, config = self.network_dtype(masks), self._config
@@ -52,7 +61,9 @@ class StackedTransformer(StackedModel):
         hidden_GBTD = _dropped(embedded_GBTD / self._deviation, drawn.get("embedded"))
         for number in range(config.layers):
             layer = f"layers.{number}"
-            attended = self._attended(self._normed(hidden_GBTD, f"{layer}.attention_norm", dtype), layer, rotation)
+            attended = self._attended(
+                self._normed(hidden_GBTD, f"{layer}.attention_norm", dtype), layer, rotation
+            )
             hidden_GBTD = hidden_GBTD + _dropped(attended, drawn.get(f"attention.{number}"))
             fed = self._fed(self._normed(hidden_GBTD, f"{layer}.feed_forward_norm", dtype), layer)
             hidden_GBTD = hidden_GBTD + _dropped(fed, drawn.get(f"feed_forward.{number}"))
@@ -62,13 +73,17 @@ class StackedTransformer(StackedModel):
     def _rotation(self, steps: int, dtype: torch.dtype, like: Tensor) -> Rotation:
         if (steps, dtype) not in self._rotations:
             head_width = self._config.width // self._config.heads
-            self._rotations[steps, dtype] = Rotation(steps, head_width, like.new_empty(0, dtype=dtype))
+            self._rotations[steps, dtype] = Rotation(
+                steps, head_width, like.new_empty(0, dtype=dtype)
+            )
         return self._rotations[steps, dtype]
 
     def _normed(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
         """After the RMSNorm of this name, in this dtype."""
         gain_GD = self.weights[f"{name}.weight"]
-        return (rms_norm(hidden_GBTD, gain_GD.shape[1:], eps=NORM_EPSILON) * gain_GD[:, None, None]).to(dtype)
+        return (
+            rms_norm(hidden_GBTD, gain_GD.shape[1:], eps=NORM_EPSILON) * gain_GD[:, None, None]
+        ).to(dtype)
 
     def _product(self, inputs_GBTI: Tensor, name: str) -> Tensor:
         """x W^T, in the dtype of x."""
@@ -80,14 +95,20 @@ class StackedTransformer(StackedModel):
         heads = self._config.heads
         joint_GBTX = self._product(inputs_GBTD, f"{layer}.attention.query_key_value")
         # Attention goes on within a sequence, so the models' batches are one batch to it.
-        joint_3BHTK = joint_GBTX.view(models * batch, steps, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+        joint_3BHTK = joint_GBTX.view(models * batch, steps, 3, heads, width // heads).permute(
+            2, 0, 3, 1, 4
+        )
         query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
-        attended_BHTK = scaled_dot_product_attention(query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True)
+        attended_BHTK = scaled_dot_product_attention(
+            query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True
+        )
         attended_GBTD = attended_BHTK.transpose(1, 2).reshape(models, batch, steps, width)
         return self._product(attended_GBTD, f"{layer}.attention.projection")
 
     def _fed(self, inputs_GBTD: Tensor, layer: str) -> Tensor:
-        gate_GBTF, up_GBTF = self._product(inputs_GBTD, f"{layer}.feed_forward.gate_up").chunk(2, -1)
+        gate_GBTF, up_GBTF = self._product(inputs_GBTD, f"{layer}.feed_forward.gate_up").chunk(
+            2, -1
+        )
         return self._product(silu(gate_GBTF) * up_GBTF, f"{layer}.feed_forward.projection")
 
 

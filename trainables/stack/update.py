@@ -1,8 +1,9 @@
-"""One update of all models of a stack: clipped gradients, SGD, Adam or AdamW, the running means of the weights.
+"""One update of all models of a stack: clipped gradients, SGD, Adam or AdamW, the running means of
+the weights.
 
-Every model has a learning rate, weight decay, threshold, step count and average of its own. What changes from step to
-step is decided on the host, and then a row of numbers on the device. Shapes: G models, P weights that are trained.
-"""
+Every model has a learning rate, weight decay, threshold, step count and average of its own. What
+changes from step to step is decided on the host, and then a row of numbers on the device. Shapes: G
+models, P weights that are trained."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ class StackedUpdate:
         self._betas = None if isinstance(optimizer, EagerSGD) else optimizer.defaults["betas"]
         self._decays_apart = isinstance(optimizer, EagerAdamW)
         """Decay shrinks the weights; else it is added to their gradients."""
-        self._weights = [self._weight(i, *named) for i, named in enumerate(self._named) if named[2].requires_grad]
+        self._weights = [
+            self._weight(i, *named) for i, named in enumerate(self._named) if named[2].requires_grad
+        ]
         self._averages: list[Tensor] = []
         """Of all weights, where a trainer averages."""
         self._adopted: list[WeightAverage | None] = [None] * len(trainers)
@@ -101,7 +104,8 @@ class StackedUpdate:
 
     @torch.no_grad()
     def adopt_averages(self) -> bool:
-        """Have the averages that trainers have begun be rows of one tensor a name; returns whether there were none."""
+        """Have the averages that trainers have begun be rows of one tensor a name; returns whether
+        there were none."""
         averages = [trainer.average for trainer in self._trainers]
         began = not self._averages and any(average is not None for average in averages)
         if began:
@@ -118,7 +122,10 @@ class StackedUpdate:
 
     def shares(self) -> list[float]:
         """Count a step in the averages; what share it has in every model's, 0 without one."""
-        return [0.0 if trainer.average is None else trainer.average.count_step() for trainer in self._trainers]
+        return [
+            0.0 if trainer.average is None else trainer.average.count_step()
+            for trainer in self._trainers
+        ]
 
     def rates(self, windows: Sequence[Window]) -> list[float]:
         """The learning rates of this step, P x G in a row; 0 where the model has no such weight."""
@@ -134,7 +141,9 @@ class StackedUpdate:
         """Use up the gradients of one window a model."""
         squares_G = torch.zeros_like(self._clip_G)
         for weight in self._weights:
-            squares_G[weight.part] += torch.linalg.vector_norm(weight.gradient.flatten(1), dim=1).square()
+            squares_G[weight.part] += torch.linalg.vector_norm(
+                weight.gradient.flatten(1), dim=1
+            ).square()
         shrink_G = (self._clip_G / (squares_G.sqrt() + 1e-6)).clamp(max=1.0)
         update_ = _update_of(self._clip_G)
         for weight, rates_G in zip(self._weights, rates_PG, strict=True):
@@ -142,7 +151,14 @@ class StackedUpdate:
             average = self._averages[weight.index] if self._averages else None
             numbers = ModelNumbers(shrink_G[part], rates_G[part], weight.decay_G, shares_G[part])
             adam = None if self._betas is None else _next_moments(weight.moments, self._betas)
-            update_(weight.tensor, weight.gradient, average, numbers, adam, decays_apart=self._decays_apart)
+            update_(
+                weight.tensor,
+                weight.gradient,
+                average,
+                numbers,
+                adam,
+                decays_apart=self._decays_apart,
+            )
         self.drop_gradients()
 
     def drop_gradients(self) -> None:
@@ -191,11 +207,16 @@ def _update_(
 
 
 def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
-    """Take the gradient into the moments; returns what the weights move by for a learning rate of 1."""
+    """Take the gradient into the moments; returns what the weights move by for a learning rate of
+    1."""
     mean, square, by_mean_G, by_square_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
-    return mean / _column(by_mean_G, mean) / (square / _column(by_square_G, mean)).sqrt_().add_(EPSILON)
+    return (
+        mean
+        / _column(by_mean_G, mean)
+        / (square / _column(by_square_G, mean)).sqrt_().add_(EPSILON)
+    )
 
 
 def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor]:

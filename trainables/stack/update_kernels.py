@@ -1,5 +1,6 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""The update of one parameter of all models of a stack as a Triton kernel, which reads and writes every number once.
+"""The update of one parameter of all models of a stack as a Triton kernel, which reads and writes
+every number once.
 
 Only `update` imports this, and only where there is Triton.
 """
@@ -30,10 +31,13 @@ def update_(
     *,
     decays_apart: bool,
 ) -> None:
-    """Overwrite weight (G x ...), moments and average. Decay is added to the gradient, or shrinks the weight itself."""
+    """Overwrite weight (G x ...), moments and average. Decay is added to the gradient, or shrinks
+    the weight itself."""
     # Unused arguments get any valid pointer.
     averages = weight if average is None else average
-    mean, square, *by_moments, betas = (weight, weight, *numbers[:2], (0.0, 0.0)) if adam is None else adam
+    mean, square, *by_moments, betas = (
+        (weight, weight, *numbers[:2], (0.0, 0.0)) if adam is None else adam
+    )
     tensors = weight, gradient, averages, mean, square
     assert all(tensor.dtype == torch.float32 and tensor.is_contiguous() for tensor in tensors)
     models, size = len(weight), weight[0].numel()

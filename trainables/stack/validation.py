@@ -22,21 +22,30 @@ from trainables.training import ROWS_PER_LOSS, Trainer, parallel_streams
 
 
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
-    """Mean cross-entropy in nats per predicted token of every trainer's model, averaged where it is: what `mean_loss`
-    gives for each. They validate on the same text in the same way, and stand in the order of a stack."""
+    """Mean cross-entropy in nats per predicted token of every trainer's model, averaged where it
+    is: what `mean_loss` gives for each. They validate on the same text in the same way, and stand
+    in the order of a stack."""
     first = trainers[0]
     evaluation = first.config.evaluation
     tensors = [
-        _parameters(trainer.model) if trainer.average is None else trainer.average.tensors for trainer in trainers
+        _parameters(trainer.model) if trainer.average is None else trainer.average.tensors
+        for trainer in trainers
     ]
     models = [trainer.model for trainer in trainers]
     stacked = stacked_model(models, Weights(models, tensors))
-    streams_TB = parallel_streams(first.valid, evaluation.valid_batch_size, _device(models), split="valid")
+    streams_TB = parallel_streams(
+        first.valid, evaluation.valid_batch_size, _device(models), split="valid"
+    )
     return _losses(models, stacked, streams_TB, evaluation.window)
 
 
 def stacked_losses(
-    models: Sequence[LanguageModel], tokens: NDArray[np.int64], *, batch: int, window: int, split: str
+    models: Sequence[LanguageModel],
+    tokens: NDArray[np.int64],
+    *,
+    batch: int,
+    window: int,
+    split: str,
 ) -> list[float]:
     """What `mean_loss` gives for every model; they stand in the order of a stack."""
     streams_TB = parallel_streams(tokens, batch, _device(models), split=split)
@@ -47,15 +56,18 @@ def stacked_losses(
 def stacked_context_windows(
     models: Sequence[LanguageModel], tokens: NDArray[np.int64], *, window: int
 ) -> Iterator[Tensor]:
-    """What the output layers see after each token, G x T x C a window: read as one stream, a window after another,
-    the hidden states carried over where there are any. The models stand in the order of a stack."""
+    """What the output layers see after each token, G x T x C a window: read as one stream, a window
+    after another, the hidden states carried over where there are any. The models stand in the order
+    of a stack."""
     streams_TB = torch.tensor(tokens, device=_device(models)).unsqueeze(1)
     for _, contexts_GTBC in _windows(models, _as_one(models), streams_TB, window):
         yield contexts_GTBC.squeeze(2)
 
 
 @torch.no_grad()
-def _losses(models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: Tensor, window: int) -> list[float]:
+def _losses(
+    models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: Tensor, window: int
+) -> list[float]:
     total_G = torch.zeros(len(models), dtype=torch.float64, device=streams_TB.device)
     batch = streams_TB.shape[1]
     last, predicted, pending = len(streams_TB) - 1, 0, list[Tensor]()
@@ -65,7 +77,10 @@ def _losses(models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: 
             pending.append(contexts_GTBC)
             if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
                 targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
-                rows = targets_N.expand(len(models), -1), contexts_GTBC.new_ones(len(models), len(targets_N))
+                rows = (
+                    targets_N.expand(len(models), -1),
+                    contexts_GTBC.new_ones(len(models), len(targets_N)),
+                )
                 total_G += stacked.losses(torch.cat(pending, 1), weight_GVD, rows).double()
                 predicted = end
                 pending.clear()

@@ -1,4 +1,5 @@
-"""The parameters of the models of a stack: one tensor a name with a leading axis, and the models' are its rows."""
+"""The parameters of the models of a stack: one tensor a name with a leading axis, and the models'
+are its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ OUTPUT, HEAD = "output.", "head."
 class Weights:
     """Of models that stand in the order of the kinds of their output layers."""
 
-    def __init__(self, models: Sequence[LanguageModel], tensors: Sequence[Mapping[str, Tensor]]) -> None:
+    def __init__(
+        self, models: Sequence[LanguageModel], tensors: Sequence[Mapping[str, Tensor]]
+    ) -> None:
         """`tensors`: of every model, by the names of its parameters; they are copied."""
         kinds = [output_kind(model.output) for model in models]
         self.parts: list[slice] = []
@@ -30,9 +33,12 @@ class Weights:
 
     @classmethod
     def shared_by(cls, models: Sequence[LanguageModel]) -> Weights:
-        """Those of the models, whose parameters become rows of them; to be trained where theirs are."""
+        """Those of the models, whose parameters become rows of them; to be trained where theirs
+        are."""
         named = [dict(model.named_parameters()) for model in models]
-        weights = cls(models, [{name: p.detach() for name, p in parameters.items()} for parameters in named])
+        weights = cls(
+            models, [{name: p.detach() for name, p in parameters.items()} for parameters in named]
+        )
         for name, part, tensor in weights.named():
             for parameters, row in zip(named[part], tensor, strict=True):
                 parameters[name].data = row
@@ -45,7 +51,11 @@ class Weights:
 
     def of_head(self) -> dict[str, Tensor]:
         """Those of output weights that are not the embedding's, by name."""
-        return {name.removeprefix(HEAD): tensor for name, tensor in self._common.items() if name.startswith(HEAD)}
+        return {
+            name.removeprefix(HEAD): tensor
+            for name, tensor in self._common.items()
+            if name.startswith(HEAD)
+        }
 
     def of_output(self, part: slice) -> dict[str, Tensor]:
         """Those of the output layers of a part, by name."""
@@ -65,4 +75,6 @@ class Weights:
 def _stacked(tensors: Sequence[Mapping[str, Tensor]], *, output: bool) -> dict[str, Tensor]:
     """Those of the output layers, or the others."""
     names = [name for name in tensors[0] if name.startswith(OUTPUT) == output]
-    return {name.removeprefix(OUTPUT): torch.stack([named[name] for named in tensors]) for name in names}
+    return {
+        name.removeprefix(OUTPUT): torch.stack([named[name] for named in tensors]) for name in names
+    }

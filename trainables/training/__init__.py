@@ -1,7 +1,15 @@
-"""Training: streams of tokens, recipes of both kinds of model, and a loop that can be stopped after any step."""
+"""Training: streams of tokens, recipes of both kinds of model, and a loop that can be stopped after
+any step."""
 
 from trainables.training.averaging import WeightAverage
-from trainables.training.loop import ADAM_STATE, MAX_LOSS, STEPS_PER_LOOK, DivergedError, PrunedError, Trainer
+from trainables.training.loop import (
+    ADAM_STATE,
+    MAX_LOSS,
+    STEPS_PER_LOOK,
+    DivergedError,
+    PrunedError,
+    Trainer,
+)
 from trainables.training.optimizers import EagerAdamW, EagerSGD
 from trainables.training.recipe import Window
 from trainables.training.streams import MAX_EXTRA, ROWS_PER_LOSS, mean_loss, parallel_streams

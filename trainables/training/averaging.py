@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 
 
-def should_switch(config: AveragingConfig, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]) -> bool:
+def should_switch(
+    config: AveragingConfig, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]
+) -> bool:
     """Whether to switch to averaged SGD after this epoch (1 for the first).
 
-    NT-ASGD: the validation loss exceeds the minimum of all but the last n losses before it. ET-ASGD: after a fixed
-    epoch.
-    """
+    NT-ASGD: the validation loss exceeds the minimum of all but the last n losses before it.
+    ET-ASGD: after a fixed epoch."""
     match config:
         case EtAsgdConfig(switch_epoch=switch_epoch):
             return epoch >= switch_epoch
@@ -32,7 +33,9 @@ class WeightAverage:
 
     def __init__(self, model: nn.Module) -> None:
         self.steps = 0
-        self.tensors: dict[str, Tensor] = {name: p.detach().clone() for name, p in model.named_parameters()}
+        self.tensors: dict[str, Tensor] = {
+            name: p.detach().clone() for name, p in model.named_parameters()
+        }
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
@@ -49,7 +52,8 @@ class WeightAverage:
 
 @contextmanager
 def weights_swapped(model: nn.Module, average: WeightAverage | None) -> Iterator[None]:
-    """Inside, the model has the averaged weights; afterwards its own again. Without an average, nothing changes."""
+    """Inside, the model has the averaged weights; afterwards its own again. Without an average,
+    nothing changes."""
     if average is None:
         yield
         return

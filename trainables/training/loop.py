@@ -1,9 +1,9 @@
-"""The training loop, stoppable after any step, bit for bit the same after it; what differs between kinds of language
-model is the recipe's (`trainables.training.recipe`).
+"""The training loop, stoppable after any step, bit for bit the same after it; what differs between
+kinds of language model is the recipe's (`trainables.training.recipe`).
 
-Everything that the next step depends on is in `Progress`, the model, Adam's moments, the average, the kept weights, the
-carried hidden state and the two random generators; `Trainer.snapshot` writes these and `Trainer.restore` reads them.
-"""
+Everything that the next step depends on is in `Progress`, the model, Adam's moments, the average,
+the kept weights, the carried hidden state and the two random generators; `Trainer.snapshot` writes
+these and `Trainer.restore` reads them."""
 
 from __future__ import annotations
 
@@ -79,12 +79,17 @@ class Trainer:
     """One model on its way through one corpus."""
 
     def __init__(
-        self, config: LanguageTrialConfig, corpus: Corpus, runtime: Runtime, ranks: RanksOf = _no_ranks
+        self,
+        config: LanguageTrialConfig,
+        corpus: Corpus,
+        runtime: Runtime,
+        ranks: RanksOf = _no_ranks,
     ) -> None:
         """`ranks` measures the weights that validation used, at the end of every epoch."""
         self.config, self.corpus, self.runtime, self._ranks = config, corpus, runtime, ranks
         training, evaluation = config.training, config.evaluation
-        # For output layers of a user's own, which may draw from the global generators; ours have their own.
+        # For output layers of a user's own, which may draw from the global generators; ours have
+        # their own.
         torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
         self._recipe = recipe_of(config, corpus)
@@ -94,11 +99,15 @@ class Trainer:
         self.masks = generator(config.seed, runtime.device)
         self._parameters = tuple(self.model.parameters())
         self.optimizer = self._recipe.optimizer(self.model)
-        self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
+        self.streams_TB = parallel_streams(
+            corpus.train, training.batch_size, runtime.device, split="train"
+        )
         self.valid = corpus.valid[: evaluation.valid_tokens]
         self.state: list[LstmState] = self.model.zero_state(training.batch_size)
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
-        self.progress = Progress(position=self._recipe.first_position(len(self.streams_TB), self.draws))
+        self.progress = Progress(
+            position=self._recipe.first_position(len(self.streams_TB), self.draws)
+        )
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
@@ -111,9 +120,8 @@ class Trainer:
     ) -> None:
         """Train from where the progress stands to the last epoch. Raises DivergedError.
 
-        Raises PrunedError after an epoch of `stop_above` whose validation loss is above the one given there (nats per
-        token), also when that epoch ended before a checkpoint.
-        """
+        Raises PrunedError after an epoch of `stop_above` whose validation loss is above the one
+        given there (nats per token), also when that epoch ended before a checkpoint."""
         while not self.finished:
             self.raise_if_pruned(stop_above or {})
             started = time.monotonic()
@@ -133,10 +141,11 @@ class Trainer:
         valid_loss: float | None = None,
         together: int = 1,
     ) -> None:
-        """What follows a step of so many seconds: the end of the epoch where it is over, a checkpoint when it is time.
+        """What follows a step of so many seconds: the end of the epoch where it is over, a
+        checkpoint when it is time.
 
-        `valid_loss` as for `end_epoch`; `together` trials wait for each other's checkpoints. Raises DivergedError.
-        """
+        `valid_loss` as for `end_epoch`; `together` trials wait for each other's checkpoints. Raises
+        DivergedError."""
         progress, started = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
         self._look()
@@ -151,10 +160,13 @@ class Trainer:
             self._saved_at = time.monotonic()
 
     def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
-        """Return whether it is time for one: those of all trials take at most `CHECKPOINT_SHARE` of the time."""
+        """Return whether it is time for one: those of all trials take at most `CHECKPOINT_SHARE` of
+        the time."""
         every_s = self.runtime.checkpoint_every_s
         least_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
-        return not every_s or (not checkpoints.busy() and time.monotonic() - self._saved_at >= least_s)
+        return not every_s or (
+            not checkpoints.busy() and time.monotonic() - self._saved_at >= least_s
+        )
 
     def step(self) -> None:
         """One window: forward, backward, one update."""
@@ -225,8 +237,8 @@ class Trainer:
             self._raise_if_diverged(self.epoch_loss.item() / self.progress.epoch_tokens, "train")
 
     def epoch_is_over(self) -> bool:
-        """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the end of the stream, go
-        back to its start."""
+        """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the
+        end of the stream, go back to its start."""
         over = self.ends_epoch
         if self._at_end:
             self.progress.position = self._recipe.first_position(len(self.streams_TB), self.draws)
@@ -244,7 +256,8 @@ class Trainer:
         return self._recipe.pass_is_over(self.progress.position, len(self.streams_TB))
 
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
-        """Validate, take the ranks, keep the weights if they are the best so far, see whether to start averaging.
+        """Validate, take the ranks, keep the weights if they are the best so far, see whether to
+        start averaging.
 
         `valid_loss` is what validation gives, where that was done already.
         """
@@ -255,7 +268,9 @@ class Trainer:
         with weights_swapped(self.model, self.average), products_in("float32", self.runtime.device):
             if valid_loss is None:
                 batch, window = evaluation.valid_batch_size, evaluation.window
-                valid_loss = mean_loss(self.model, self.valid, batch=batch, window=window, split="valid")
+                valid_loss = mean_loss(
+                    self.model, self.valid, batch=batch, window=window, split="valid"
+                )
             self._raise_if_diverged(valid_loss, "validation")
             ranks = self._ranks(self.model, self.corpus, self.config)
             earlier_losses = [epoch.valid_loss for epoch in progress.epochs]
@@ -286,18 +301,23 @@ class Trainer:
     def _raise_if_diverged(self, loss: float, name: str) -> None:
         if not loss <= MAX_LOSS:
             epoch, step = len(self.progress.epochs) + 1, self.progress.step
-            raise DivergedError(f"the {name} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
+            raise DivergedError(
+                f"the {name} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}"
+            )
 
     def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
-        """Raise PrunedError where the last epoch was worse than `stop_above`, see `train`, allows."""
+        """Raise PrunedError where the last epoch was worse than `stop_above`, see `train`,
+        allows."""
         if not self.progress.epochs:
             return
         last = self.progress.epochs[-1]
         if last.valid_loss > stop_above.get(last.epoch, math.inf):
             best = min(epoch.valid_loss for epoch in self.progress.epochs)
             raise PrunedError(
-                f"stopped after epoch {last.epoch}: its validation loss of {last.valid_loss:.5f} nats per token was "
-                f"above {stop_above[last.epoch]:.5f}, what the better trials had there; its best was {best:.5f}"
+                f"stopped after epoch {last.epoch}: its validation loss of {last.valid_loss:.5f} "
+                f"nats per token was "
+                f"above {stop_above[last.epoch]:.5f}, what the better trials had there; its best "
+                f"was {best:.5f}"
             )
 
     @torch.no_grad()
@@ -308,7 +328,9 @@ class Trainer:
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything the next step depends on, as tensors and as JSON data."""
-        tensors: dict[str, Tensor] = {f"model.{name}": p for name, p in self.model.named_parameters()}
+        tensors: dict[str, Tensor] = {
+            f"model.{name}": p for name, p in self.model.named_parameters()
+        }
         tensors |= {f"kept.{name}": tensor for name, tensor in self.kept.items()}
         if self.average is not None:
             tensors |= {f"average.{name}": tensor for name, tensor in self.average.tensors.items()}
@@ -327,8 +349,8 @@ class Trainer:
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
         """Go back to what `snapshot` wrote. Return whether that was on the same kind of device.
 
-        If not, it has no state for this device's generators: these start from the seed and the step.
-        """
+        If not, it has no state for this device's generators: these start from the seed and the
+        step."""
         self.progress = Progress.model_validate(state["progress"])
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
@@ -340,8 +362,12 @@ class Trainer:
             self.average.tensors = _with_prefix(tensors, "average.")
         for name, parameter in self.model.named_parameters():
             if f"optimizer.{ADAM_STATE[0]}.{name}" in tensors:
-                self.optimizer.state[parameter] = {key: tensors[f"optimizer.{key}.{name}"] for key in ADAM_STATE}
-        self.state = [(tensors[f"state.{i}.h"], tensors[f"state.{i}.c"]) for i in range(len(self.state))]
+                self.optimizer.state[parameter] = {
+                    key: tensors[f"optimizer.{key}.{name}"] for key in ADAM_STATE
+                }
+        self.state = [
+            (tensors[f"state.{i}.h"], tensors[f"state.{i}.c"]) for i in range(len(self.state))
+        ]
         self.epoch_loss = tensors["epoch_loss"]
         self.draws.set_state(tensors["random.draws"].cpu())
         set_global_random_states(tensors, self.runtime.device)
@@ -357,4 +383,8 @@ class Trainer:
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,4 +1,5 @@
-"""How AWD-LSTMs are trained: SGD or Adam on windows of random length, activation regularisers, averaging.
+"""How AWD-LSTMs are trained: SGD or Adam on windows of random length, activation regularisers,
+averaging.
 
 Sources: Merity et al. 2018; the AAAI-2021 paper.
 """
@@ -67,7 +68,12 @@ class LstmRecipe(Recipe):
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
         """By the warm-up and the length drawn."""
         training = self.config.training
-        return min(1.0, tokens / max(1, training.warm_up_tokens)) * base_rate * window.drawn / training.bptt
+        return (
+            min(1.0, tokens / max(1, training.warm_up_tokens))
+            * base_rate
+            * window.drawn
+            / training.bptt
+        )
 
     @override
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:
@@ -78,10 +84,17 @@ class LstmRecipe(Recipe):
         activation = contexts.dropped_TBC.to(dtype).square().mean()
         change = (contexts.h3_TBC[1:].to(dtype) - contexts.h3_TBC[:-1]).square().mean()
         training = self.config.training
-        alpha, beta = training.activation_regularisation, training.temporal_activation_regularisation
+        alpha, beta = (
+            training.activation_regularisation,
+            training.temporal_activation_regularisation,
+        )
         return loss + alpha * activation + beta * change
 
     @override
-    def starts_averaging(self, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]) -> bool:
+    def starts_averaging(
+        self, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]
+    ) -> bool:
         averaging = self.config.training.averaging
-        return should_switch(averaging, epoch=epoch, valid_loss=valid_loss, earlier_losses=earlier_losses)
+        return should_switch(
+            averaging, epoch=epoch, valid_loss=valid_loss, earlier_losses=earlier_losses
+        )

@@ -1,8 +1,8 @@
-"""The optimizer of a training: PyTorch's SGD, Adam or AdamW without what surrounds them for `torch.compile`.
+"""The optimizer of a training: PyTorch's SGD, Adam or AdamW without what surrounds them for
+`torch.compile`.
 
-Every optimizer of PyTorch imports its compiler at the first step, with SymPy and 800 modules: 2 s of each worker
-process, and nothing here is compiled. The updates are PyTorch's own, bit by bit.
-"""
+Every optimizer of PyTorch imports its compiler at the first step, with SymPy and 800 modules: 2 s
+of each worker process, and nothing here is compiled. The updates are PyTorch's own, bit by bit."""
 
 from __future__ import annotations
 
@@ -67,8 +67,15 @@ class EagerAdamW(_WithoutCompiler, AdamW):
 def adam_or_sgd(model: LanguageModel, training: TrainingConfig) -> EagerSGD | EagerAdam:
     """The optimizer of this training; functions may have a learning rate of their own."""
     rates = _function_rates(model)
-    groups = [(training.learning_rate, [parameter for parameter in model.parameters() if parameter not in rates])]
-    groups += [(rate, [p for p in rates if rates[p] == rate]) for rate in dict.fromkeys(rates.values())]
+    groups = [
+        (
+            training.learning_rate,
+            [parameter for parameter in model.parameters() if parameter not in rates],
+        )
+    ]
+    groups += [
+        (rate, [p for p in rates if rates[p] == rate]) for rate in dict.fromkeys(rates.values())
+    ]
     described = [{"params": parameters, "lr": rate, "base_lr": rate} for rate, parameters in groups]
     if training.optimizer == "adam":
         # Fused: one kernel a parameter in place of a dozen.
@@ -77,13 +84,26 @@ def adam_or_sgd(model: LanguageModel, training: TrainingConfig) -> EagerSGD | Ea
 
 
 def adamw(model: LanguageModel, training: TransformerTrainingConfig) -> EagerAdamW:
-    """AdamW, whose decay is of matrices alone: not of gains, of biases, nor of what functions of the logits learn."""
+    """AdamW, whose decay is of matrices alone: not of gains, of biases, nor of what functions of
+    the logits learn."""
     rates = _function_rates(model)
-    of_functions = {p for module in model.modules() if isinstance(module, Pointwise) for p in module.parameters()}
+    of_functions = {
+        p
+        for module in model.modules()
+        if isinstance(module, Pointwise)
+        for p in module.parameters()
+    }
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
-        is_matrix = parameter.dim() > 1 and "bias" not in name.rpartition(".")[2] and parameter not in of_functions
-        key = rates.get(parameter, training.learning_rate), training.weight_decay if is_matrix else 0.0
+        is_matrix = (
+            parameter.dim() > 1
+            and "bias" not in name.rpartition(".")[2]
+            and parameter not in of_functions
+        )
+        key = (
+            rates.get(parameter, training.learning_rate),
+            training.weight_decay if is_matrix else 0.0,
+        )
         groups.setdefault(key, []).append(parameter)
     described = [
         {"params": parameters, "lr": rate, "base_lr": rate, "weight_decay": decay}
@@ -98,6 +118,7 @@ def _function_rates(model: LanguageModel) -> dict[torch.nn.Parameter, float]:
     for module in model.modules():
         if isinstance(module, Pointwise) and (rate := module.own_learning_rate()) is not None:
             for parameter in module.parameters():
-                # A function may hold another one, which comes later: the outer one's rate is for both.
+                # A function may hold another one, which comes later: the outer one's rate is for
+                # both.
                 rates.setdefault(parameter, rate)
     return rates

@@ -15,8 +15,8 @@ from trainables.training.optimizers import EagerAdam, EagerAdamW, EagerSGD
 
 
 class Window(NamedTuple):
-    """Time steps of the train streams: the first one, the one after the last, and the length that was drawn, of which
-    the end of the text may cut off some."""
+    """Time steps of the train streams: the first one, the one after the last, and the length that
+    was drawn, of which the end of the text may cut off some."""
 
     start: int
     end: int
@@ -29,8 +29,9 @@ class Window(NamedTuple):
 
 
 class Recipe(ABC):
-    """Decides by the config alone and holds nothing of a run's state. `length` is the train streams' time steps;
-    `draws` is the run's generator, and what is drawn from it is drawn in the order of the steps."""
+    """Decides by the config alone and holds nothing of a run's state. `length` is the train
+    streams' time steps; `draws` is the run's generator, and what is drawn from it is drawn in the
+    order of the steps."""
 
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
@@ -38,7 +39,8 @@ class Recipe(ABC):
 
     @abstractmethod
     def optimizer(self, model: LanguageModel) -> EagerSGD | EagerAdam | EagerAdamW:
-        """What moves its weights. Every group of parameters has its learning rate by the config as `base_lr`."""
+        """What moves its weights. Every group of parameters has its learning rate by the config as
+        `base_lr`."""
 
     @abstractmethod
     def first_position(self, length: int, draws: torch.Generator) -> int:
@@ -62,12 +64,19 @@ class Recipe(ABC):
 
     @abstractmethod
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """The learning rate of a step through the window, after which `tokens` train tokens have been read in all."""
+        """The learning rate of a step through the window, after which `tokens` train tokens have
+        been read in all."""
 
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:  # noqa: ARG002
         """What a step minimises; here, the loss."""
         return loss
 
-    def starts_averaging(self, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]) -> bool:  # noqa: ARG002
+    def starts_averaging(
+        self,
+        *,
+        epoch: int,  # noqa: ARG002
+        valid_loss: float,  # noqa: ARG002
+        earlier_losses: Sequence[float],  # noqa: ARG002
+    ) -> bool:
         """Whether weights are averaged after this epoch (1 for the first); here, never."""
         return False

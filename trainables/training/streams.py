@@ -1,5 +1,6 @@
-"""A text as parallel streams: cutting it, drawing training windows, and perplexity by the protocol (windows of fixed
-length, hidden state carried over where there is one, every token predicted once). Shapes: T time, B batch."""
+"""A text as parallel streams: cutting it, drawing training windows, and perplexity by the protocol
+(windows of fixed length, hidden state carried over where there is one, every token predicted once).
+Shapes: T time, B batch."""
 
 from __future__ import annotations
 
@@ -16,23 +17,29 @@ MIN_WINDOW = 5
 MAX_EXTRA = 40
 SHORT_PROBABILITY = 0.05
 ROWS_PER_LOSS = 1024
-"""Contexts of so many windows go through the output layer together, since each call of its loss has a fixed cost."""
+"""Contexts of so many windows go through the output layer together, since each call of its loss has
+a fixed cost."""
 
 
 def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, split: str) -> Tensor:
-    """The stream cut into `batch` equal parts side by side, T x B; what does not fill a row is left out.
+    """The stream cut into `batch` equal parts side by side, T x B; what does not fill a row is left
+    out.
 
-    Raises ValueError where the text is too short to give every part MIN_STREAM tokens; a plan refuses such a trial.
-    """
+    Raises ValueError where the text is too short to give every part MIN_STREAM tokens; a plan
+    refuses such a trial."""
     length = len(tokens) // batch
     if length < MIN_STREAM:
-        raise ValueError(f"a batch of {batch} needs {MIN_STREAM * batch} tokens; the {split} text has {len(tokens)}")
+        raise ValueError(
+            f"a batch of {batch} needs {MIN_STREAM * batch} tokens; the {split} text has "
+            f"{len(tokens)}"
+        )
     streams = torch.tensor(tokens[: length * batch]).view(batch, length)
     return streams.t().contiguous().to(device)
 
 
 def draw_window(bptt: int, generator: torch.Generator) -> int:
-    """A random window length: Normal(bptt or, rarely, bptt / 2; 5), at least 5 and at most bptt + 40."""
+    """A random window length: Normal(bptt or, rarely, bptt / 2; 5), at least 5 and at most bptt +
+    40."""
     short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
     mean = bptt / 2 if short else float(bptt)
     length = int(mean + 5 * torch.randn((), generator=generator).item())
@@ -40,12 +47,14 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 
 
 @torch.no_grad()
-def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int, split: str) -> float:
-    """Mean cross-entropy in nats per predicted token; the first token of each parallel stream is not predicted.
+def mean_loss(
+    model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int, split: str
+) -> float:
+    """Mean cross-entropy in nats per predicted token; the first token of each parallel stream is
+    not predicted.
 
-    A model that carries no state from window to window predicts a token from those before it in its window alone. The
-    model is put into evaluation mode and left in it.
-    """
+    A model that carries no state from window to window predicts a token from those before it in its
+    window alone. The model is put into evaluation mode and left in it."""
     model.eval()
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device), split=split)
     state, weight_VD = model.zero_state(batch), model.output_weight()

@@ -18,9 +18,9 @@ from trainables.training.start import start_at_frequencies
 class TransformerRecipe(Recipe):
     """Of this trial. Every step has the same number of tokens.
 
-    A pass starts at a random one of the first `window` time steps, so that windows are cut elsewhere in every pass and
-    the tokens which one of them leaves out, before its first window and behind its last one, are in others.
-    """
+    A pass starts at a random one of the first `window` time steps, so that windows are cut
+    elsewhere in every pass and the tokens which one of them leaves out, before its first window and
+    behind its last one, are in others."""
 
     def __init__(self, config: TransformerTrialConfig, train_tokens: int) -> None:
         """`train_tokens`: of the whole train text."""
@@ -30,9 +30,14 @@ class TransformerRecipe(Recipe):
         self._window = min(training.window, length - 1)
         step = self._window * training.batch_size
         windows_a_pass = (length - 1) // self._window
-        steps_an_epoch = windows_a_pass if training.epoch_tokens is None else math.ceil(training.epoch_tokens / step)
+        steps_an_epoch = (
+            windows_a_pass
+            if training.epoch_tokens is None
+            else math.ceil(training.epoch_tokens / step)
+        )
         self._tokens = training.epochs * steps_an_epoch * step
-        """Of the whole run; a little more than that where an epoch is a pass, of which some lack a window."""
+        """Of the whole run; a little more than that where an epoch is a pass, of which some lack a
+        window."""
 
     @override
     def model(self, corpus: Corpus, draws: torch.Generator) -> Transformer:
@@ -68,7 +73,8 @@ class TransformerRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Linear from 0 over `warm_up_tokens`, then half a cosine down to `final_rate_share` at the end of the run."""
+        """Linear from 0 over `warm_up_tokens`, then half a cosine down to `final_rate_share` at the
+        end of the run."""
         training = self.config.training
         if tokens < training.warm_up_tokens:
             return base_rate * tokens / training.warm_up_tokens

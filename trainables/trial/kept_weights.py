@@ -27,16 +27,17 @@ def measure_kept(
     names: Sequence[str],
     note: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
+    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its
+    end.
 
-    Each is a file in the trial's folder before the next one starts, and one that is there already is not taken again.
-    One that is damaged is, and `note` is told so. Only one process at a time works in a folder: a second one waits.
-    Raises UserError where the kept weights are
-    missing or damaged, and as `measure` does.
-    """
+    Each is a file in the trial's folder before the next one starts, and one that is there already
+    is not taken again. One that is damaged is, and `note` is told so. Only one process at a time
+    works in a folder: a second one waits. Raises UserError where the kept weights are missing or
+    damaged, and as `measure` does."""
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(
-            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
+            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which "
+            f"keeps no weights: run "
             "the study again with another --storage (and --store)"
         )
     folder = TrialFolder(directory, config.trial_id, note)
@@ -54,7 +55,9 @@ def measure_kept(
                 folder.write_measurement(name, measured[name])
 
 
-def kept_model(config: LanguageTrialConfig, *, directory: Path, runtime: Runtime) -> tuple[LanguageModel, Corpus]:
+def kept_model(
+    config: LanguageTrialConfig, *, directory: Path, runtime: Runtime
+) -> tuple[LanguageModel, Corpus]:
     """The model of a done trial with the weights that it kept, ready to predict, and its corpus.
 
     Raises UserError where the weights are missing or damaged, and where the corpus is not there.
@@ -71,7 +74,8 @@ def kept_model(config: LanguageTrialConfig, *, directory: Path, runtime: Runtime
 def _require_weights(folder: TrialFolder) -> None:
     if not folder.kept_weights.is_file():
         raise UserError(
-            f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: put the trial's folder "
+            f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: "
+            f"put the trial's folder "
             "back, or train the study again with another --storage (and --store)"
         )
 
@@ -81,8 +85,12 @@ def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
     try:
         tensors, state = load_tensors(path, device)
         if state.get("trial_id") != folder.trial_id:
-            raise DamagedFileError(f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}")
+            raise DamagedFileError(
+                f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}"
+            )
         folder.check_kept_weights()
     except DamagedFileError as error:
-        raise UserError(f"{error}: put the file back as it was, or train the study again elsewhere") from error
+        raise UserError(
+            f"{error}: put the file back as it was, or train the study again elsewhere"
+        ) from error
     return tensors

@@ -1,4 +1,5 @@
-"""Several trials of the same shapes, trained as one; what each of them leaves is what it leaves alone."""
+"""Several trials of the same shapes, trained as one; what each of them leaves is what it leaves
+alone."""
 
 from __future__ import annotations
 
@@ -34,15 +35,15 @@ def run_stack(
     taken_up: Callable[[TrialTask], None] = lambda _: None,
     stopped: Callable[[str], bool] = lambda _: False,
 ) -> Generator[Ended]:
-    """Train and measure trials, at most so many at a time, the next one as soon as one has ended; yields them as they
-    end.
+    """Train and measure trials, at most so many at a time, the next one as soon as one has ended;
+    yields them as they end.
 
-    All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves it. What a trial of
-    its own raises, at its start, at the end of an epoch or in its measurements, is yielded in place of its outcome, and
-    its mates go on; what comes of the step of all, or of their pass through the test text, is raised. `taken_up` is
-    told of every trial that is about to start. `stopped` is asked by trial id, after every step, who is to leave: at a
-    checkpoint, and StoppedError is yielded.
-    """
+    All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves
+    it. What a trial of its own raises, at its start, at the end of an epoch or in its measurements,
+    is yielded in place of its outcome, and its mates go on; what comes of the step of all, or of
+    their pass through the test text, is raised. `taken_up` is told of every trial that is about to
+    start. `stopped` is asked by trial id, after every step, who is to leave: at a checkpoint, and
+    StoppedError is yielded."""
     waiting, live = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
         while True:
@@ -71,9 +72,11 @@ def run_stack(
                 yield run.task, _ended(run, ending, taken.get(run))
 
 
-def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tuple[TrialRun, Exception | None]]:
-    """Step by step until one of them or several have come to an end; these, in the order of the stack, each with what
-    ended it."""
+def _train(
+    live: Sequence[TrialRun], stopped: Callable[[str], bool]
+) -> list[tuple[TrialRun, Exception | None]]:
+    """Step by step until one of them or several have come to an end; these, in the order of the
+    stack, each with what ended it."""
     pruned = [(run, _pruned(run)) for run in live]
     if any(ending is not None for _, ending in pruned):
         return [(run, ending) for run, ending in pruned if ending is not None]
@@ -83,10 +86,15 @@ def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tup
         stack.step()
         ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
         if ending or any(trainer.progress.step % STEPS_PER_LOOK == 0 for trainer in stack.trainers):
-            wait(live[0].trainer.runtime.device)  # else the first to look would wait for the steps of all, uncounted
+            wait(
+                live[0].trainer.runtime.device
+            )  # else the first to look would wait for the steps of all, uncounted
         seconds = (time.monotonic() - started) / len(live)
         losses = _valid_losses(ending) if len(ending) > 1 else {}
-        settled = [(run, *_settled(run, seconds, losses.get(run.trainer), len(live), stopped)) for run in live]
+        settled = [
+            (run, *_settled(run, seconds, losses.get(run.trainer), len(live), stopped))
+            for run in live
+        ]
         if any(over for _, over, _ in settled):
             break
     ended = {run.trainer: (run, error) for run, over, error in settled if over}
@@ -99,7 +107,8 @@ def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tup
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
-    """Validate them at once; a share of the time is of every trial's whole, as when it validates itself."""
+    """Validate them at once; a share of the time is of every trial's whole, as when it validates
+    itself."""
     started = time.monotonic()
     losses = dict(zip(trainers, valid_losses(trainers), strict=True))
     seconds = (time.monotonic() - started) / len(trainers)
@@ -109,7 +118,8 @@ def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
 
 
 def _measured(runs: Sequence[TrialRun], names: Sequence[str]) -> dict[TrialRun, Taken]:
-    """What was measured of trials that ended together, and each one's share of the time; of a single one, nothing."""
+    """What was measured of trials that ended together, and each one's share of the time; of a
+    single one, nothing."""
     if len(runs) < 2:
         return {}
     started = time.monotonic()
@@ -121,7 +131,11 @@ def _measured(runs: Sequence[TrialRun], names: Sequence[str]) -> dict[TrialRun, 
 
 
 def _settled(
-    run: TrialRun, step_s: float, valid_loss: float | None, together: int, stopped: Callable[[str], bool]
+    run: TrialRun,
+    step_s: float,
+    valid_loss: float | None,
+    together: int,
+    stopped: Callable[[str], bool],
 ) -> tuple[bool, Exception | None]:
     """Whether the trial has come to its end, and by what."""
     trainer = run.trainer
@@ -146,7 +160,9 @@ def _pruned(run: TrialRun) -> PrunedError | None:
     return None
 
 
-def _ended(run: TrialRun, ending: Exception | None, taken: Taken | None) -> TrialOutcome | Exception:
+def _ended(
+    run: TrialRun, ending: Exception | None, taken: Taken | None
+) -> TrialOutcome | Exception:
     """Record the end of a trial; returns what came between where something did."""
     try:
         if ending is not None and not isinstance(ending, DivergedError | PrunedError):

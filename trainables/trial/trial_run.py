@@ -1,4 +1,5 @@
-"""One trial from start to end: train, measure, and leave the result as a file before anyone is told.
+"""One trial from start to end: train, measure, and leave the result as a file before anyone is
+told.
 
 A trial has a folder of its own: see `trainables.trial_folder.folder`.
 """
@@ -59,13 +60,12 @@ def run_trial(
 ) -> TrialOutcome:
     """Train and measure one trial, or return the result that its folder already holds.
 
-    A trial that trains no language model takes its own measurements in one go. Any other goes on from a checkpoint
-    where there is one. The outcome is `done` or `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is
-    on disk before it is returned; any other trouble is an exception,
-    SupersededError where another worker took the trial over. A pruned trial keeps its checkpoint and goes on
-    from it the next time. A damaged file counts as none, and `note` is told so. Only one process at a time works in a
-    folder: a second one waits.
-    """
+    A trial that trains no language model takes its own measurements in one go. Any other goes on
+    from a checkpoint where there is one. The outcome is `done` or `diverged`, or `pruned` by
+    `stop_above` (see `Trainer.train`), and is on disk before it is returned; any other trouble is
+    an exception, SupersededError where another worker took the trial over. A pruned trial keeps its
+    checkpoint and goes on from it the next time. A damaged file counts as none, and `note` is told
+    so. Only one process at a time works in a folder: a second one waits."""
     task = TrialTask(config, directory, on_epoch, stop_above or {}, note)
     with TrialRun(task, runtime, measurements) as run:
         if run.earlier is not None:
@@ -143,7 +143,9 @@ class TrialRun:
         """The trainer, where its last checkpoint left it."""
         config, folder = self.task.config, self._folder
         assert isinstance(config, LanguageTrialConfig)
-        trainer = Trainer(config, load(config.corpus, data_dir=self._runtime.data_dir), self._runtime, epoch_ranks)
+        trainer = Trainer(
+            config, load(config.corpus, data_dir=self._runtime.data_dir), self._runtime, epoch_ranks
+        )
         checkpoint = self.checkpoints.latest(self._runtime.device)
         if checkpoint is not None:
             _restore(trainer, checkpoint, folder)
@@ -171,8 +173,8 @@ class TrialRun:
         error: DivergedError | PrunedError | None = None,
         taken: tuple[Mapping[str, Measured], float] | None = None,
     ) -> TrialOutcome:
-        """Record how the training ended; without an error, measure on the weights that it kept, unless the measurements
-        were `taken` already, in so many seconds."""
+        """Record how the training ended; without an error, measure on the weights that it kept,
+        unless the measurements were `taken` already, in so many seconds."""
         trainer = self.trainer
         self.checkpoints.wait()
         if isinstance(error, PrunedError):
@@ -247,19 +249,26 @@ def _earlier(folder: TrialFolder) -> TrialOutcome | None:
     return result[0] if result is not None and result[0].state != "pruned" else None
 
 
-def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder) -> None:
+def _restore(
+    trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder
+) -> None:
     try:
         if not trainer.restore(*checkpoint):
-            folder.note("the checkpoint is from another kind of device: random draws start again from seed and step")
+            folder.note(
+                "the checkpoint is from another kind of device: random draws start again from seed "
+                "and step"
+            )
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"the checkpoints in {folder.path} are whole, but not of this program's version ({first_line(error)}): "
+            f"the checkpoints in {folder.path} are whole, but not of this program's version "
+            f"({first_line(error)}): "
             "remove them, and the trial starts from the beginning"
         ) from error
 
 
 def prepare(runtime: Runtime) -> None:
-    """Set this process up as the runtime says: threads, determinism, output layers of the user's own."""
+    """Set this process up as the runtime says: threads, determinism, output layers of the user's
+    own."""
     torch.set_num_threads(runtime.threads)
     repeat_bits(runtime.deterministic)
     for file in runtime.layer_files:

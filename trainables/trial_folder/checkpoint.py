@@ -1,9 +1,10 @@
-"""Checkpoints: one file holds everything that the next step depends on, written whole or not at all.
+"""Checkpoints: one file holds everything that the next step depends on, written whole or not at
+all.
 
-Format: safetensors (numbers only, nothing is unpickled), with the non-tensor state as JSON in its header, and there the
-SHA-256 of the whole file as it is with 64 zeros in place of these digits. The last two are kept, so that a machine that
-dies while writing, or a disk that fills up, still leaves a good one.
-"""
+Format: safetensors (numbers only, nothing is unpickled), with the non-tensor state as JSON in its
+header, and there the SHA-256 of the whole file as it is with 64 zeros in place of these digits. The
+last two are kept, so that a machine that dies while writing, or a disk that fills up, still leaves
+a good one."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from trainables.errors import first_line
-from trainables.trial_folder.files import DamagedFileError, open_file, remove, set_aside, unreadable, write_file
+from trainables.trial_folder.files import (
+    DamagedFileError,
+    open_file,
+    remove,
+    set_aside,
+    unreadable,
+    write_file,
+)
 from trainables.trial_folder.folder import TrialFolder
 
 KEPT = 2
@@ -41,7 +49,9 @@ def _serialised(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> byte
     """The file, without its checksum."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One entry: of several, the file would have them in any order.
-    return save(contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)})
+    return save(
+        contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)}
+    )
 
 
 def _write_sealed(path: Path, content: bytes) -> None:
@@ -53,24 +63,34 @@ def _write_sealed(path: Path, content: bytes) -> None:
 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError where the file is not whole, has changed
-    since or is not one of ours; one of version 1 has no checksum."""
+    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError where the file is not
+    whole, has changed since or is not one of ours; one of version 1 has no checksum."""
     open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
             metadata = file.metadata() or {}
             if metadata.keys() != {"state"}:
-                raise DamagedFileError(f"{path} is not a checkpoint of this program: its header has other entries")
+                raise DamagedFileError(
+                    f"{path} is not a checkpoint of this program: its header has other entries"
+                )
             state = json.loads(metadata["state"])
             if not isinstance(state, dict):
-                raise DamagedFileError(f"{path} is not a checkpoint of this program: its state is no object")
+                raise DamagedFileError(
+                    f"{path} is not a checkpoint of this program: its state is no object"
+                )
             stated = state.pop("sha256", None)
-            if state.keys() not in UNSEALED if stated is None else _checksum(path, str(stated)) != stated:
+            if (
+                state.keys() not in UNSEALED
+                if stated is None
+                else _checksum(path, str(stated)) != stated
+            ):
                 raise DamagedFileError(f"{path} is not what was written, by its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
     except (SafetensorError, ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path} is not a checkpoint of this program, or not whole") from error
+        raise DamagedFileError(
+            f"{path} is not a checkpoint of this program, or not whole"
+        ) from error
 
 
 def _entry(checksum: str) -> bytes:
@@ -89,7 +109,8 @@ def _checksum(path: Path, stated: str) -> str:
 
 
 class Checkpoints:
-    """The checkpoints of one trial in its folder. A thread of the process writes those of all its trials."""
+    """The checkpoints of one trial in its folder. A thread of the process writes those of all its
+    trials."""
 
     _writer: ClassVar = ThreadPoolExecutor(1)
     _latest: ClassVar[Future[None] | None] = None
@@ -120,10 +141,13 @@ class Checkpoints:
         self.folder.check_fence()
         started = time.monotonic()
         content = _serialised(tensors, {**state, "trial_id": self.folder.trial_id})
-        self._writing = Checkpoints._latest = self._writer.submit(self._write, step, content, started)
+        self._writing = Checkpoints._latest = self._writer.submit(
+            self._write, step, content, started
+        )
 
     def wait(self) -> None:
-        """Wait until the checkpoint is on disk. Raises OSError or SupersededError if it could not be written."""
+        """Wait until the checkpoint is on disk. Raises OSError or SupersededError if it could not
+        be written."""
         writing, self._writing = self._writing, None
         try:
             if writing is not None:
@@ -140,7 +164,8 @@ class Checkpoints:
         self.seconds = time.monotonic() - started
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The newest checkpoint that is as it was written, or None; `folder.note` is told of others.
+        """The newest checkpoint that is as it was written, or None; `folder.note` is told of
+        others.
 
         Raises UserError where this user may not read one, and OSError where the disk fails.
         """
@@ -155,7 +180,9 @@ class Checkpoints:
                 # Or it would count among the last two.
                 with suppress(OSError):
                     set_aside(path)
-                self.folder.note(f"{first_line(error)}: it goes on from the checkpoint before, or from the start")
+                self.folder.note(
+                    f"{first_line(error)}: it goes on from the checkpoint before, or from the start"
+                )
                 continue
             return tensors, state
         return None

@@ -18,8 +18,8 @@ PACKAGES = ("torch", "numpy", "scipy", "pydantic", "safetensors", "ray")
 def code_version() -> str:
     """The commit of the checkout that this code runs from, with `+changes` where it differs.
 
-    Outside a checkout it is what the environment variable SWEEPS_CODE_VERSION says (an image sets it), else `unknown`.
-    """
+    Outside a checkout it is what the environment variable SWEEPS_CODE_VERSION says (an image sets
+    it), else `unknown`."""
     here = Path(__file__).resolve().parents[1]
     try:
         answer = subprocess.run(

@@ -1,5 +1,5 @@
-"""Files that are written whole or not at all and read back as they were written, and folders that one process at a time
-works in."""
+"""Files that are written whole or not at all and read back as they were written, and folders that
+one process at a time works in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from pathlib import Path
 from trainables.errors import UserError
 
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
-"""What a file system answers that has no way to sync a folder, and a folder that may be written to but not listed."""
+"""What a file system answers that has no way to sync a folder, and a folder that may be written to
+but not listed."""
 SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
 
 
@@ -28,16 +29,17 @@ class DamagedFileError(Exception):
 
 
 class UnreadableFileError(UserError):
-    """This user may not read a file, or the disk does not give it: nothing is known of its content."""
+    """This user may not read a file, or the disk does not give it: nothing is known of its
+    content."""
 
 
 def write_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> None:
-    """Write a file so that, whatever happens, `path` holds either its old or its new content; the new one is on disk
-    when this returns. Not `durable`, for what can be made again, it need not outlive the machine's end.
+    """Write a file so that, whatever happens, `path` holds either its old or its new content; the
+    new one is on disk when this returns. Not `durable`, for what can be made again, it need not
+    outlive the machine's end.
 
-    Processes and threads may write the same path at the same time: the last one has the last word, and none fails. A
-    process that is killed in between leaves its unfinished `.NAME.PID-*.tmp`.
-    """
+    Processes and threads may write the same path at the same time: the last one has the last word,
+    and none fails. A process that is killed in between leaves its unfinished `.NAME.PID-*.tmp`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -66,8 +68,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open to read. Raises OSError, and DamagedFileError for what is no file: one may wait for ever on a pipe, and a
-    device may never end."""
+    """Open to read. Raises OSError, and DamagedFileError for what is no file: one may wait for ever
+    on a pipe, and a device may never end."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -81,7 +83,8 @@ def open_file(path: Path) -> BufferedReader:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Add to the end of a file, which is made where it is missing. Raises OSError for what is a link or no file."""
+    """Add to the end of a file, which is made where it is missing. Raises OSError for what is a
+    link or no file."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o666)
     try:
@@ -106,8 +109,8 @@ def unreadable(path: Path, error: OSError) -> UnreadableFileError:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename what is of no use to NAME.unusable, over an earlier one; returns its new path. Another process may have
-    done so meanwhile."""
+    """Rename what is of no use to NAME.unusable, over an earlier one; returns its new path. Another
+    process may have done so meanwhile."""
     aside = path.with_name(f"{path.name}.unusable")
     try:
         return path.replace(aside)
@@ -137,11 +140,11 @@ def sealed(text: str) -> bytes:
 
 
 def unsealed(path: Path) -> bytes:
-    """The JSON that was `sealed` into a file. Raises OSError, and DamagedFileError where its bytes have changed.
+    """The JSON that was `sealed` into a file. Raises OSError, and DamagedFileError where its bytes
+    have changed.
 
-    One without a checksum is from an older version and is given as it is. Its reader must take no unknown entry: then a
-    damaged seal does not pass for none.
-    """
+    One without a checksum is from an older version and is given as it is. Its reader must take no
+    unknown entry: then a damaged seal does not pass for none."""
     content = read_file(path)
     seal = SEAL.match(content)
     if seal is None:
@@ -155,7 +158,8 @@ def unsealed(path: Path) -> bytes:
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Have a folder to oneself; the kernel gives the lock back when the process dies."""
-    # Nothing is written to it, and neither a link nor a pipe in its place is followed or waited for.
+    # Nothing is written to it, and neither a link nor a pipe in its place is followed or waited
+    # for.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(directory / "lock", flags, 0o666)
     try:

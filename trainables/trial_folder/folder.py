@@ -1,12 +1,13 @@
-"""A trial's folder: the only place that knows what its files are called, how they are read, and who may write them.
+"""A trial's folder: the only place that knows what its files are called, how they are read, and who
+may write them.
 
-It holds the trial's `config.json` and its `log.txt`, for people: no program goes by them. While the trial runs, it
-holds a lock, a fence and the last checkpoints; afterwards `result.json`, `spectrum.npy` and `kept.safetensors` (the
-weights of the best validation loss), and `measurement-NAME.json` for each measurement that was taken later from these
-weights. Every file but the log is whole or absent, and what is read has a checksum that is looked at then: its own, or
-one in the JSON file that speaks of it. A worker makes a result durable before it tells anyone, so whatever a driver did
-not live to record is found again.
-"""
+It holds the trial's `config.json` and its `log.txt`, for people: no program goes by them. While the
+trial runs, it holds a lock, a fence and the last checkpoints; afterwards `result.json`,
+`spectrum.npy` and `kept.safetensors` (the weights of the best validation loss), and
+`measurement-NAME.json` for each measurement that was taken later from these weights. Every file but
+the log is whole or absent, and what is read has a checksum that is looked at then: its own, or one
+in the JSON file that speaks of it. A worker makes a result durable before it tells anyone, so
+whatever a driver did not live to record is found again."""
 
 from __future__ import annotations
 
@@ -40,7 +41,13 @@ from trainables.trial_folder.files import (
     unsealed,
     write_file,
 )
-from trainables.trial_folder.measurement_file import Measured, Metrics, Values, read_measurement, write_measurement
+from trainables.trial_folder.measurement_file import (
+    Measured,
+    Metrics,
+    Values,
+    read_measurement,
+    write_measurement,
+)
 from trainables.trial_folder.outcome import TrialOutcome
 from trainables.trial_folder.vector import read_vector, write_vector
 
@@ -60,7 +67,9 @@ class SupersededError(Exception):
 class TrialFolder:
     """The folder of one trial at `path`, which need not exist yet."""
 
-    def __init__(self, path: Path, trial_id: str, note: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, path: Path, trial_id: str, note: Callable[[str], None] = lambda _: None
+    ) -> None:
         """`note` is told, in a sentence, which files are damaged and what follows from it."""
         self.path, self.trial_id, self._note = path, trial_id, note
         self._token: bytes | None = None
@@ -78,7 +87,8 @@ class TrialFolder:
 
     @property
     def log_file(self) -> Path:
-        """The file in which every attempt tells what happens, a line with the time in UTC for all of it."""
+        """The file in which every attempt tells what happens, a line with the time in UTC for all
+        of it."""
         return self.path / LOG
 
     def log(self, text: str) -> None:
@@ -97,11 +107,12 @@ class TrialFolder:
         return locked(self.path)
 
     def take_over(self) -> None:
-        """Have the right to write here until another worker takes it: of two that believe to have it, the later one.
+        """Have the right to write here until another worker takes it: of two that believe to have
+        it, the later one.
 
-        The lock keeps workers apart where the file system has locks. Across machines it may not: a machine that is cut
-        off from the cluster still trains, its lock may have been given up for it, and its trial runs on elsewhere.
-        """
+        The lock keeps workers apart where the file system has locks. Across machines it may not: a
+        machine that is cut off from the cluster still trains, its lock may have been given up for
+        it, and its trial runs on elsewhere."""
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
 
@@ -134,7 +145,8 @@ class TrialFolder:
         (self.path / FENCE).unlink(missing_ok=True)
 
     def outcome(self) -> TrialOutcome | None:
-        """The final outcome; None where there is none, one that failed or was pruned, or `result` finds it damaged."""
+        """The final outcome; None where there is none, one that failed or was pruned, or `result`
+        finds it damaged."""
         try:
             result = self.result()
         except DamagedFileError:
@@ -144,9 +156,8 @@ class TrialFolder:
     def result(self) -> Result | None:
         """The outcome with its spectrum; None where there is none, or one that failed.
 
-        Raises DamagedFileError for files that are truncated, changed or of another trial, UserError where this user may
-        not read them or the disk fails.
-        """
+        Raises DamagedFileError for files that are truncated, changed or of another trial, UserError
+        where this user may not read them or the disk fails."""
         path = self.path / RESULT
         try:
             outcome = TrialOutcome.model_validate_json(unsealed(path))
@@ -165,9 +176,8 @@ class TrialFolder:
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:
         """The singular values beside an outcome; None where no measurement of it made any.
 
-        Raises DamagedFileError for a file that is missing, of another outcome or no vector of finite float64 values,
-        UserError where this user may not read it or the disk fails.
-        """
+        Raises DamagedFileError for a file that is missing, of another outcome or no vector of
+        finite float64 values, UserError where this user may not read it or the disk fails."""
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
         path = self.path / SPECTRUM
@@ -179,7 +189,8 @@ class TrialFolder:
             raise unreadable(path, error) from error
 
     def check_kept_weights(self) -> None:
-        """Raise DamagedFileError where the kept weights are others than those that the result is of."""
+        """Raise DamagedFileError where the kept weights are others than those that the result is
+        of."""
         outcome = self.outcome()
         checksum = outcome.checksums.get(KEPT_WEIGHTS) if outcome is not None else None
         if checksum not in (None, self._kept_checksum()):
@@ -189,9 +200,11 @@ class TrialFolder:
         with open_file(self.kept_weights) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def write_result(self, outcome: TrialOutcome, singular_values: NDArray[float64] | None) -> TrialOutcome:
-        """Write it after all that it speaks of, so that this is there where a result is; returns it with the checksums
-        of these files.
+    def write_result(
+        self, outcome: TrialOutcome, singular_values: NDArray[float64] | None
+    ) -> TrialOutcome:
+        """Write it after all that it speaks of, so that this is there where a result is; returns it
+        with the checksums of these files.
 
         Raises SupersededError, with nothing written, where another worker has the right to write.
         """
@@ -206,12 +219,13 @@ class TrialFolder:
         return outcome
 
     def set_aside_result(self) -> Path:
-        """Rename a result that is of no use, or a worker would take the trial for finished; returns its new path."""
+        """Rename a result that is of no use, or a worker would take the trial for finished; returns
+        its new path."""
         return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
-        """Remove the result, or what is said of a failure, so that the trial runs again, from its checkpoints where it
-        has some."""
+        """Remove the result, or what is said of a failure, so that the trial runs again, from its
+        checkpoints where it has some."""
         # The folder itself may be what made the trial fail.
         with contextlib.suppress(NotADirectoryError):
             remove(self.path / RESULT)
@@ -226,7 +240,8 @@ class TrialFolder:
         return sorted(self.path.glob(f"{CHECKPOINT}*.safetensors"))
 
     def forget_checkpoints(self) -> None:
-        """Remove them all, with those that were set aside and what a killed process left half written."""
+        """Remove them all, with those that were set aside and what a killed process left half
+        written."""
         for path in [*self.path.glob(f"{CHECKPOINT}*"), *self.path.glob(".*.tmp")]:
             remove(path)
 
@@ -235,7 +250,8 @@ class TrialFolder:
         write_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name, measured)
 
     def measurement(self, name: str) -> Measured | None:
-        """The later measurement; None where there is none. Raises DamagedFileError as `read_measurement` does."""
+        """The later measurement; None where there is none. Raises DamagedFileError as
+        `read_measurement` does."""
         return read_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name)
 
     def has_measurement(self, name: str) -> bool:
@@ -253,38 +269,47 @@ class TrialFolder:
             remove(path)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
-        """The exception that ended the trial in one line, with the line of the user's own layer that it came through.
+        """The exception that ended the trial in one line, with the line of the user's own layer
+        that it came through.
 
         The whole traceback goes into the error log.
         """
         # Where the log cannot be written, the cause still reaches who asked.
         with contextlib.suppress(OSError):
-            write_file(self.error_log, "".join(traceback.format_exception(error)).encode(errors="replace"))
+            write_file(
+                self.error_log, "".join(traceback.format_exception(error)).encode(errors="replace")
+            )
         cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
         self.log(f"failed: {cause}")
-        frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+        frames = [
+            (frame.filename, frame.lineno or 0)
+            for frame in traceback.extract_tb(error.__traceback__)
+        ]
         line = line_of(reversed(frames), [file.name for file in layer_files])
         return cause if line is None else f"{cause} ({line})"
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:
-    """The path of a trial's folder below the root of a storage. Raises UserError for an id that is none: a store that
-    somebody else wrote may hold any."""
+    """The path of a trial's folder below the root of a storage. Raises UserError for an id that is
+    none: a store that somebody else wrote may hold any."""
     if not TRIAL_ID.fullmatch(trial_id):
         raise UserError(
-            f"a trial's id is 64 hexadecimal digits, and the results store has {trial_id[:80]!r}: it is damaged, or "
+            f"a trial's id is 64 hexadecimal digits, and the results store has {trial_id[:80]!r}: "
+            f"it is damaged, or "
             "this program has not written it, so name another one with --store"
         )
     return storage / "trials" / trial_id[:2] / trial_id
 
 
 def measurement_files(names: Iterable[str]) -> list[str]:
-    """What the files of these later measurements are called, of each the spectrum first, then the metrics."""
+    """What the files of these later measurements are called, of each the spectrum first, then the
+    metrics."""
     return [f"{MEASUREMENT}{name}.{kind}" for name in names for kind in ("npy", "json")]
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:
-    """How far a trial has come, by the names in its folder: whether it has a result, and the newest checkpoint."""
+    """How far a trial has come, by the names in its folder: whether it has a result, and the newest
+    checkpoint."""
     return RESULT in names, max(filter(is_checkpoint, names), default="")
 
 

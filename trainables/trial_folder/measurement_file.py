@@ -1,4 +1,5 @@
-"""A measurement of a done trial as files: NAME.json, and NAME.npy with the singular values where it has some."""
+"""A measurement of a done trial as files: NAME.json, and NAME.npy with the singular values where it
+has some."""
 
 from __future__ import annotations
 
@@ -48,8 +49,11 @@ class _MeasurementFile(Frozen):
         return metrics
 
 
-def write_measurement(path: Path, trial_id: str, name: str, measured: tuple[Metrics, Values]) -> None:
-    """Write both below `path` with these endings, the spectrum first: where there is a JSON file, it is there too."""
+def write_measurement(
+    path: Path, trial_id: str, name: str, measured: tuple[Metrics, Values]
+) -> None:
+    """Write both below `path` with these endings, the spectrum first: where there is a JSON file,
+    it is there too."""
     spectrum_file, metrics_file = _files(path)
     metrics, values = measured
     content = _MeasurementFile(
@@ -77,10 +81,13 @@ def read_measurement(path: Path, trial_id: str, name: str) -> Measured | None:
     except ValidationError as error:
         raise DamagedFileError(f"{metrics_file} is no complete measurement") from error
     if (content.trial_id, content.name) != (trial_id, name):
-        raise DamagedFileError(f"{metrics_file} is another measurement, {content.name} of {content.trial_id}")
+        raise DamagedFileError(
+            f"{metrics_file} is another measurement, {content.name} of {content.trial_id}"
+        )
     try:
         return Measured(
-            content.metrics, read_vector(spectrum_file, content.spectrum_sha256) if content.has_spectrum else None
+            content.metrics,
+            read_vector(spectrum_file, content.spectrum_sha256) if content.has_spectrum else None,
         )
     except OSError as error:
         raise DamagedFileError(f"{spectrum_file} cannot be read ({error.strerror})") from error

@@ -27,7 +27,17 @@ NUMBERS = re.compile(
 """Metrics that tables and figures compute with."""
 COLUMNS = frozenset(
     (
-        *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
+        *(
+            "study",
+            "scale",
+            "overrides",
+            "trial_id",
+            "setting",
+            "name",
+            "state",
+            "attempt",
+            "cause",
+        ),
         *("group", "side", "stage"),
     )
 )
@@ -37,7 +47,8 @@ TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
 
 
 class WordsAfter(Frozen):
-    """What a model expects after a context, the JSON text of a metric of top_k: see `top_k_metrics`."""
+    """What a model expects after a context, the JSON text of a metric of top_k: see
+    `top_k_metrics`."""
 
     context: str = ""
     next: str
@@ -50,9 +61,9 @@ class WordsAfter(Frozen):
 def check_metrics(metrics: Any) -> None:
     """Raise ValueError unless these are metrics by name that can be recorded.
 
-    They are finite numbers of 64 bits, text or truth values; numbers where tables compute with them, `WordsAfter` where
-    words are shown; and not called like another column of a table of results, be it a setting of a trial.
-    """
+    They are finite numbers of 64 bits, text or truth values; numbers where tables compute with
+    them, `WordsAfter` where words are shown; and not called like another column of a table of
+    results, be it a setting of a trial."""
     if not isinstance(metrics, dict):
         raise ValueError("metrics are a table of values by name")
     for name, value in metrics.items():
@@ -61,7 +72,8 @@ def check_metrics(metrics: Any) -> None:
         if isinstance(value, float):
             if not math.isfinite(value):
                 raise ValueError(
-                    f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number"
+                    f"a metric has to be finite, {name} is {value}: a diverged trial is a state, "
+                    f"not a number"
                 )
         elif isinstance(value, str | bool):
             if NUMBERS.fullmatch(name):
@@ -76,11 +88,15 @@ def check_metrics(metrics: Any) -> None:
 
 def _check_words(name: str, value: Metric) -> None:
     if not isinstance(value, str) or not TOP_K.fullmatch(name):
-        raise ValueError(f"the metric {name} is not the words after a context that has a group and a number")
+        raise ValueError(
+            f"the metric {name} is not the words after a context that has a group and a number"
+        )
     try:
         WordsAfter.model_validate_json(value, strict=True)
     except ValidationError as error:
-        raise ValueError(f"the metric {name} is not the words after a context ({first_problem(error)})") from error
+        raise ValueError(
+            f"the metric {name} is not the words after a context ({first_problem(error)})"
+        ) from error
 
 
 @cache

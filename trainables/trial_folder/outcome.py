@@ -1,4 +1,5 @@
-"""What a trial leaves behind: metrics by epoch, measurements by name and version, a state, a cause."""
+"""What a trial leaves behind: metrics by epoch, measurements by name and version, a state, a
+cause."""
 
 from __future__ import annotations
 
@@ -14,14 +15,16 @@ from trainables.config import Frozen
 from trainables.trial_folder.metrics import Metric, check_metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
-"""Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial goes on from it."""
+"""Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial
+goes on from it."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 LongCount = Annotated[int, Field(ge=0, lt=2**63)]
 MEASUREMENT = re.compile(r"[^\x00-\x1f]+@[0-9]{1,9}")
 
 
 class EpochRanks(NamedTuple):
-    """Of the log-P matrix over a fixed sample of validation contexts, at the end of an epoch; None: not taken."""
+    """Of the log-P matrix over a fixed sample of validation contexts, at the end of an epoch; None:
+    not taken."""
 
     press_rank: int | None = None
     entropy_rank: float | None = None
@@ -30,7 +33,8 @@ class EpochRanks(NamedTuple):
 
 
 def perplexity(loss: float) -> float:
-    """Of a mean cross-entropy in nats per token; infinite where that is beyond the largest number."""
+    """Of a mean cross-entropy in nats per token; infinite where that is beyond the largest
+    number."""
     try:
         return math.exp(loss)
     except OverflowError:
@@ -38,7 +42,8 @@ def perplexity(loss: float) -> float:
 
 
 class EpochMetrics(Frozen):
-    """One epoch of training. Losses are mean cross-entropies in nats per token, without regularisers."""
+    """One epoch of training. Losses are mean cross-entropies in nats per token, without
+    regularisers."""
 
     epoch: Count
     """1 for the first."""
@@ -65,10 +70,10 @@ class EpochMetrics(Frozen):
 class TrialOutcome(Frozen):
     """The final record of one attempt at a trial; `result.json` in the trial's folder holds one.
 
-    What is accepted can be recorded: epochs in order, integers of 64 bits, text that can be printed. `measurements`
-    maps "name@version" to finite metrics, for example "spectrum@1" -> {"press_rank": 402, ...}. Metric names are unique
-    over all measurements, so that a table of results has one column each.
-    """
+    What is accepted can be recorded: epochs in order, integers of 64 bits, text that can be
+    printed. `measurements` maps "name@version" to finite metrics, for example "spectrum@1" ->
+    {"press_rank": 402, ...}. Metric names are unique over all measurements, so that a table of
+    results has one column each."""
 
     trial_id: str
     state: FinalState
@@ -77,7 +82,8 @@ class TrialOutcome(Frozen):
     epochs: tuple[EpochMetrics, ...] = ()
     measurements: dict[str, dict[str, Metric]] = {}
     environment: dict[str, str] = {}
-    """Versions of the code and packages, host, device: see `trainables.trial_folder.environment`."""
+    """Versions of the code and packages, host, device: see
+    `trainables.trial_folder.environment`."""
     checksums: dict[str, str] = {}
     """SHA-256 of the files beside this record, by name; empty in records of older versions."""
 
@@ -98,10 +104,14 @@ class TrialOutcome(Frozen):
 
     @field_validator("measurements")
     @classmethod
-    def _can_be_recorded(cls, measurements: dict[str, dict[str, Metric]]) -> dict[str, dict[str, Metric]]:
+    def _can_be_recorded(
+        cls, measurements: dict[str, dict[str, Metric]]
+    ) -> dict[str, dict[str, Metric]]:
         if wrong := next((name for name in measurements if not MEASUREMENT.fullmatch(name)), None):
             raise ValueError(f'a measurement is called "name@version", not "{wrong}"')
-        for metric, count in Counter(metric for metrics in measurements.values() for metric in metrics).items():
+        for metric, count in Counter(
+            metric for metrics in measurements.values() for metric in metrics
+        ).items():
             if count > 1:
                 raise ValueError(f"the metric {metric} is in two measurements")
         for metrics in measurements.values():
@@ -111,4 +121,6 @@ class TrialOutcome(Frozen):
     @property
     def metrics(self) -> dict[str, Metric]:
         """Of all measurements."""
-        return {name: value for metrics in self.measurements.values() for name, value in metrics.items()}
+        return {
+            name: value for metrics in self.measurements.values() for name, value in metrics.items()
+        }

@@ -21,8 +21,9 @@ def write_vector(path: Path, values: NDArray[float64]) -> str:
 
 
 def read_vector(path: Path, checksum: str | None = None) -> NDArray[float64]:
-    """What `write_vector` wrote. Raises OSError where it cannot be read, DamagedFileError for anything but finite
-    float64 values in one row, or another file than the one with this checksum; None: written by an older version."""
+    """What `write_vector` wrote. Raises OSError where it cannot be read, DamagedFileError for
+    anything but finite float64 values in one row, or another file than the one with this checksum;
+    None: written by an older version."""
     content = read_file(path)
     if checksum is not None and sha256(content) != checksum:
         raise DamagedFileError(f"{path} is not what was written, by its checksum")
@@ -40,5 +41,7 @@ def read_vector(path: Path, checksum: str | None = None) -> NDArray[float64]:
 
 def _header(count: int) -> bytes:
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": (count,)})
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": "<f8", "fortran_order": False, "shape": (count,)}
+    )
     return buffer.getvalue()

@@ -1,4 +1,5 @@
-"""Every check, and every number that the published tables print with what became of it: none is left out silently."""
+"""Every check, and every number that the published tables print with what became of it: none is
+left out silently."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Fate = Literal["differs", "open", "agrees", "compatible", "explained", "used", "nothing"]
-"""Of the verdicts on a number the first in this order counts. used: others were computed from it. nothing: no other
-printed number, config or file determines it."""
+"""Of the verdicts on a number the first in this order counts. used: others were computed from it.
+nothing: no other printed number, config or file determines it."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 USED: Fate = "used"
 LABELS = frozenset({"stage", "context", "iteration"})
@@ -72,7 +73,10 @@ def account(checks: Iterable[Check]) -> tuple[AccountLine, ...]:
     """
     fates: dict[PrintedNumber, Fate] = {}
     for check in checks:
-        for number, fate in (*zip(check.covers, repeat(check.verdict)), *zip(check.uses, repeat(USED))):
+        for number, fate in (
+            *zip(check.covers, repeat(check.verdict)),
+            *zip(check.uses, repeat(USED)),
+        ):
             fates[number] = min(fates.get(number, fate), fate, key=FATES.index)
     lines = []
     for table in tables():

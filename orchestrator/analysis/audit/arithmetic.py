@@ -1,4 +1,5 @@
-"""Table 1 from SM Table 10 and the talk, what the text says of SM Tables 4, 5, 3 and 10, and SM Table 13 counted."""
+"""Table 1 from SM Table 10 and the talk, what the text says of SM Tables 4, 5, 3 and 10, and SM
+Table 13 counted."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ EXACT = 1e-9
 VOCABULARY = {"ptb": 10_000, "wikitext-2": 33_278}
 TEST_CONTEXTS = {"ptb": 82_430, "wikitext-2": 245_370}
 BENCHMARKS_WON = {"ptb": 8, "wikitext-2": 12}
-PERPLEXITIES = {("moc", "et_asgd"): "55.81", ("mos", "nt_asgd"): "56.07", ("moc", "nt_asgd"): "57.40"}
+PERPLEXITIES = {
+    ("moc", "et_asgd"): "55.81",
+    ("mos", "nt_asgd"): "56.07",
+    ("moc", "nt_asgd"): "57.40",
+}
 """What only the running text prints."""
 
 
@@ -86,19 +91,25 @@ def _rank_of_table1(column: str, model: str) -> Check:
 
 def _difference_of_table1(column: str, model: str) -> Check:
     printed = look("table1_reproduction", column, metric="perplexity_difference", source="ours")
-    softmax, models = ([_ptb(name, averaging) for averaging in AVERAGING] for name in ("softmax", model))
+    softmax, models = (
+        [_ptb(name, averaging) for averaging in AVERAGING] for name in ("softmax", model)
+    )
     differences = [one.value - less.value for one, less in zip(softmax, models, strict=True)]
     comes_out = any(abs(difference - printed.value) < EXACT for difference in differences)
     rule = "softmax' test perplexity less the model's in SM Table 10, both with one rule of averaging, digit by digit"
     if not comes_out:
-        crossed = [one.value - less.value for one, less in zip(softmax, reversed(models), strict=True)]
+        crossed = [
+            one.value - less.value for one, less in zip(softmax, reversed(models), strict=True)
+        ]
         rule += f"; with two rules it would be {crossed[0]:+.2f} or {crossed[1]:+.2f}"
     by_rule = zip(differences, AVERAGING.values(), strict=True)
     return Check(
         source=f"Table 1, {column}",
         quantity="perplexity difference, ours",
         printed=f"{printed.value:+.2f}",
-        recomputed=", ".join(f"{difference:+.2f} ({averaging})" for difference, averaging in by_rule),
+        recomputed=", ".join(
+            f"{difference:+.2f} ({averaging})" for difference, averaging in by_rule
+        ),
         rule=rule,
         verdict=decided(comes_out),
         covers=(printed,),
@@ -107,9 +118,12 @@ def _difference_of_table1(column: str, model: str) -> Check:
 
 
 def _reported_by_the_talk() -> Check:
-    printed = look("table1_reproduction", "LMS-PLIF", metric="perplexity_difference", source="reported")
+    printed = look(
+        "table1_reproduction", "LMS-PLIF", metric="perplexity_difference", source="reported"
+    )
     softmax, lms_plif = (
-        look("ganea_language_modelling", "test_ppl", corpus="ptb", model=model) for model in ("softmax", "lms_plif_1e5")
+        look("ganea_language_modelling", "test_ppl", corpus="ptb", model=model)
+        for model in ("softmax", "lms_plif_1e5")
     )
     difference = softmax.value - lms_plif.value
     return Check(
@@ -125,8 +139,13 @@ def _reported_by_the_talk() -> Check:
 
 
 def _gap_widens(corpus: str) -> Check:
-    mixtures = [number for number in column_of("sm_table4_5_mos_k", "mixtures") if number.corpus == corpus]
-    pairs = [(k.beside("train_ppl"), k.beside("test_ppl")) for k in sorted(mixtures, key=lambda k: k.value)]
+    mixtures = [
+        number for number in column_of("sm_table4_5_mos_k", "mixtures") if number.corpus == corpus
+    ]
+    pairs = [
+        (k.beside("train_ppl"), k.beside("test_ppl"))
+        for k in sorted(mixtures, key=lambda k: k.value)
+    ]
     gaps = [test.value - train.value for train, test in pairs]
     few = len(gaps) <= FEW
     return Check(
@@ -135,14 +154,22 @@ def _gap_widens(corpus: str) -> Check:
         printed="wider with more capacity",
         recomputed=", ".join(f"{gap:.2f}" for gap in gaps),
         rule=f"test less train perplexity in {mixtures[0].title} grows with every step of K"
-        + (f", as {len(gaps)} numbers do by chance one time in {math.factorial(len(gaps))}" if few else ""),
+        + (
+            f", as {len(gaps)} numbers do by chance one time in {math.factorial(len(gaps))}"
+            if few
+            else ""
+        ),
         verdict=decided(all(gap < wider for gap, wider in pairwise(gaps)), weakly=few),
         uses=tuple(number for pair in pairs for number in pair),
     )
 
 
 def _benchmarks_won(corpus: str) -> Check:
-    rhos = [rho for rho in column_of("sm_table3_word_similarity", "spearman_rho") if rho.corpus == corpus]
+    rhos = [
+        rho
+        for rho in column_of("sm_table3_word_similarity", "spearman_rho")
+        if rho.corpus == corpus
+    ]
     moc, mos = ([rho for rho in rhos if rho.row["model"] == model] for model in ("moc", "mos"))
     scores = {rho.row["benchmark"]: rho.value for rho in mos}
     won = sum(rho.value > scores[rho.row["benchmark"]] for rho in moc)
@@ -158,12 +185,15 @@ def _benchmarks_won(corpus: str) -> Check:
 
 
 def word_pairs(frame: pd.DataFrame) -> Iterator[Check]:
-    """SM Table 13 from the benchmarks and corpora themselves, as trials of kind word_pairs counted: three numbers a
-    benchmark; open, with what is missing, where a trial has no result."""
+    """SM Table 13 from the benchmarks and corpora themselves, as trials of kind word_pairs counted:
+    three numbers a benchmark; open, with what is missing, where a trial has no result."""
     trials: dict[str, Trial] = {}
     if "text" in frame.columns:
         trials = {row["text"]: row for row in frame.to_dict("records")}
-    any_trial = next((row for row in trials.values() if row["state"] == "done"), next(iter(trials.values()), None))
+    any_trial = next(
+        (row for row in trials.values() if row["state"] == "done"),
+        next(iter(trials.values()), None),
+    )
     for total in column_of("sm_table13_word_pairs", "pairs"):
         name = total.row["benchmark"]
         yield _pairs(total, "pairs", any_trial, f"word_pairs {name}", "ptb")
@@ -173,7 +203,9 @@ def word_pairs(frame: pd.DataFrame) -> Iterator[Check]:
             yield _pairs(unknown, quantity, trials.get(text), f"word_pairs unknown {name}", text)
 
 
-def _pairs(printed: PrintedNumber, quantity: str, trial: Trial | None, metric: str, text: str) -> Check:
+def _pairs(
+    printed: PrintedNumber, quantity: str, trial: Trial | None, metric: str, text: str
+) -> Check:
     counted = str(int(trial[metric])) if trial is not None and trial["state"] == "done" else None
     return Check(
         source=f"SM Table 13, {printed.row['benchmark']}",

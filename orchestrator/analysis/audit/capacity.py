@@ -1,10 +1,19 @@
-"""Parameter counts from the project's configs, and the talk's from each other; final settings among those tried."""
+"""Parameter counts from the project's configs, and the talk's from each other; final settings among
+those tried."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.audit.check import CORPORA, MODELS, Check, PrintedNumber, column_of, decided, look
+from orchestrator.analysis.audit.check import (
+    CORPORA,
+    MODELS,
+    Check,
+    PrintedNumber,
+    column_of,
+    decided,
+    look,
+)
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.fair_capacity import TUNING
 from search_spaces.models import trial
@@ -15,20 +24,27 @@ from trainables.parameters import in_millions, parameter_count
 QUANTITY = "parameters, in millions"
 DIGITS = "to the two decimals of a million printed, cut off, not rounded"
 CUT_OFF = f"arithmetic on the configuration of SM Table 6: {DIGITS}"
-OF_TEXT = (
-    f"arithmetic on the widths of the text (d = d' = 280 or 340) and the MoS configuration of SM Table 6: {DIGITS}"
-)
+OF_TEXT = f"arithmetic on the widths of the text (d = d' = 280 or 340) and the MoS configuration of SM Table 6: {DIGITS}"
 OF_TALK = (
-    "arithmetic on the AAAI paper's configuration, cut off or rounded to the digits printed; the talk does not print "
+    "arithmetic on the AAAI paper's configuration, cut off or rounded to the digits printed; the "
+    "talk does not print "
     "its own configuration, so it need not follow"
 )
 COUNTED = ("table2_seeds", "sm_table10_11_averaging", "sm_table4_5_mos_k", "table5_fair_capacity")
-TALK = {"softmax": "softmax", "lms_plif_1e5": "lms_plif", "mos_15": "mos", "mos_15_plif_1e6": "mos_plif"}
+TALK = {
+    "softmax": "softmax",
+    "lms_plif_1e5": "lms_plif",
+    "mos_15": "mos",
+    "mos_15_plif_1e6": "mos_plif",
+}
 KNOTS = {"lms_plif_1e5": ("softmax", 1e5), "mos_15_plif_1e6": ("mos_15", 1e6)}
 """A model of the talk with a PLIF, the one without, and the knots."""
 WIDTHS = ("dim_embedding", "dim_hidden", "dim_context", "mos_mixtures", "plif_knots")
 TRIED = "sm_table7_8_9_fair_capacity_tuning"
-TUNED = {"final_softmax_double_dagger": "Softmax\N{DOUBLE DAGGER}", "final_mos_dagger": "MoS\N{DAGGER}"}
+TUNED = {
+    "final_softmax_double_dagger": "Softmax\N{DOUBLE DAGGER}",
+    "final_mos_dagger": "MoS\N{DAGGER}",
+}
 
 
 def checks() -> Iterator[Check]:
@@ -67,7 +83,11 @@ def _config(printed: PrintedNumber) -> TrialConfig:
     corpus, row = _corpus(printed.corpus), printed.row
     if "mixtures" in row:
         return awd_lstm(corpus, MosConfig(mixtures=int(row["mixtures"])))
-    return TUNING.sides[row["model"]](corpus) if row["model"] in TUNING.sides else trial(corpus, row["model"])
+    return (
+        TUNING.sides[row["model"]](corpus)
+        if row["model"] in TUNING.sides
+        else trial(corpus, row["model"])
+    )
 
 
 def _count(printed: PrintedNumber) -> Check:
@@ -101,9 +121,11 @@ def _widths() -> tuple[PrintedNumber, ...]:
 
 
 def _widths_beside_text() -> tuple[PrintedNumber, ...]:
-    """Those that the text leaves to SM Table 6: the hidden width of MoS on PTB, and its number of mixtures."""
+    """Those that the text leaves to SM Table 6: the hidden width of MoS on PTB, and its number of
+    mixtures."""
     return tuple(
-        look("sm_table6_hyperparameters", "mos_moc_ptb", hyperparameter=name) for name in ("dim_hidden", "mos_mixtures")
+        look("sm_table6_hyperparameters", "mos_moc_ptb", hyperparameter=name)
+        for name in ("dim_hidden", "mos_mixtures")
     )
 
 
@@ -127,7 +149,8 @@ def _two_a_knot(printed: PrintedNumber) -> Check:
     plain, knots = KNOTS[printed.row["model"]]
     without = look(printed.table, printed.column, corpus=printed.corpus, model=plain)
     added = 2 * knots / 1e6
-    # The softmax of WikiText-2 is printed without decimals, which leaves room for one number a knot as well.
+    # The softmax of WikiText-2 is printed without decimals, which leaves room for one number a knot
+    # as well.
     unit = 10.0 ** -min(_decimals(printed), _decimals(without))
     coarse = unit > knots / 1e6
     return Check(
@@ -156,8 +179,12 @@ def tuned_settings() -> Iterator[Check]:
 
 def _tried(final: PrintedNumber) -> Check:
     name = final.row["hyperparameter"]
-    tried = [values for values in column_of(TRIED, "values") if values.row["hyperparameter"] == name]
-    stages = [values.row["stage"] for values in tried if final.value in map(float, values.text.split())]
+    tried = [
+        values for values in column_of(TRIED, "values") if values.row["hyperparameter"] == name
+    ]
+    stages = [
+        values.row["stage"] for values in tried if final.value in map(float, values.text.split())
+    ]
     outcome = f"tried in stage {' and '.join(stages)}" if stages else "not among the values tried"
     uses = tried
     if not stages and all(values.row["stage"] != "1" for values in tried):

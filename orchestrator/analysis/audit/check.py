@@ -1,4 +1,5 @@
-"""A check: what is printed, what comes out, the rule that decides, and the verdict on which printed numbers."""
+"""A check: what is printed, what comes out, the rule that decides, and the verdict on which printed
+numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import Literal
 from search_spaces.published import Row, rows
 
 Verdict = Literal["agrees", "compatible", "explained", "differs", "open"]
-"""agrees: the printed value comes out. compatible: it lies inside what other printed values leave open, which a wrong
-one could do as well. explained: it does not come out, and need not, for a reason that the rule says. differs: it does
-not come out. open: what it takes is not here."""
+"""agrees: the printed value comes out. compatible: it lies inside what other printed values leave
+open, which a wrong one could do as well. explained: it does not come out, and need not, for a
+reason that the rule says. differs: it does not come out. open: what it takes is not here."""
 
 FEW = 3
 """Points that give the order or the sign which is printed by chance alone too often to say much."""
@@ -49,7 +50,8 @@ TITLES = {
 
 @dataclass(frozen=True, order=True)
 class PrintedNumber:
-    """A cell of a published table: the file's name, the line (0 for the first below the heading), the column."""
+    """A cell of a published table: the file's name, the line (0 for the first below the heading),
+    the column."""
 
     table: str
     line: int
@@ -104,7 +106,8 @@ class PrintedNumber:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A printed statement held against what follows from other printed numbers, from configs or from files."""
+    """A printed statement held against what follows from other printed numbers, from configs or
+    from files."""
 
     source: str
     """Which table, corpus and model, or which sentence."""
@@ -121,7 +124,8 @@ class Check:
 
 
 def decided(comes_out: bool, *, weakly: bool = False) -> Verdict:
-    """The verdict on what comes out or does not; `weakly`: another value would have come out as well."""
+    """The verdict on what comes out or does not; `weakly`: another value would have come out as
+    well."""
     if not comes_out:
         return "differs"
     return "compatible" if weakly else "agrees"
@@ -129,18 +133,27 @@ def decided(comes_out: bool, *, weakly: bool = False) -> Verdict:
 
 def column_of(table: str, column: str) -> tuple[PrintedNumber, ...]:
     """The numbers of a column from top to bottom, without empty cells."""
-    return tuple(PrintedNumber(table, line, column) for line, row in enumerate(rows(table)) if row[column])
+    return tuple(
+        PrintedNumber(table, line, column) for line, row in enumerate(rows(table)) if row[column]
+    )
 
 
 def look(table: str, column: str, **keys: str) -> PrintedNumber:
-    """The number of the one line whose columns are `keys`. Raises LookupError where that is not one with a value."""
-    lines = [line for line, row in enumerate(rows(table)) if all(row[key] == value for key, value in keys.items())]
+    """The number of the one line whose columns are `keys`. Raises LookupError where that is not one
+    with a value."""
+    lines = [
+        line
+        for line, row in enumerate(rows(table))
+        if all(row[key] == value for key, value in keys.items())
+    ]
     if len(lines) != 1 or not rows(table)[lines[0]][column]:
         raise LookupError(f"{table} has {len(lines)} lines with {keys}, or nothing in {column}")
     return PrintedNumber(table, lines[0], column)
 
 
-def same(source: str, quantity: str, one: PrintedNumber, second: PrintedNumber, *, beside: str) -> Check:
+def same(
+    source: str, quantity: str, one: PrintedNumber, second: PrintedNumber, *, beside: str
+) -> Check:
     """A number that is printed in two tables; `beside` names the second."""
     return Check(
         source=source,

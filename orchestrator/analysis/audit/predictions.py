@@ -1,4 +1,5 @@
-"""SM Table 2: whether its probabilities can be measured ones, and whether its words agree with the text on Fig. 3."""
+"""SM Table 2: whether its probabilities can be measured ones, and whether its words agree with the
+text on Fig. 3."""
 
 from __future__ import annotations
 
@@ -12,13 +13,18 @@ LOW_RANK, HIGH_RANK = {"Softmax", "LMS-PLIF", "MoC", "MoC*"}, {"SS", "GSS", "MoS
 
 
 def checks() -> Iterator[Check]:
-    """Yield two checks of the printed probabilities, which cover flagged ones alone, and one of the text on Fig. 3."""
+    """Yield two checks of the printed probabilities, which cover flagged ones alone, and one of the
+    text on Fig. 3."""
     printed, cells = predictions(), column_of("sm_table2_predictions", "probabilities")
-    lists = {context: {cell.text for cell in cells if cell.row["context"] == context} for context in printed["MoS"]}
+    lists = {
+        context: {cell.text for cell in cells if cell.row["context"] == context}
+        for context in printed["MoS"]
+    }
     for quantity, rule, flagged in (
         (
             "contexts at which all models have the same five probabilities",
-            "models that were trained differ: where all print the same probabilities, these were not measured",
+            "models that were trained differ: where all print the same probabilities, these were "
+            "not measured",
             {cell: cell.row["context"] for cell in cells if len(lists[cell.row["context"]]) == 1},
         ),
         (
@@ -34,13 +40,19 @@ def checks() -> Iterator[Check]:
         yield Check(
             source="SM Table 2",
             quantity=quantity,
-            printed="; ".join(dict.fromkeys(f"{name} ({cell.text})" for cell, name in flagged.items())) or "none",
+            printed="; ".join(
+                dict.fromkeys(f"{name} ({cell.text})" for cell, name in flagged.items())
+            )
+            or "none",
             recomputed="none",
             rule=rule,
             verdict=decided(not flagged, weakly=True),
             covers=tuple(flagged),
         )
-    hits = [{model for model in printed if printed[model].get(context, {}).get("rank")} for context in lists]
+    hits = [
+        {model for model in printed if printed[model].get(context, {}).get("rank")}
+        for context in lists
+    ]
     low_rank = [bool(models & LOW_RANK) for models in hits if models & HIGH_RANK]
     yield Check(
         source="text on Fig. 3, PTB",

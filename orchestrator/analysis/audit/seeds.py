@@ -1,6 +1,8 @@
-"""Means and deviations over seeds: the p-values that they give (Student's unpaired t-test, n = 10), and Table 2.
+"""Means and deviations over seeds: the p-values that they give (Student's unpaired t-test, n = 10),
+and Table 2.
 
-Table 2 is over 11 seeds: the 10 of SM Table 1 and the authors' own, whose results are in SM Tables 10 and 11."""
+Table 2 is over 11 seeds: the 10 of SM Table 1 and the authors' own, whose results are in SM Tables
+10 and 11."""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from orchestrator.analysis.audit.check import (
     same,
     with_deviations,
 )
-from orchestrator.analysis.statistics.samples import ROUNDING, SampleSummary, students_t_range, t_test
+from orchestrator.analysis.statistics.samples import (
+    ROUNDING,
+    SampleSummary,
+    students_t_range,
+    t_test,
+)
 from search_spaces.models import FIVE
 
 TESTED, SEEDS = 10, 11
@@ -27,18 +34,25 @@ TESTED, SEEDS = 10, 11
 SM_TABLE_1, TABLE_2 = "sm_table1_significance", "table2_seeds"
 TABLE_4, TABLE_5 = "table4_plif_vs_frozen", "table5_fair_capacity"
 SAMUELSON = (SEEDS - 1) / math.sqrt(SEEDS)
-"""No value of n lies further than (n - 1) / sqrt(n) deviations (ddof 1) from their mean (Samuelson 1968)."""
-BOUNDED = {"train_ppl": "train perplexity", "valid_ppl": "validation perplexity", "rank": "Press rank"}
+"""No value of n lies further than (n - 1) / sqrt(n) deviations (ddof 1) from their mean (Samuelson
+1968)."""
+BOUNDED = {
+    "train_ppl": "train perplexity",
+    "valid_ppl": "validation perplexity",
+    "rank": "Press rank",
+}
 """Quantities of which Table 2 has 11 values, and only the authors' seed is printed besides."""
 
 
 def checks() -> Iterator[Check]:
-    """The p-values of SM Table 1, Table 2 twice, Tables 4 and 5; then Table 2's test perplexities exactly, the rest by
-    the bound, and Table 3 against Table 4."""
+    """The p-values of SM Table 1, Table 2 twice, Tables 4 and 5; then Table 2's test perplexities
+    exactly, the rest by the bound, and Table 3 against Table 4."""
     for printed in column_of(SM_TABLE_1, "p_value_vs_softmax"):
         yield from _against_softmax(printed)
     for corpus in CORPORA:
-        pair = [look(TABLE_4, f"{side}_test_mean", corpus=corpus) for side in ("lms_plif", "frozen")]
+        pair = [
+            look(TABLE_4, f"{side}_test_mean", corpus=corpus) for side in ("lms_plif", "frozen")
+        ]
         p_value = look(TABLE_4, "p_value", corpus=corpus)
         size = look(TABLE_4, "n_per_sample", corpus=corpus)
         yield _to_three_digits("p-value of learned against frozen", p_value, pair, size)
@@ -82,7 +96,8 @@ def _to_three_digits(
 
 
 def _from_means_of_eleven(printed: PrintedNumber, means: Sequence[PrintedNumber]) -> Check:
-    """Table 2's means are over other seeds than its p-value, so that this decides nothing: SM Table 1 does, exactly."""
+    """Table 2's means are over other seeds than its p-value, so that this decides nothing: SM Table
+    1 does, exactly."""
     inside, span = _inside(printed, means)
     return Check(
         source=printed.source,
@@ -90,7 +105,8 @@ def _from_means_of_eleven(printed: PrintedNumber, means: Sequence[PrintedNumber]
         printed=printed.text,
         recomputed=f"{_p_value(means):.3g}",
         rule=f"Student's t-test of Table 2's own means and deviations, n = {TESTED}: their rounding allows {span}; "
-        "its caption says that p is over 10 of the 11 seeds that the means are over, so it need not follow",
+        "its caption says that p is over 10 of the 11 seeds that the means are over, so it need "
+        "not follow",
         verdict="compatible" if inside else "explained",
         covers=(printed,),
         uses=with_deviations(means),
@@ -121,12 +137,15 @@ def _p_value(means: Sequence[PrintedNumber]) -> float:
 
 
 def _samples(means: Sequence[PrintedNumber]) -> tuple[SampleSummary, SampleSummary]:
-    one, second = (SampleSummary(n=TESTED, mean=mean.value, sd=mean.deviation.value) for mean in means)
+    one, second = (
+        SampleSummary(n=TESTED, mean=mean.value, sd=mean.deviation.value) for mean in means
+    )
     return one, second
 
 
 def _inside(printed: PrintedNumber, means: Sequence[PrintedNumber]) -> tuple[bool, str]:
-    """Whether the p-value is one that the rounding of means and deviations allows, and which those are."""
+    """Whether the p-value is one that the rounding of means and deviations allows, and which those
+    are."""
     allowed = students_t_range(*_samples(means))
     return printed.value in allowed, f"{allowed.low:#.2g} to {allowed.high:#.2g}"
 
@@ -137,7 +156,9 @@ def _authors(corpus: str, model: str, column: str) -> PrintedNumber:
 
 
 def _test_perplexity(corpus: str, model: str) -> Iterator[Check]:
-    eleven, ten = (look(table, "test_ppl_mean", corpus=corpus, model=model) for table in (TABLE_2, SM_TABLE_1))
+    eleven, ten = (
+        look(table, "test_ppl_mean", corpus=corpus, model=model) for table in (TABLE_2, SM_TABLE_1)
+    )
     authors = _authors(corpus, model, "test_ppl")
     joined = (10 * ten.value + authors.value) / SEEDS
     yield Check(
@@ -163,8 +184,8 @@ def _test_perplexity(corpus: str, model: str) -> Iterator[Check]:
 
 
 def spread_of_eleven(sd_10: float, distance: float, room: float) -> tuple[float, float]:
-    """The deviations of 11 values that are possible: 10 have the deviation `sd_10` as printed, and the eleventh lies
-    `distance` from their mean, give or take `room`."""
+    """The deviations of 11 values that are possible: 10 have the deviation `sd_10` as printed, and
+    the eleventh lies `distance` from their mean, give or take `room`."""
 
     def joined(sd: float, distance: float) -> float:
         return math.sqrt((9 * max(sd, 0.0) ** 2 + 10 / SEEDS * max(distance, 0.0) ** 2) / 10)
@@ -189,15 +210,20 @@ def _one_of_eleven(corpus: str, model: str, quantity: str) -> Check:
         printed=_joined(eleven),
         recomputed=f"{authors.as_printed} is {distance:.4g} away",
         rule=f"the authors' seed in SM Tables 10 and 11 is one of the 11, and none can be further than 10/"
-        f"\N{SQUARE ROOT}11 deviations from their mean (Samuelson 1968), with rounding {allowed:.4g}",
+        f"\N{SQUARE ROOT}11 deviations from their mean (Samuelson 1968), with rounding "
+        f"{allowed:.4g}",
         verdict=decided(distance <= allowed, weakly=True),
         covers=(*with_deviations([eleven]), authors),
     )
 
 
 def _frozen(corpus: str) -> Iterator[Check]:
-    """Table 4's LMS-PLIF is SM Table 1's; its frozen one and Table 3's fit as 10 and 11 seeds of one model."""
-    for moment, quantity in (("mean", "mean test perplexity"), ("sd", "deviation of the test perplexity")):
+    """Table 4's LMS-PLIF is SM Table 1's; its frozen one and Table 3's fit as 10 and 11 seeds of
+    one model."""
+    for moment, quantity in (
+        ("mean", "mean test perplexity"),
+        ("sd", "deviation of the test perplexity"),
+    ):
         yield same(
             f"Table 4, {CORPORA[corpus]}, LMS-PLIF",
             quantity,

@@ -1,4 +1,5 @@
-"""The difference of two groups of values, one a seed: paired by seed if the groups share seeds, else unpaired."""
+"""The difference of two groups of values, one a seed: paired by seed if the groups share seeds,
+else unpaired."""
 
 from __future__ import annotations
 
@@ -44,14 +45,14 @@ class GroupComparison:
     test: Statistic
     """Student's t-test of the paired differences (1908), or Welch's unpaired one."""
     effect: Statistic
-    """Hedges' g of the same test: paired in units of the standard deviation of the differences (g_z), unpaired in units
-    of the standard deviation that both groups share."""
+    """Hedges' g of the same test: paired in units of the standard deviation of the differences
+    (g_z), unpaired in units of the standard deviation that both groups share."""
     detectable: Statistic
-    """The smallest true difference that the test finds at 0.05 with 80% power, if the true deviations are those seen.
-    It needs FEWEST pairs, or values of each group."""
+    """The smallest true difference that the test finds at 0.05 with 80% power, if the true
+    deviations are those seen. It needs FEWEST pairs, or values of each group."""
     smallest_margin: Statistic
-    """The larger absolute end of the test's 90% interval: above it, two one-sided tests at 0.05 call the two
-    equivalent."""
+    """The larger absolute end of the test's 90% interval: above it, two one-sided tests at 0.05
+    call the two equivalent."""
     unpaired: Statistic
     """Student's unpaired t-test over all values, which the paper used."""
     p_adjusted: float | None = None
@@ -86,7 +87,11 @@ def compare(
     estimate = effect = None
     if differences.n >= FEWEST_PAIRS:
         value, missing = differences.mean, _no_spread(differences, pairs, names)
-        few = f"at least {FEWEST} pairs are needed, there are {differences.n}" if differences.n < FEWEST else ""
+        few = (
+            f"at least {FEWEST} pairs are needed, there are {differences.n}"
+            if differences.n < FEWEST
+            else ""
+        )
         if not missing:
             assert differences.mean is not None and differences.sd is not None
             error = differences.sd / math.sqrt(differences.n)
@@ -96,7 +101,10 @@ def compare(
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
         few = obstacle(a, b, names=names, fewest=FEWEST)
         if not missing:
-            estimate, effect = welch_difference(a, b), student_difference(a, b).effect(pooled_sd(a, b))
+            estimate, effect = (
+                welch_difference(a, b),
+                student_difference(a, b).effect(pooled_sd(a, b)),
+            )
     nothing = Statistic(missing=missing)
     return GroupComparison(
         names=names,
@@ -115,7 +123,9 @@ def compare(
     )
 
 
-def _no_spread(differences: SampleSummary, pairs: Sequence[tuple[float, float]], names: Names) -> str:
+def _no_spread(
+    differences: SampleSummary, pairs: Sequence[tuple[float, float]], names: Names
+) -> str:
     """Why differences that are equal up to rounding have no test; empty if they have one."""
     rounding = 8 * sys.float_info.epsilon * max(abs(value) for pair in pairs for value in pair)
     if (differences.sd or 0.0) >= max(sys.float_info.min, rounding):

@@ -1,8 +1,8 @@
-"""What an estimated mean, or a difference of two, says: its t-test, its size in standard deviations, what is left open.
+"""What an estimated mean, or a difference of two, says: its t-test, its size in standard
+deviations, what is left open.
 
-"Not significant" never means "equal": the smallest margin says within what the means lie, and the detectable distance
-what the seeds that were run could have shown.
-"""
+"Not significant" never means "equal": the smallest margin says within what the means lie, and the
+detectable distance what the seeds that were run could have shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistic:
-    """A number computed from data; what the data do not allow is None, and `missing` says why in words."""
+    """A number computed from data; what the data do not allow is None, and `missing` says why in
+    words."""
 
     value: float | None = None
     interval: Interval | None = None
@@ -70,46 +71,58 @@ class Estimate:
     def test(self) -> Statistic:
         """The two-sided test that it is zero."""
         p_value = 2 * float(stdtr(self.df, -abs(self.t)))
-        return Statistic(value=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval())
+        return Statistic(
+            value=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval()
+        )
 
     def smallest_margin(self) -> float:
-        """The larger absolute end of the 90% interval: two one-sided t-tests at 0.05 (Schuirmann 1987) find two means
-        equivalent within every margin above it."""
+        """The larger absolute end of the 90% interval: two one-sided t-tests at 0.05 (Schuirmann
+        1987) find two means equivalent within every margin above it."""
         interval = self.interval(1 - 2 * SIGNIFICANCE)
         return max(-interval.low, interval.high)
 
     def detectable(self) -> float:
-        """The smallest true distance from zero that a two-sided t-test at 0.05 with this standard error finds with 80%
-        power; the value itself plays no part in it.
+        """The smallest true distance from zero that a two-sided t-test at 0.05 with this standard
+        error finds with 80% power; the value itself plays no part in it.
 
-        Exact for Student's test (Cohen 1988, chapter 2), with Welch's degrees of freedom within two points of the
-        power (measured in the tests).
-        """
+        Exact for Student's test (Cohen 1988, chapter 2), with Welch's degrees of freedom within two
+        points of the power (measured in the tests)."""
         critical = float(stdtrit(self.df, 1 - SIGNIFICANCE / 2))
 
         def missing_power(noncentrality: float) -> float:
-            missed = nctdtr(self.df, noncentrality, critical) - nctdtr(self.df, noncentrality, -critical)
+            missed = nctdtr(self.df, noncentrality, critical) - nctdtr(
+                self.df, noncentrality, -critical
+            )
             return float(1 - POWER - missed)
 
         return self.error * _root_near(nctdtrinc(self.df, 1 - POWER, critical), missing_power)
 
     def effect(self, sd: float) -> Statistic:
-        """Hedges' g, the unbiased estimate of the value in units of `sd`, the deviation that the error rests on.
+        """Hedges' g, the unbiased estimate of the value in units of `sd`, the deviation that the
+        error rests on.
 
-        The interval inverts the noncentral t distribution (Steiger and Fouladi 1997): exact for normal groups of one
-        variance, so without Hedges' correction, and it leaves out zero exactly where the test is significant.
-        """
+        The interval inverts the noncentral t distribution (Steiger and Fouladi 1997): exact for
+        normal groups of one variance, so without Hedges' correction, and it leaves out zero exactly
+        where the test is significant."""
         if self.df <= 1:
             return Statistic(missing="an effect size needs more than one degree of freedom")
         g = small_sample_correction(self.df) * self.value / sd
         if abs(self.t) > LARGEST_T:
-            return Statistic(value=g, missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval")
-        low, high = (_noncentrality(0.5 + side * CONFIDENCE / 2, self.t, self.df) for side in (1, -1))
-        return Statistic(value=g, interval=Interval(low=low * self.error / sd, high=high * self.error / sd))
+            return Statistic(
+                value=g,
+                missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval",
+            )
+        low, high = (
+            _noncentrality(0.5 + side * CONFIDENCE / 2, self.t, self.df) for side in (1, -1)
+        )
+        return Statistic(
+            value=g, interval=Interval(low=low * self.error / sd, high=high * self.error / sd)
+        )
 
 
 def small_sample_correction(df: float) -> float:
-    """J(df) = Gamma(df / 2) / (sqrt(df / 2) Gamma((df - 1) / 2)), by which d overstates (Hedges 1981)."""
+    """J(df) = Gamma(df / 2) / (sqrt(df / 2) Gamma((df - 1) / 2)), by which d overstates (Hedges
+    1981)."""
     return math.exp(float(gammaln(df / 2)) - float(gammaln((df - 1) / 2))) / math.sqrt(df / 2)
 
 
@@ -117,11 +130,14 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
     """At which a noncentral t is at most `t` with this probability."""
     if t < 0:
         return -_noncentrality(1 - probability, -t, df)
-    return _root_near(nctdtrinc(df, probability, t), lambda shift: float(nctdtr(df, shift, t)) - probability)
+    return _root_near(
+        nctdtrinc(df, probability, t), lambda shift: float(nctdtr(df, shift, t)) - probability
+    )
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
-    """scipy inverts the noncentral t distribution to three to six digits and has its values to all of them."""
+    """scipy inverts the noncentral t distribution to three to six digits and has its values to all
+    of them."""
     from scipy.optimize import brentq  # takes longer to import than a command that only lists may
 
     room = 0.02 * (1 + abs(guess))

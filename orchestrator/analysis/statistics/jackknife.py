@@ -1,8 +1,9 @@
-"""Correlations of points that are not independent: a jackknife over blocks, and a permutation test of a grid.
+"""Correlations of points that are not independent: a jackknife over blocks, and a permutation test
+of a grid.
 
-Cells of a grid share the effects of rows and columns: 9 x 3 cells are not 27 independent points. Both methods take the
-rows as exchangeable; effects that are smooth over the rows make their intervals and p-values too small.
-"""
+Cells of a grid share the effects of rows and columns: 9 x 3 cells are not 27 independent points.
+Both methods take the rows as exchangeable; effects that are smooth over the rows make their
+intervals and p-values too small."""
 
 from __future__ import annotations
 
@@ -22,13 +23,15 @@ PERMUTATIONS, TOGETHER = 9_999, 303
 SEED = 0
 
 
-def over_blocks(estimate: Callable[[NDArray[np.bool_]], Statistic], blocks: ArrayLike, *, name: str) -> Statistic:
-    """Return the correlation `estimate` gives of all points, with its interval and p-value from whole blocks.
+def over_blocks(
+    estimate: Callable[[NDArray[np.bool_]], Statistic], blocks: ArrayLike, *, name: str
+) -> Statistic:
+    """Return the correlation `estimate` gives of all points, with its interval and p-value from
+    whole blocks.
 
-    `estimate` takes a mask of points; `blocks` labels them, and `name` is what a block is called. The correlation is
-    estimated again without each of the B blocks (Tukey's jackknife), on Fisher's scale, with Student's t of B - 1
-    degrees of freedom. Coverage: benchmarks/coverage.py.
-    """
+    `estimate` takes a mask of points; `blocks` labels them, and `name` is what a block is called.
+    The correlation is estimated again without each of the B blocks (Tukey's jackknife), on Fisher's
+    scale, with Student's t of B - 1 degrees of freedom. Coverage: benchmarks/coverage.py."""
     labels_n = _codes(blocks)
     count = int(labels_n.max(initial=-1)) + 1
     whole = estimate(np.ones(len(labels_n), dtype=bool))
@@ -38,9 +41,13 @@ def over_blocks(estimate: Callable[[NDArray[np.bool_]], Statistic], blocks: Arra
         return replace(whole, missing=whole.missing or "a correlation of one leaves no interval")
     bare = Statistic(value=whole.value)
     if count < FEWEST_BLOCKS:
-        return replace(bare, missing=f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}")
+        return replace(
+            bare, missing=f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}"
+        )
     values = [estimate(labels_n != block).value for block in range(count)]
-    without_B = np.array([math.nan if value is None or abs(value) >= 1 else value for value in values])
+    without_B = np.array(
+        [math.nan if value is None or abs(value) >= 1 else value for value in values]
+    )
     if not np.isfinite(without_B).all():
         return replace(bare, missing=f"without one value of {name} there is no correlation")
     z, without_B = math.atanh(whole.value), np.arctanh(without_B)
@@ -54,18 +61,20 @@ def over_blocks(estimate: Callable[[NDArray[np.bool_]], Statistic], blocks: Arra
 
 
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
-    """Return the two-sided p-value of Pearson's r over the cells of a grid; `rows` and `columns` label the points.
+    """Return the two-sided p-value of Pearson's r over the cells of a grid; `rows` and `columns`
+    label the points.
 
-    Whole rows of x, and whole columns, are permuted against y: `PERMUTATIONS` draws, the same at every call, and the
-    order that was seen. Cells may be missing.
-    """
+    Whole rows of x, and whole columns, are permuted against y: `PERMUTATIONS` draws, the same at
+    every call, and the order that was seen. Cells may be missing."""
     row_n, column_n = _codes(rows), _codes(columns)
     x_RC, y_RC = np.full((2, row_n.max() + 1, column_n.max() + 1), math.nan)
     x_RC[row_n, column_n], y_RC[row_n, column_n] = x, y
     rng, seen = np.random.default_rng(SEED), float(_pearson(x_RC.reshape(1, -1), y_RC.ravel())[0])
     extreme = 1
     for _ in range(PERMUTATIONS // TOGETHER):
-        row_PR, column_PC = (rng.permuted(np.tile(np.arange(n), (TOGETHER, 1)), axis=1) for n in x_RC.shape)
+        row_PR, column_PC = (
+            rng.permuted(np.tile(np.arange(n), (TOGETHER, 1)), axis=1) for n in x_RC.shape
+        )
         permuted_PRC = x_RC[row_PR[:, :, None], column_PC[:, None, :]]
         r_P = _pearson(permuted_PRC.reshape(TOGETHER, -1), y_RC.ravel())
         extreme += int(np.count_nonzero(np.abs(r_P) >= abs(seen) - 1e-12))
@@ -73,12 +82,16 @@ def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLik
 
 
 def _codes(labels: ArrayLike) -> NDArray[np.intp]:
-    """The index of each label among the different ones. Labels may be of several types, or missing."""
-    return np.unique([str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True)[1]
+    """The index of each label among the different ones. Labels may be of several types, or
+    missing."""
+    return np.unique(
+        [str(label) for label in np.asarray(labels, dtype=object)], return_inverse=True
+    )[1]
 
 
 def _pearson(x_Pn: NDArray[np.float64], y_n: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pearson's r of each row of x with y, over the points that have both; 0 if one of the two is constant there."""
+    """Pearson's r of each row of x with y, over the points that have both; 0 if one of the two is
+    constant there."""
     both_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
     counts_P1 = both_Pn.sum(axis=1, keepdims=True)
     deviations = []
@@ -88,4 +101,6 @@ def _pearson(x_Pn: NDArray[np.float64], y_n: NDArray[np.float64]) -> NDArray[np.
         deviations.append(np.where(both_Pn, values_Pn - mean_P1, 0.0))
     x_dev, y_dev = deviations
     scale_P = np.sqrt((x_dev**2).sum(axis=1) * (y_dev**2).sum(axis=1))
-    return np.divide((x_dev * y_dev).sum(axis=1), scale_P, out=np.zeros_like(scale_P), where=scale_P > 0)
+    return np.divide(
+        (x_dev * y_dev).sum(axis=1), scale_P, out=np.zeros_like(scale_P), where=scale_P > 0
+    )

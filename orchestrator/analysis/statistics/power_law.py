@@ -1,10 +1,10 @@
 """Power laws L(x) = E + a x^-b by least squares, with draws of other seeds.
 
-Curves may share E and b, with an a each: then the one is the other moved along a logarithmic axis of x. For given b the
-best E and a follow from sums (variable projection: Golub and Pereyra 1973), so that b alone is searched, and for all
-draws at once. x is taken over its geometric mean, which makes the search the same in any unit of x.
-Legend: R places on x, K curves, B draws (the first one is the data), G exponents tried.
-"""
+Curves may share E and b, with an a each: then the one is the other moved along a logarithmic axis
+of x. For given b the best E and a follow from sums (variable projection: Golub and Pereyra 1973),
+so that b alone is searched, and for all draws at once. x is taken over its geometric mean, which
+makes the search the same in any unit of x. Legend: R places on x, K curves, B draws (the first one
+is the data), G exponents tried."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ EXPONENTS = Interval(low=0.01, high=10.0)
 """Where b is searched."""
 GRID = np.geomspace(EXPONENTS.low, EXPONENTS.high, 61)
 REFINED, ROUNDS = 7, 3
-"""Exponents tried between the neighbours of the best one so far, and how often, before a parabola through three."""
+"""Exponents tried between the neighbours of the best one so far, and how often, before a parabola
+through three."""
 AT_BOUND = 1e-4
 """Share of a bound within which an estimate lies at it."""
 MOST_WITHOUT = 0.05
@@ -48,7 +49,8 @@ class Curve:
     """The means in the first row, those of the draws below; one row where there are no
     deviations to draw from."""
     variance: float | None
-    """Of the rest, within places and less the seeds' effects; None where no place has two values."""
+    """Of the rest, within places and less the seeds' effects; None where no place has two
+    values."""
     df: float
     """Of the variance."""
 
@@ -72,7 +74,8 @@ class Laws:
         return values
 
     def inverse(self, loss_B: ArrayLike) -> Array:
-        """The x at which the first curve's law has these values: infinite where it is above them everywhere."""
+        """The x at which the first curve's law has these values: infinite where it is above them
+        everywhere."""
         above_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             x_B: Array = (np.maximum(above_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
@@ -89,17 +92,22 @@ def curves_over_seeds(
     parts: Sequence[Any],
     resamples: int = RESAMPLES,
 ) -> dict[tuple[Any, Any], Curve]:
-    """Return the curve of each part and group of N values y at sizes x > 0, with draws of its means over other seeds.
+    """Return the curve of each part and group of N values y at sizes x > 0, with draws of its means
+    over other seeds.
 
-    A place is one part, group and x. A value is the mean of its place, plus an effect of its seed that is common to all
-    places, plus a rest, which has one variance over all places of a group. Rests at one part, x and seed are correlated
-    between groups, and the draws keep that correlation: groups that share seeds differ by as much as their pairs do.
-    Effects and rests are drawn from Student's t with the degrees of freedom of their estimates, so that an interval of
-    a linear function is the exact one for normal values. A group in which no place has two values has no draws.
-    Raises ValueError for values that are not finite, and for x <= 0.
-    """
+    A place is one part, group and x. A value is the mean of its place, plus an effect of its seed
+    that is common to all places, plus a rest, which has one variance over all places of a group.
+    Rests at one part, x and seed are correlated between groups, and the draws keep that
+    correlation: groups that share seeds differ by as much as their pairs do. Effects and rests are
+    drawn from Student's t with the degrees of freedom of their estimates, so that an interval of a
+    linear function is the exact one for normal values. A group in which no place has two values has
+    no draws. Raises ValueError for values that are not finite, and for x <= 0."""
     x_N, y_N = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if x_N.ndim != 1 or x_N.shape != y_N.shape or not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
+    if (
+        x_N.ndim != 1
+        or x_N.shape != y_N.shape
+        or not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all()
+    ):
         raise ValueError("a power law needs as many finite values as places, and places above zero")
     (part_names, part_N), (group_names, group_N), (_, seed_N) = map(_codes, (parts, groups, seeds))
     (part_P, group_P, x_P), place_N = _unique(part_N, group_N, x_N)
@@ -115,23 +123,34 @@ def curves_over_seeds(
     squares_G = (rest_GJ**2).sum(axis=1)
 
     rng = np.random.default_rng(SEED)
-    # The rows of the root have the products of the rows of rests: the same covariances from fewer normal numbers.
+    # The rows of the root have the products of the rows of rests: the same covariances from fewer
+    # normal numbers.
     root_GK: Array = np.transpose(np.linalg.qr(rest_GJ.T, mode="r"))
     normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
-    drawn_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P]) / np.sqrt(count_P)[:, None]
+    drawn_PB = (
+        np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P]) / np.sqrt(count_P)[:, None]
+    )
     quantile_B = rng.uniform(size=resamples)
     drawn_PB /= np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in df_G])[group_P]
     if effect_df:
-        drawn_PB -= count_P @ drawn_PB / count_P.sum()  # what all places have in common is drawn with the seeds
+        drawn_PB -= (
+            count_P @ drawn_PB / count_P.sum()
+        )  # what all places have in common is drawn with the seeds
         share_PS = np.zeros((len(count_P), len(effect_S)))
         np.add.at(share_PS, (place_N, seed_N), 1 / count_P[place_N])
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
-        drawn_PB += share_PS @ normal_SB / np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
+        drawn_PB += (
+            share_PS
+            @ normal_SB
+            / np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
+        )
 
     curves = {}
     for part, group in zip(*_unique(part_P, group_P)[0], strict=True):
         of_curve, df = (part_P == part) & (group_P == group), df_G[int(group)]
-        means = [mean_P[of_curve, None], mean_P[of_curve, None] + drawn_PB[of_curve]][: 2 if df > 0 else 1]
+        means = [mean_P[of_curve, None], mean_P[of_curve, None] + drawn_PB[of_curve]][
+            : 2 if df > 0 else 1
+        ]
         curves[part_names[int(part)], group_names[int(group)]] = Curve(
             x_R=x_P[of_curve],
             count_R=count_P[of_curve],
@@ -149,14 +168,18 @@ def _codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
-    """The different rows of these columns, ascending, as columns; and the index of each row among them."""
+    """The different rows of these columns, ascending, as columns; and the index of each row among
+    them."""
     rows, index = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return rows.T, index.ravel()
 
 
-def _without_seeds(rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.intp]) -> tuple[Array, int, Array]:
-    """The effects of S seeds by least squares, their degrees of freedom, and what they leave of values less their
-    place's mean. No effects if seeds and places leave no other degree of freedom: a seed is then at one place only."""
+def _without_seeds(
+    rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.intp]
+) -> tuple[Array, int, Array]:
+    """The effects of S seeds by least squares, their degrees of freedom, and what they leave of
+    values less their place's mean. No effects if seeds and places leave no other degree of freedom:
+    a seed is then at one place only."""
     one_NS = np.eye(seed_N.max() + 1)[seed_N]
     count_P = np.bincount(place_N)
     mean_PS = np.zeros((len(count_P), one_NS.shape[1]))
@@ -169,7 +192,8 @@ def _without_seeds(rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.
 
 
 def fit_laws(curves: Sequence[Curve]) -> Laws:
-    """Least squares with E >= 0, b in `EXPONENTS` and every a > 0, E and b being those of all curves.
+    """Least squares with E >= 0, b in `EXPONENTS` and every a > 0, E and b being those of all
+    curves.
 
     If no positive a fits best, the values do not fall with x: every a is 0, and E is the mean.
     """
@@ -183,7 +207,10 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
     for _ in range(ROUNDS):
         low_B, high_B = (
             np.take_along_axis(exponent_BG, ends[:, None], axis=1)[:, 0]
-            for ends in (np.maximum(best_B - 1, 0), np.minimum(best_B + 1, exponent_BG.shape[1] - 1))
+            for ends in (
+                np.maximum(best_B - 1, 0),
+                np.minimum(best_B + 1, exponent_BG.shape[1] - 1),
+            )
         )
         exponent_BG = np.geomspace(low_B, high_B, REFINED, axis=1)
         squares_BG = _profile(exponent_BG, logs, counts, means)[1]
@@ -202,11 +229,14 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
 
 
 def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> Array:
-    """Where the parabola in log b through the best exponent and its neighbours is least; the best one itself at an end,
-    and where no parabola opens upwards."""
+    """Where the parabola in log b through the best exponent and its neighbours is least; the best
+    one itself at an end, and where no parabola opens upwards."""
     middle_B = np.clip(best_B, 1, exponent_BG.shape[1] - 2)
     log_b, squares = (
-        [np.take_along_axis(values, (middle_B + step)[:, None], axis=1)[:, 0] for step in (-1, 0, 1)]
+        [
+            np.take_along_axis(values, (middle_B + step)[:, None], axis=1)[:, 0]
+            for step in (-1, 0, 1)
+        ]
         for values in (np.log(exponent_BG), squares_BG)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -214,23 +244,31 @@ def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> 
         shift_B = (log_b[2] - log_b[0]) / 4 * (squares[0] - squares[2]) / bend_B
     inside_B = (best_B == middle_B) & (bend_B > 0) & np.isfinite(shift_B)
     chosen_B = np.take_along_axis(exponent_BG, best_B[:, None], axis=1)[:, 0]
-    vertex_B: Array = np.where(inside_B, np.exp(log_b[1] + np.where(inside_B, shift_B, 0.0)), chosen_B)
+    vertex_B: Array = np.where(
+        inside_B, np.exp(log_b[1] + np.where(inside_B, shift_B, 0.0)), chosen_B
+    )
     return vertex_B
 
 
 def _profile(
     exponent: Array, logs: Sequence[Array], counts: Sequence[Array], means: Sequence[Array]
 ) -> tuple[Array, Array, list[Array]]:
-    """The best E, its sum of squares (infinite where an a were not positive) and each curve's a, for exponents that are
-    those of all draws (G) or of each one (B x G): B x G each.
+    """The best E, its sum of squares (infinite where an a were not positive) and each curve's a,
+    for exponents that are those of all draws (G) or of each one (B x G): B x G each.
 
-    With z = x^-b, the best a for a given E is (Szy - E Sz) / Szz, and what is left is a parabola in E.
-    """
-    weights = [(count, np.exp(-exponent[..., None] * log)) for count, log in zip(counts, logs, strict=True)]
+    With z = x^-b, the best a for a given E is (Szy - E Sz) / Szz, and what is left is a parabola in
+    E."""
+    weights = [
+        (count, np.exp(-exponent[..., None] * log)) for count, log in zip(counts, logs, strict=True)
+    ]
     parts = []
     for (count_R, z_GR), y_BR in zip(weights, means, strict=True):
         sz, szz = z_GR @ count_R, z_GR**2 @ count_R
-        szy = y_BR @ (z_GR * count_R).T if z_GR.ndim == 2 else (z_GR @ (y_BR * count_R)[:, :, None])[..., 0]
+        szy = (
+            y_BR @ (z_GR * count_R).T
+            if z_GR.ndim == 2
+            else (z_GR @ (y_BR * count_R)[:, :, None])[..., 0]
+        )
         sy, syy = (y_BR @ count_R)[:, None], (y_BR**2 @ count_R)[:, None]
         parabola = count_R.sum() - sz**2 / szz, sy - szy * sz / szz, syy - szy**2 / szz
         parts.append((szy, sz, szz, parabola))
@@ -250,13 +288,15 @@ def _about_mean(counts: Sequence[Array], means: Sequence[Array]) -> tuple[Array,
 
 
 def lack_of_fit(curves: Sequence[Curve], squares: float, parameters: int) -> float | None:
-    """The p-value of the F-test that laws of so many numbers, which leave these squares, leave no more than the spread
-    of seeds does (Fisher 1922); None where there is no such spread, or no number less than places."""
+    """The p-value of the F-test that laws of so many numbers, which leave these squares, leave no
+    more than the spread of seeds does (Fisher 1922); None where there is no such spread, or no
+    number less than places."""
     return f_test(curves, squares, sum(len(curve.x_R) for curve in curves) - parameters)
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
-    """The p-value of squares with `df` degrees of freedom against the variance within the places of these curves."""
+    """The p-value of squares with `df` degrees of freedom against the variance within the places of
+    these curves."""
     within_df = sum(curve.df for curve in curves)
     within = sum(curve.variance * curve.df for curve in curves if curve.variance is not None)
     if within <= 0 or df <= 0:
@@ -264,16 +304,22 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
     return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within / within_df)))
 
 
-def seed_by_group_p(x: Sequence[Any], y: ArrayLike, seeds: Sequence[Any], groups: Sequence[Any]) -> float | None:
-    """Return the p-value of the F-test for an effect of a seed on one group at every x, beyond that on all groups.
+def seed_by_group_p(
+    x: Sequence[Any], y: ArrayLike, seeds: Sequence[Any], groups: Sequence[Any]
+) -> float | None:
+    """Return the p-value of the F-test for an effect of a seed on one group at every x, beyond that
+    on all groups.
 
-    `curves_over_seeds` does not model this effect, so its intervals are too narrow if there is one. None if the values
-    leave no degrees of freedom for the test.
-    """
+    `curves_over_seeds` does not model this effect, so its intervals are too narrow if there is one.
+    None if the values leave no degrees of freedom for the test."""
     y_N = np.asarray(y, dtype=np.float64)
     labels = list(zip(groups, x, strict=True)), list(seeds), list(zip(groups, seeds, strict=True))
-    places_NP, seeds_NS, both_NC = (np.eye(len(names))[codes_N] for names, codes_N in map(_codes, labels))
-    (squares, rank), (rest, full) = (_left(y_N, np.hstack([places_NP, more])) for more in (seeds_NS, both_NC))
+    places_NP, seeds_NS, both_NC = (
+        np.eye(len(names))[codes_N] for names, codes_N in map(_codes, labels)
+    )
+    (squares, rank), (rest, full) = (
+        _left(y_N, np.hstack([places_NP, more])) for more in (seeds_NS, both_NC)
+    )
     df, rest_df = full - rank, len(y_N) - full
     if df < 1 or rest_df < 1 or rest <= 1e-18 * float(y_N @ y_N):
         return None
@@ -287,11 +333,11 @@ def _left(y_N: Array, design_Nk: Array) -> tuple[float, int]:
 
 
 def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
-    """The data's value with the 95% percentile interval of the draws, which may be infinite at an end, and the
-    two-sided p-value by the draws of the hypothesis that it is `null`.
+    """The data's value with the 95% percentile interval of the draws, which may be infinite at an
+    end, and the two-sided p-value by the draws of the hypothesis that it is `null`.
 
-    Draws without a number are left out, a few; with more of them, or without draws, there is no interval.
-    """
+    Draws without a number are left out, a few; with more of them, or without draws, there is no
+    interval."""
     value, drawn_B = float(values_B[0]), values_B[1:]
     if math.isnan(value):
         return Statistic(missing="the baseline's loss does not fall with x")
@@ -299,7 +345,10 @@ def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
         return Statistic(value=value, missing="an interval needs two seeds at some place")
     left_B = np.sort(drawn_B[~np.isnan(drawn_B)])
     if len(left_B) < (1 - MOST_WITHOUT) * len(drawn_B):
-        return Statistic(value=value, missing=f"{1 - len(left_B) / len(drawn_B):.0%} of the draws have no such number")
+        return Statistic(
+            value=value,
+            missing=f"{1 - len(left_B) / len(drawn_B):.0%} of the draws have no such number",
+        )
     ends = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
     low, high = (float(left_B[round(end * (len(left_B) - 1))]) for end in ends)
     p_value = None

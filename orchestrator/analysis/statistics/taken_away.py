@@ -27,8 +27,8 @@ MOST_ALIKE = 0.9
 ROUNDING = 1e-9
 """Of a metric, what is left of it where the settings were all of it."""
 Shape = Literal["none", "lines", "levels", "pairs", "triples"]
-"""How settings are taken away: not at all, a straight line in each, a level for each value of each, or a level for each
-pair of values of any two, or each triple of any three."""
+"""How settings are taken away: not at all, a straight line in each, a level for each value of each,
+or a level for each pair of values of any two, or each triple of any three."""
 SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
 TOGETHER: Mapping[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 """How many settings share a level."""
@@ -38,18 +38,22 @@ def design(settings: Sequence[Sequence[Any]], shape: Shape, *, count: int) -> ND
     """The N x K columns that a shape takes away, beside a constant; S sequences of N values each,
     N being `count`.
 
-    Columns may follow from one another. What are no numbers have levels in place of a straight line.
-    """
+    Columns may follow from one another. What are no numbers have levels in place of a straight
+    line."""
     if shape == "none" or not settings:
         return np.zeros((count, 0))
     if shape == "lines":
         columns = [
-            np.asarray(values, dtype=np.float64)[:, None] if all(map(is_number, values)) else _levels(values)
+            np.asarray(values, dtype=np.float64)[:, None]
+            if all(map(is_number, values))
+            else _levels(values)
             for values in settings
         ]
         return np.concatenate(columns, axis=1)
     size = min(TOGETHER[shape], len(settings))
-    return np.concatenate([_levels(list(zip(*some, strict=True))) for some in combinations(settings, size)], axis=1)
+    return np.concatenate(
+        [_levels(list(zip(*some, strict=True))) for some in combinations(settings, size)], axis=1
+    )
 
 
 def _levels(labels: Sequence[Any]) -> NDArray[np.float64]:
@@ -59,12 +63,17 @@ def _levels(labels: Sequence[Any]) -> NDArray[np.float64]:
 
 
 def alike(values: ArrayLike, name: str) -> str:
-    """That a metric is one number in nine trials of ten, so that a correlation would be of the tenth alone; else ""."""
+    """That a metric is one number in nine trials of ten, so that a correlation would be of the
+    tenth alone; else ""."""
     numbers, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     often, count = int(counts.max(initial=0)), int(counts.sum())
     if often < MOST_ALIKE * count:
         return ""
-    return f"{name} is {numbers[counts.argmax()]:g} in {often} of {count} trials" if count else f"no trial has {name}"
+    return (
+        f"{name} is {numbers[counts.argmax()]:g} in {often} of {count} trials"
+        if count
+        else f"no trial has {name}"
+    )
 
 
 def correlation_without(
@@ -77,14 +86,14 @@ def correlation_without(
 ) -> Statistic:
     """Spearman's rho of what N x K `controls` and a constant leave of x and y by least squares.
 
-    The settings are taken away before ranks are: taken from ranks, effects that add up would leave something, as ranks
-    are no straight line in them. p is that of Student's t with the degrees of freedom that are left. The interval is a
-    percentile bootstrap of artanh(rho) over trials, or pairs of what is left of both, and wider by
-    sqrt((N - 3) / (df - 1)), as what is left is of fewer dimensions than trials: of 108 normal pairs it held the truth
-    94 to 96 times in 100 whatever was taken away, of those with the tails of Student's t of 3 degrees 85 to 94 times.
-    There is none where the controls leave nothing of x or y, or fewer than ten degrees of freedom. Raises ValueError
-    for what is not finite.
-    """
+    The settings are taken away before ranks are: taken from ranks, effects that add up would leave
+    something, as ranks are no straight line in them. p is that of Student's t with the degrees of
+    freedom that are left. The interval is a percentile bootstrap of artanh(rho) over trials, or
+    pairs of what is left of both, and wider by sqrt((N - 3) / (df - 1)), as what is left is of
+    fewer dimensions than trials: of 108 normal pairs it held the truth 94 to 96 times in 100
+    whatever was taken away, of those with the tails of Student's t of 3 degrees 85 to 94 times.
+    There is none where the controls leave nothing of x or y, or fewer than ten degrees of freedom.
+    Raises ValueError for what is not finite."""
     values = [np.asarray(side, dtype=np.float64) for side in (x, y)]
     if not all(np.isfinite(side).all() for side in values):
         raise ValueError("a correlation needs finite numbers; leave out trials without a value")
@@ -106,7 +115,9 @@ def correlation_without(
     low, high = np.tanh(centre + wider * (_artanh(ends) - centre))
     t = value * math.sqrt(df / max(1 - value**2, sys.float_info.min))
     interval = Interval(low=float(low), high=float(high))
-    return Statistic(value=value, interval=interval, p_value=2 * float(stdtr(df, -abs(t))), t=t, df=df)
+    return Statistic(
+        value=value, interval=interval, p_value=2 * float(stdtr(df, -abs(t))), t=t, df=df
+    )
 
 
 def degrees_left(controls: NDArray[np.float64]) -> int:
@@ -115,8 +126,8 @@ def degrees_left(controls: NDArray[np.float64]) -> int:
 
 
 def explained_share(y: ArrayLike, controls: NDArray[np.float64]) -> float | None:
-    """R^2 of y by the controls, less what as many columns of noise would have (Ezekiel 1930); None where too little is
-    left to judge it by."""
+    """R^2 of y by the controls, less what as many columns of noise would have (Ezekiel 1930); None
+    where too little is left to judge it by."""
     y_N, basis_NK = np.asarray(y, dtype=np.float64), _basis(controls)
     df, total = len(y_N) - basis_NK.shape[1], float(((y_N - y_N.mean()) ** 2).sum())
     if df < FEWEST_LEFT or total == 0:
@@ -145,8 +156,11 @@ def _artanh(r: ArrayLike) -> NDArray[np.float64]:
     return np.arctanh(np.clip(np.asarray(r, dtype=np.float64), -1 + 1e-12, 1 - 1e-12))
 
 
-def _spearman(x_N: NDArray[np.float64], y_N: NDArray[np.float64], times_BN: NDArray[Any]) -> NDArray[np.float64]:
-    """Spearman's rho of pairs that are drawn so many times each, equal values sharing their mean rank."""
+def _spearman(
+    x_N: NDArray[np.float64], y_N: NDArray[np.float64], times_BN: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Spearman's rho of pairs that are drawn so many times each, equal values sharing their mean
+    rank."""
     ranks_BN = []
     for values_N in (x_N, y_N):
         _, place_N = np.unique(values_N, return_inverse=True)

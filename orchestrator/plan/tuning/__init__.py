@@ -1,1 +1,2 @@
-"""Studies that choose their trials by the results of earlier ones: stages, suggestions, early stopping."""
+"""Studies that choose their trials by the results of earlier ones: stages, suggestions, early
+stopping."""

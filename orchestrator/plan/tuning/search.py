@@ -1,12 +1,13 @@
-"""A search: which cell of a space to try next, and which validation loss its trial needs to be trained further.
+"""A search: which cell of a space to try next, and which validation loss its trial needs to be
+trained further.
 
-A suggestion is a pure function of the seed and of the cells tried so far: every call builds a sampler anew from the
-whole history, so nothing of it has to be stored, and a search that was killed goes on as if it had not been. This file
-alone imports Optuna, and only when it is asked.
+A suggestion is a pure function of the seed and of the cells tried so far: every call builds a
+sampler anew from the whole history, so nothing of it has to be stored, and a search that was killed
+goes on as if it had not been. This file alone imports Optuna, and only when it is asked.
 
-The rule for stopping is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving, Li et al. 2020),
-turned into one threshold for each rung: a trial can then be judged where it runs, without asking anybody.
-"""
+The rule for stopping is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving,
+Li et al. 2020), turned into one threshold for each rung: a trial can then be judged where it runs,
+without asking anybody."""
 
 from __future__ import annotations
 
@@ -27,14 +28,15 @@ Method = Literal["tpe", "random"]
 RANDOM_FIRST = 10
 """So many trials are drawn at random before TPE begins to model: Optuna's default."""
 REDRAWS = 20
-"""So often a cell that was tried before is drawn again, before the nearest one that was not is taken."""
+"""So often a cell that was tried before is drawn again, before the nearest one that was not is
+taken."""
 REDUCTION_FACTOR = 3
 """About the best third of the trials passes a rung."""
 RUNGS = 2
 """The first one is after 1/9 of the epochs."""
 EARLIEST = 3
-"""And not before the end of the third epoch, where there are more: the first two tell nothing, or the contrary
-(benchmarks/RESULTS.md)."""
+"""And not before the end of the third epoch, where there are more: the first two tell nothing, or
+the contrary (benchmarks/RESULTS.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,10 @@ def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]
         if cell not in tried:
             return cell
     untried = (choice for choice in cells(space) if choice not in tried)
-    return min(untried, key=lambda choice: (sum(abs(a - b) for a, b in zip(cell, choice, strict=True)), choice))
+    return min(
+        untried,
+        key=lambda choice: (sum(abs(a - b) for a, b in zip(cell, choice, strict=True)), choice),
+    )
 
 
 def _mixed(*numbers: int) -> int:
@@ -75,35 +80,49 @@ def _draw_by_tpe(space: Space, seed: int, history: Sequence[Tried]) -> Cell:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=RANDOM_FIRST, constant_liar=True)
+    sampler = optuna.samplers.TPESampler(
+        seed=seed, n_startup_trials=RANDOM_FIRST, constant_liar=True
+    )
     study = optuna.create_study(direction="minimize", sampler=sampler)
     for tried in history:
         study.add_trial(_frozen(space, tried))
     trial = study.ask()
-    return tuple(trial.suggest_int(dimension.key, 0, len(dimension.values) - 1) for dimension in space)
+    return tuple(
+        trial.suggest_int(dimension.key, 0, len(dimension.values) - 1) for dimension in space
+    )
 
 
 def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
-    """A trial as Optuna knows them: diverged ones are pruned without any value, which makes them the worst of all."""
+    """A trial as Optuna knows them: diverged ones are pruned without any value, which makes them
+    the worst of all."""
     import optuna
     from optuna.trial import TrialState as State
 
-    ended = {"done": State.COMPLETE, "pruned": State.PRUNED, "diverged": State.PRUNED, "failed": State.FAIL}
-    values: dict[str, Any] = {} if tried.state == "diverged" else {"intermediate_values": dict(tried.losses)}
+    ended = {
+        "done": State.COMPLETE,
+        "pruned": State.PRUNED,
+        "diverged": State.PRUNED,
+        "failed": State.FAIL,
+    }
+    values: dict[str, Any] = (
+        {} if tried.state == "diverged" else {"intermediate_values": dict(tried.losses)}
+    )
     if tried.state == "done":
         values["value"] = min(tried.losses.values())
     return optuna.create_trial(
         state=ended.get(tried.state, State.RUNNING),
         params={dimension.key: index for dimension, index in zip(space, tried.cell, strict=True)},
         distributions={
-            dimension.key: optuna.distributions.IntDistribution(0, len(dimension.values) - 1) for dimension in space
+            dimension.key: optuna.distributions.IntDistribution(0, len(dimension.values) - 1)
+            for dimension in space
         },
         **values,
     )
 
 
 def rung_epochs(epochs: int) -> tuple[int, ...]:
-    """After which epochs of a whole trial of `epochs` it is judged: (111, 333) of 1,000, (3,) of 5, (1,) of 2.
+    """After which epochs of a whole trial of `epochs` it is judged: (111, 333) of 1,000, (3,) of 5,
+    (1,) of 2.
 
     Optuna's pruner would go on to 999, where hardly anything is left to save.
     """
@@ -113,11 +132,12 @@ def rung_epochs(epochs: int) -> tuple[int, ...]:
 
 
 def thresholds(epochs: int, earlier: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """For each rung that an earlier trial has reached: the greatest validation loss that passes it, in nats a token.
+    """For each rung that an earlier trial has reached: the greatest validation loss that passes it,
+    in nats a token.
 
-    `earlier` are the validation losses of earlier trials by epoch, also of those that the rung stopped. With m of them
-    at a rung, the new trial passes if it is among the best max(1, (m + 1) // 3) of the m + 1, ties on its side.
-    """
+    `earlier` are the validation losses of earlier trials by epoch, also of those that the rung
+    stopped. With m of them at a rung, the new trial passes if it is among the best max(1, (m + 1)
+    // 3) of the m + 1, ties on its side."""
     trials = list(earlier)
     limits = {}
     for epoch in rung_epochs(epochs):

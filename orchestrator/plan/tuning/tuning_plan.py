@@ -19,7 +19,8 @@ DEFAULT_SEARCH: Search = "tpe"
 BUDGETS = {"smoke": 3, "quick": 6, "small": 30, "paper": 60}
 """Trials of stage 2 for each side, by scale."""
 SMOKE_SEEDS = 2
-"""Final trials a side at scale smoke, which also trains just the first and the last cell of stage 1."""
+"""Final trials a side at scale smoke, which also trains just the first and the last cell of stage
+1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,9 @@ class TuningPlan:
         for side in self.bases:
             for cell in self.stage1_cells:
                 yield self._named(Place(side=side, stage="stage1"), cell)
-        for number, cell in enumerate(cells(self.tuning.stage2) if self.search == "grid" else (), start=1):
+        for number, cell in enumerate(
+            cells(self.tuning.stage2) if self.search == "grid" else (), start=1
+        ):
             for side in self.bases:
                 yield self._named(Place(side=side, stage="stage2", number=number), cell)
 
@@ -70,26 +73,35 @@ class TuningPlan:
         """The trials with the side's best config (as JSON data) and each final seed."""
         place = Place(side=side, stage="final")
         configs = [TrialConfig.model_validate({**best, "seed": seed}) for seed in self.seeds]
-        return [PlannedTrial.of(config, _name(place, f"seed={config.seed}"), place) for config in configs]
+        return [
+            PlannedTrial.of(config, _name(place, f"seed={config.seed}"), place)
+            for config in configs
+        ]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
-        """The cell of stage 2 that a resolved config is of; None where it is none of this plan's."""
+        """The cell of stage 2 that a resolved config is of; None where it is none of this
+        plan's."""
         values = [value_at(config, dimension.key) for dimension in self.tuning.stage2]
         pairs = list(zip(self._choices[side], values, strict=True))
         if any(value not in choices for choices, value in pairs):
             return None
         cell = tuple(choices.index(value) for choices, value in pairs)
-        return cell if self._config(side, self.tuning.stage2, cell).model_dump(mode="json") == config else None
+        return (
+            cell
+            if self._config(side, self.tuning.stage2, cell).model_dump(mode="json") == config
+            else None
+        )
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
-        """Raise UserError where one of these keys, which `--set` gives a value, is tuned, or where `resolve` gives two
-        choices of a dimension the same value."""
+        """Raise UserError where one of these keys, which `--set` gives a value, is tuned, or where
+        `resolve` gives two choices of a dimension the same value."""
         for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
             for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
                 if dimension.key in keys or len(set(choices)) < len(choices):
                     raise UserError(
                         f"--set cannot fix {dimension.key!r}, which this study tunes over "
-                        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set out"
+                        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that "
+                        f"--set out"
                     )
 
     def _named(self, place: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
@@ -104,12 +116,15 @@ class TuningPlan:
         return {side: self._resolved_choices(side, self.tuning.stage2) for side in self.bases}
 
     def _resolved_choices(self, side: str, space: Space) -> list[list[Any]]:
-        """For each dimension the values of its choices once resolved, the other dimensions at their first choice."""
+        """For each dimension the values of its choices once resolved, the other dimensions at their
+        first choice."""
         values: list[list[Any]] = [[] for _ in space]
         for place, dimension in enumerate(space):
             for choice in range(len(dimension.values)):
                 cell = tuple(choice if position == place else 0 for position in range(len(space)))
-                values[place].append(value_at(self._config(side, space, cell).model_dump(mode="json"), dimension.key))
+                values[place].append(
+                    value_at(self._config(side, space, cell).model_dump(mode="json"), dimension.key)
+                )
         return values
 
 
@@ -125,18 +140,24 @@ def plan_tuning(
 ) -> TuningPlan:
     """Check what was asked for and put it together; None stands for the default.
 
-    Raises UserError for a method or budget that cannot be, and where `--set` fixes a value that is tuned: `overrides`
-    are its keys.
-    """
+    Raises UserError for a method or budget that cannot be, and where `--set` fixes a value that is
+    tuned: `overrides` are its keys."""
     if search is not None and search not in SEARCHES:
         raise UserError(
-            f"unknown --search {search!r}: {did_you_mean(search, SEARCHES)}Choose from {', '.join(SEARCHES)}"
+            f"unknown --search {search!r}: {did_you_mean(search, SEARCHES)}Choose from "
+            f"{', '.join(SEARCHES)}"
         )
     most = cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
-        raise UserError(f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave one out")
+        raise UserError(
+            f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave "
+            f"one out"
+        )
     if budget is not None and not 1 <= budget <= most:
-        raise UserError(f"--budget takes the trials a side of stage 2, from 1 to its {most:,} cells; got {budget}")
+        raise UserError(
+            f"--budget takes the trials a side of stage 2, from 1 to its {most:,} cells; got "
+            f"{budget}"
+        )
     plan = TuningPlan(
         tuning=tuning,
         bases={side: base(corpus) for side, base in tuning.sides.items()},
@@ -150,6 +171,7 @@ def plan_tuning(
 
 
 def _name(place: Place, text: str) -> str:
-    """ "mos_dagger stage2 #7 de=0.31 dh=0.2": what a reader sees of a trial's place, and what is its own there."""
+    """ "mos_dagger stage2 #7 de=0.31 dh=0.2": what a reader sees of a trial's place, and what is
+    its own there."""
     number = "" if place.number is None else f" #{place.number}"
     return f"{place.side} {place.stage}{number} {text}"

@@ -1,4 +1,5 @@
-"""What agrees and what does not among the papers' printed numbers, in one table, and an account of all of them."""
+"""What agrees and what does not among the papers' printed numbers, in one table, and an account of
+all of them."""
 
 from __future__ import annotations
 
@@ -70,7 +71,10 @@ def audit_section(numbers: AuditNumbers) -> Section:
                 for table, checks in _by_table(ordered).items()
             ),
         ),
-        terminal=(_check_table(failing, "those that do not agree; the report has them all"), "\n".join(findings)),
+        terminal=(
+            _check_table(failing, "those that do not agree; the report has them all"),
+            "\n".join(findings),
+        ),
         method=prose("method_audit.txt"),
         files={
             "recomputed.csv": csv_lines([_record(check) for check in ordered]),
@@ -92,15 +96,18 @@ def audit_section(numbers: AuditNumbers) -> Section:
 def _findings(numbers: AuditNumbers) -> Iterator[str]:
     count = {verdict: len(numbers.having(verdict)) for verdict in SHOWN}
     yield (
-        f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible (which "
+        f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are "
+        f"compatible (which "
         f"includes bounds that a wrong number could pass as well), for "
-        f"{count['differs']} the number does not come out, for {count['explained']} it does not and need not, and "
+        f"{count['differs']} the number does not come out, for {count['explained']} it does not "
+        f"and need not, and "
         f"{count['open']} could not be made here."
     )
     differing, unchecked = numbers.having("differs"), numbers.having("open")
     for rule in dict.fromkeys(check.rule for check in differing):
         lines = (
-            f"{check.source}, {check.quantity}: printed {check.printed}, recomputed {check.recomputed}"
+            f"{check.source}, {check.quantity}: printed {check.printed}, recomputed "
+            f"{check.recomputed}"
             for check in differing
             if check.rule == rule
         )
@@ -111,8 +118,10 @@ def _findings(numbers: AuditNumbers) -> Iterator[str]:
     fates = {fate: sum(line.counts[fate] for line in numbers.account) for fate in FATES}
     counts = ", ".join(f"{count} {FATE_TITLES[fate]}" for fate, count in fates.items() if count)
     yield (
-        f"The {len(numbers.account)} published tables print {total} numbers: {counts}. These are numbers and not "
-        "checks: a check may involve several, on both sides of a difference, and a statement of the text involves none "
+        f"The {len(numbers.account)} published tables print {total} numbers: {counts}. These are "
+        f"numbers and not "
+        "checks: a check may involve several, on both sides of a difference, and a statement of "
+        "the text involves none "
         "of them."
     )
 
@@ -126,7 +135,10 @@ def _by_table(checks: Iterable[Check]) -> dict[str, list[Check]]:
 
 
 def _verdicts(checks: Iterable[Check]) -> str:
-    return ", ".join(f"{count} {FATE_TITLES[verdict]}" for verdict, count in Counter(c.verdict for c in checks).items())
+    return ", ".join(
+        f"{count} {FATE_TITLES[verdict]}"
+        for verdict, count in Counter(c.verdict for c in checks).items()
+    )
 
 
 def _check_table(checks: list[Check], which: str) -> TextTable:
@@ -134,7 +146,9 @@ def _check_table(checks: list[Check], which: str) -> TextTable:
         f"{counted(len(checks), 'printed statement')}, {which}",
         (
             {
-                "agrees?": Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "name"),
+                "agrees?": Cell(
+                    SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "name"
+                ),
                 "source": Cell(check.source),
                 "what": Cell(check.quantity),
                 "printed": Cell(check.printed),
@@ -154,7 +168,9 @@ def _account_table(numbers: AuditNumbers) -> TextTable:
                 "table": TABLES[line.table],
                 "numbers": line.numbers,
                 **{FATE_TITLES[fate]: line.counts[fate] for fate in FATES},
-                "columns that nothing determines": Cell(", ".join(line.nothing).replace("_", " "), kind="long"),
+                "columns that nothing determines": Cell(
+                    ", ".join(line.nothing).replace("_", " "), kind="long"
+                ),
             }
             for line in numbers.account
         ),
@@ -169,5 +185,7 @@ def _record(check: Check) -> dict[str, str]:
         "recomputed": check.recomputed,
         "rule": check.rule,
         "verdict": check.verdict,
-        "cells": " ".join(f"{place.table}:{place.line + 2}:{place.column}" for place in check.covers),
+        "cells": " ".join(
+            f"{place.table}:{place.line + 2}:{place.column}" for place in check.covers
+        ),
     }

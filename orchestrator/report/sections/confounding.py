@@ -1,4 +1,5 @@
-"""Rank correlations of metrics with the loss, as they are and with the trials' settings taken away."""
+"""Rank correlations of metrics with the loss, as they are and with the trials' settings taken
+away."""
 
 from __future__ import annotations
 
@@ -36,8 +37,15 @@ RHO = "\N{GREEK SMALL LETTER RHO}"
 def confounding_section(numbers: ConfoundingNumbers) -> Section:
     """The figure, the tables and the findings of a PartialCorrelations request."""
     request = numbers.request
-    y, settings = formats.title(request.y), listed([formats.title(name) for name in numbers.settings] or ["no setting"])
-    shown = [line for line in numbers.lines if any(statistic.value is not None for statistic in line.rho.values())]
+    y, settings = (
+        formats.title(request.y),
+        listed([formats.title(name) for name in numbers.settings] or ["no setting"]),
+    )
+    shown = [
+        line
+        for line in numbers.lines
+        if any(statistic.value is not None for statistic in line.rho.values())
+    ]
     drawing = Drawing(
         name=f"correlations_with_{request.y}",
         caption=f"Spearman's {RHO} of each metric with {y} over {counted(numbers.trials, 'trial')}, 95% intervals, "
@@ -53,7 +61,9 @@ def confounding_section(numbers: ConfoundingNumbers) -> Section:
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_confounding.txt", y=y, settings=settings),
         files={
-            "confounding.csv": csv_lines([record for line in numbers.lines for record in _records(line, numbers)]),
+            "confounding.csv": csv_lines(
+                [record for line in numbers.lines for record in _records(line, numbers)]
+            ),
             "shares_of_settings.csv": csv_lines(list(_share_records(numbers))),
         },
         drawings=(drawing,) if shown else (),
@@ -71,7 +81,8 @@ def _rows(lines: Sequence[MetricCorrelation]) -> list[ForestRow]:
 
 
 def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
-    """The finest way that the trials allow first, then what is so without taking anything away, then who changes."""
+    """The finest way that the trials allow first, then what is so without taking anything away,
+    then who changes."""
     finest, y = numbers.finest, formats.title(numbers.request.y)
     yield _sentence(numbers, finest)
     if finest != "none":
@@ -80,10 +91,13 @@ def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
         if changed:
             names = listed([formats.title(line.metric) for line in changed])
             yield (
-                f"How the settings are taken away decides whether a correlation with {y} is told from zero, and with "
+                f"How the settings are taken away decides whether a correlation with {y} is told "
+                f"from zero, and with "
                 f"which sign, for {names}: the table has all ways beside each other."
             )
-    constant = [line.rho["none"].missing for line in numbers.lines if line.rho["none"].value is None]
+    constant = [
+        line.rho["none"].missing for line in numbers.lines if line.rho["none"].value is None
+    ]
     if constant and finest != "none":
         yield f"Some have no correlation to give: {listed(list(dict.fromkeys(map(_spelled, constant))))}."
 
@@ -94,12 +108,16 @@ def _sentence(numbers: ConfoundingNumbers, shape: Shape) -> str:
     judged = [line for line in lines if line.rho[shape].value is not None]
     where = f"Over {counted(numbers.trials, 'trial')}, {LONG_TITLES[shape]}"
     if not judged:
-        return f"{where}, there is no correlation to report: {_spelled(lines[0].rho[shape].missing)}."
+        return (
+            f"{where}, there is no correlation to report: {_spelled(lines[0].rho[shape].missing)}."
+        )
     if not apart:
         widest = max(judged, key=lambda line: abs(line.rho[shape].value or 0.0))
         return (
-            f"{where}, none of {counted(len(judged), 'metric')} has a correlation with {y} that is told from zero (p < "
-            f"{SIGNIFICANCE} after Holm's correction); the largest is that of {_with_rho(widest, shape)}."
+            f"{where}, none of {counted(len(judged), 'metric')} has a correlation with {y} that is "
+            f"told from zero (p < "
+            f"{SIGNIFICANCE} after Holm's correction); the largest is that of "
+            f"{_with_rho(widest, shape)}."
         )
     shown = listed([_with_rho(line, shape) for line in apart])
     return f"{where}, {len(apart)} of {counted(len(judged), 'metric')} go with {y}: {shown}."
@@ -114,7 +132,11 @@ def _told(line: MetricCorrelation, shape: Shape) -> int:
 
 
 def _by_choice(line: MetricCorrelation) -> bool:
-    verdicts = {_told(line, shape) for shape in SHAPES if shape != "none" and line.rho[shape].value is not None}
+    verdicts = {
+        _told(line, shape)
+        for shape in SHAPES
+        if shape != "none" and line.rho[shape].value is not None
+    }
     return len(verdicts) > 1
 
 
@@ -138,15 +160,19 @@ def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
     left = numbers.y_explained[""]
     if left is not None and left > NEARLY_ALL:
         yield (
-            f"The settings account for {formats.percent(left)} of the variance of {formats.title(numbers.request.y)}: "
-            "what is left of it to go with a rank is little, and partly how several settings work together."
+            f"The settings account for {formats.percent(left)} of the variance of "
+            f"{formats.title(numbers.request.y)}: "
+            "what is left of it to go with a rank is little, and partly how several settings work "
+            "together."
         )
     few = [SHAPE_TITLES[shape] for shape in SHAPES if numbers.left[shape] < 1]
     if few:
         yield f"The trials are too few for what is called {listed(few)}."
     yield (
-        "A correlation that is left is none of cause and effect: what changes a rank at the same settings, such as the "
-        "seed, may change the loss in another way. A correlation that vanishes may have been the settings', or too "
+        "A correlation that is left is none of cause and effect: what changes a rank at the same "
+        "settings, such as the "
+        "seed, may change the loss in another way. A correlation that vanishes may have been the "
+        "settings', or too "
         "small for so many trials."
     )
 
@@ -154,7 +180,10 @@ def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
 def _table(numbers: ConfoundingNumbers) -> TextTable:
     rows = []
     for line in numbers.lines:
-        cells: dict[str, object] = {"metric": Cell(formats.title(line.metric), kind="name"), "n": line.n}
+        cells: dict[str, object] = {
+            "metric": Cell(formats.title(line.metric), kind="name"),
+            "n": line.n,
+        }
         cells |= {f"{SHAPE_TITLES[shape]} [95%]": _cell(line, shape) for shape in SHAPES}
         rows.append(cells)
     left = ", ".join(f"{SHAPE_TITLES[shape]} {numbers.left[shape]}" for shape in SHAPES)
@@ -167,13 +196,18 @@ def _cell(line: MetricCorrelation, shape: Shape) -> Cell:
     statistic = line.rho[shape]
     if statistic.value is None:
         return Cell(formats.DASH, kind="none")
-    return Cell(f"{formats.bounded(statistic)}{' *' if _told(line, shape) else ''}", statistic.value)
+    return Cell(
+        f"{formats.bounded(statistic)}{' *' if _told(line, shape) else ''}", statistic.value
+    )
 
 
 def _share_table(numbers: ConfoundingNumbers) -> TextTable:
     """How much of each metric the settings account for."""
     together = f"all, {finest}" if (finest := numbers.finest) in ("pairs", "triples") else "all"
-    lines = [(numbers.request.y, numbers.y_explained), *((line.metric, line.explained) for line in numbers.lines)]
+    lines = [
+        (numbers.request.y, numbers.y_explained),
+        *((line.metric, line.explained) for line in numbers.lines),
+    ]
     rows = [
         {
             "metric": Cell(formats.title(metric), kind="name"),
@@ -182,7 +216,9 @@ def _share_table(numbers: ConfoundingNumbers) -> TextTable:
         }
         for metric, shares in lines
     ]
-    return text_table("Share of the variance that the settings account for (adjusted R\N{SUPERSCRIPT TWO})", rows)
+    return text_table(
+        "Share of the variance that the settings account for (adjusted R\N{SUPERSCRIPT TWO})", rows
+    )
 
 
 def _share(share: float | None) -> Cell:
@@ -208,7 +244,10 @@ def _records(line: MetricCorrelation, numbers: ConfoundingNumbers) -> Iterator[d
 
 
 def _share_records(numbers: ConfoundingNumbers) -> Iterator[dict[str, Any]]:
-    lines = [(numbers.request.y, numbers.y_explained), *((line.metric, line.explained) for line in numbers.lines)]
+    lines = [
+        (numbers.request.y, numbers.y_explained),
+        *((line.metric, line.explained) for line in numbers.lines),
+    ]
     for metric, shares in lines:
         for name, share in shares.items():
             yield {"metric": metric, "setting": name or "all", "adjusted_r2": share}

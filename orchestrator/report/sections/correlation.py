@@ -22,7 +22,11 @@ from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_table
 from orchestrator.words import counted, listed
 
-SINGLE, WITHIN, BETWEEN = "single trials", "seeds of one cell", "cells, without what their seeds add"
+SINGLE, WITHIN, BETWEEN = (
+    "single trials",
+    "seeds of one cell",
+    "cells, without what their seeds add",
+)
 
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
@@ -31,7 +35,10 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
     remarks = tuple(_comparisons(numbers))
     findings = [correlation_sentence(line) for line in numbers.lines]
     tables = [_table(numbers)]
-    files = {"correlations.csv": csv_lines(list(_records(numbers))), "cells.csv": _cell_lines(numbers)}
+    files = {
+        "correlations.csv": csv_lines(list(_records(numbers))),
+        "cells.csv": _cell_lines(numbers),
+    }
     if seeds is not None:
         findings += _seed_sentences(numbers.lines[0], seeds)
         tables.append(_component_table(seeds))
@@ -83,13 +90,16 @@ def correlation_sentence(line: ComparedCorrelation) -> str:
     text = f"{where}, {x} and {y} have Pearson r = {formats.coefficient(pearson.value)}"
     if pearson.interval is None:
         return f"{text}, without an interval: {_spelled(pearson.missing, line)}."
-    text += f", 95% interval {formats.interval(pearson.interval)}, {formats.p_equals(pearson.p_value)}"
+    text += (
+        f", 95% interval {formats.interval(pearson.interval)}, {formats.p_equals(pearson.p_value)}"
+    )
     if 0.0 in pearson.interval:
         return f"{text}: the interval includes zero, so these cells leave open whether there is one and its sign."
     direction = "higher" if pearson.value > 0 else "lower"
     share = f"{pearson.value**2:.0%}"
     return (
-        f"{text}: the interval excludes zero; a higher {x} went with a {direction} {y}, and a straight line accounts "
+        f"{text}: the interval excludes zero; a higher {x} went with a {direction} {y}, and a "
+        f"straight line accounts "
         f"for {share} of the variance."
     )
 
@@ -110,15 +120,20 @@ def _seed_sentences(line: ComparedCorrelation, seeds: SeedNumbers) -> Iterator[s
         shares = listed([f"{_share(parts.share)} in {name}" for name, parts in components])
         reliable = listed([formats.percent(parts.reliability.value) for _, parts in components])
         yield (
-            f"Of the variance between cells of one seed, the seed makes up {shares}; of that of the means over "
+            f"Of the variance between cells of one seed, the seed makes up {shares}; of that of "
+            f"the means over "
             f"{formats.bounds(*line.seeds)} seeds, the cells' own part is {reliable}."
         )
         if all(parts.common is not None for _, parts in components):
-            common = listed([f"{formats.deviation(parts.common)} in {name}" for name, parts in components])
+            common = listed(
+                [f"{formats.deviation(parts.common)} in {name}" for name, parts in components]
+            )
             rest = listed([formats.deviation(parts.rest) for _, parts in components])
             yield (
-                f"What a seed does to all cells alike cancels between them and is not in it: as far as "
-                f"{formats.bounds(*line.seeds)} seeds tell, a standard deviation of {common}, beside {rest} of what it "
+                f"What a seed does to all cells alike cancels between them and is not in it: as "
+                f"far as "
+                f"{formats.bounds(*line.seeds)} seeds tell, a standard deviation of {common}, "
+                f"beside {rest} of what it "
                 f"does to one cell."
             )
     if seeds.between.value is not None:
@@ -131,12 +146,16 @@ def _seed_sentences(line: ComparedCorrelation, seeds: SeedNumbers) -> Iterator[s
 
 def _share(statistic: Statistic) -> str:
     """The seed's share with its interval, or why it has none."""
-    return formats.bounded_percent(statistic) + (f" ({statistic.missing})" if statistic.missing else "")
+    return formats.bounded_percent(statistic) + (
+        f" ({statistic.missing})" if statistic.missing else ""
+    )
 
 
 def _partial_sentences(partials: Sequence[PartialCorrelation]) -> Iterator[str]:
     parts = [
-        f"without {_settings(partial)} r = {_r(partial.levels)}" for partial in partials if partial.levels.interval
+        f"without {_settings(partial)} r = {_r(partial.levels)}"
+        for partial in partials
+        if partial.levels.interval
     ]
     if parts:
         yield f"Over the cells, each value of a setting taken as a level of its own, {'; '.join(parts)}."
@@ -149,11 +168,16 @@ def _settings(partial: PartialCorrelation) -> str:
 def _r(statistic: Statistic) -> str:
     """The value with its interval in words."""
     value = formats.coefficient(statistic.value)
-    return f"{value}, 95% interval {formats.interval(statistic.interval)}" if statistic.interval else value
+    return (
+        f"{value}, 95% interval {formats.interval(statistic.interval)}"
+        if statistic.interval
+        else value
+    )
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
-    """A sentence for each published value: those of this corpus, or all of them where the paper did not use it.
+    """A sentence for each published value: those of this corpus, or all of them where the paper did
+    not use it.
 
     Nothing about a window that is not the published one: it selects other cells.
     """
@@ -165,7 +189,8 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
 
 
 def comparison_sentence(line: ComparedCorrelation, corpus: str) -> str:
-    """Where the value published for a corpus lies beside our interval. Inside is not equal, and says so."""
+    """Where the value published for a corpus lies beside our interval. Inside is not equal, and
+    says so."""
     published = line.published[corpus]
     assert published is not None
     name = f"the published {formats.coefficient(published)} ({formats.corpus_title(corpus)})"
@@ -173,7 +198,9 @@ def comparison_sentence(line: ComparedCorrelation, corpus: str) -> str:
         return f"{name} has no interval of ours to be held against."
     ours = formats.interval(line.pearson.interval)
     if published in line.pearson.interval:
-        return f"{name} lies inside our interval {ours}, which does not show that the two are equal."
+        return (
+            f"{name} lies inside our interval {ours}, which does not show that the two are equal."
+        )
     side = "below" if published < line.pearson.interval.low else "above"
     return f"{name} lies {side} our interval {ours}."
 
@@ -183,7 +210,8 @@ def _cautions(numbers: CorrelationNumbers) -> Iterator[str]:
     origins = {line.window.origin for line in lines if line.window}
     if seeds is not None:
         yield (
-            f"The {seeds.trials} single trials are no independent points, as those of one cell share its setting: "
+            f"The {seeds.trials} single trials are no independent points, as those of one cell "
+            f"share its setting: "
             "their correlation has no interval."
         )
         if lines[0].published:
@@ -205,20 +233,28 @@ def _table(numbers: CorrelationNumbers) -> TextTable:
     lines = numbers.lines
     missing = ", ".join(dict.fromkeys(line.missing for line in lines if line.missing))
     caption = f"{formats.capital(formats.title(lines[0].x))} and {formats.title(lines[0].y)}"
-    rows = [_cells(formats.window(line.window, line.y), line.n, line.pearson, line.spearman, line) for line in lines]
+    rows = [
+        _cells(formats.window(line.window, line.y), line.n, line.pearson, line.spearman, line)
+        for line in lines
+    ]
     if numbers.seeds is not None:
-        rows += [_cells(words, n, r, rho, _bare(lines[0])) for words, n, r, rho in _beside_the_means(numbers)]
+        rows += [
+            _cells(words, n, r, rho, _bare(lines[0]))
+            for words, n, r, rho in _beside_the_means(numbers)
+        ]
     return text_table(f"{caption}; left out: {missing}" if missing else caption, rows)
 
 
 def _bare(line: ComparedCorrelation) -> ComparedCorrelation:
-    """The line with the same columns and nothing to compare with, for correlations over something else than cells."""
+    """The line with the same columns and nothing to compare with, for correlations over something
+    else than cells."""
     independent = None if line.independent is None else Statistic()
     return replace(line, published=dict.fromkeys(line.published), independent=independent)
 
 
 def _beside_the_means(numbers: CorrelationNumbers) -> list[tuple[str, int, Statistic, Statistic]]:
-    """What a correlation is over, how many, Pearson's and Spearman's; where there are several seeds."""
+    """What a correlation is over, how many, Pearson's and Spearman's; where there are several
+    seeds."""
     seeds = numbers.seeds
     assert seeds is not None
     return [
@@ -228,12 +264,20 @@ def _beside_the_means(numbers: CorrelationNumbers) -> list[tuple[str, int, Stati
     ]
 
 
-def _cells(words: str, n: int, pearson: Statistic, spearman: Statistic, line: ComparedCorrelation) -> dict[str, object]:
+def _cells(
+    words: str, n: int, pearson: Statistic, spearman: Statistic, line: ComparedCorrelation
+) -> dict[str, object]:
     printed = {
-        f"published {formats.corpus_title(corpus)}: Pearson r": formats.bounded(Statistic(value=value))
+        f"published {formats.corpus_title(corpus)}: Pearson r": formats.bounded(
+            Statistic(value=value)
+        )
         for corpus, value in line.published.items()
     }
-    independent = {} if line.independent is None else {"r, cells as if independent": formats.bounded(line.independent)}
+    independent = (
+        {}
+        if line.independent is None
+        else {"r, cells as if independent": formats.bounded(line.independent)}
+    )
     return {
         "cells": Cell(words),
         "n": n,
@@ -279,7 +323,11 @@ def _definition_table(numbers: CorrelationNumbers) -> TextTable:
 
 
 def _definition_record(one: RankCorrelation) -> dict[str, Any]:
-    return {"x": one.x, **_numbers(pearson=one.pearson, within=one.within), "p_adjusted": one.p_adjusted}
+    return {
+        "x": one.x,
+        **_numbers(pearson=one.pearson, within=one.within),
+        "p_adjusted": one.p_adjusted,
+    }
 
 
 def _records(numbers: CorrelationNumbers) -> Iterator[dict[str, Any]]:
@@ -291,7 +339,9 @@ def _records(numbers: CorrelationNumbers) -> Iterator[dict[str, Any]]:
             yield _record(_bare(numbers.lines[0]), words, n, pearson, spearman)
 
 
-def _record(line: ComparedCorrelation, over: str, n: int, pearson: Statistic, spearman: Statistic) -> dict[str, Any]:
+def _record(
+    line: ComparedCorrelation, over: str, n: int, pearson: Statistic, spearman: Statistic
+) -> dict[str, Any]:
     record = {"x": line.x, "y": line.y, "over": over, **ends("window", line.window), "n": n}
     record |= dict(zip(("seeds_least", "seeds_most"), line.seeds, strict=True))
     record |= _numbers(pearson=pearson, spearman=spearman)
@@ -314,12 +364,18 @@ def _component_table(seeds: SeedNumbers) -> TextTable:
                 "deviation between cells": formats.deviation(parts.own),
                 "of a seed, in one cell": formats.deviation(parts.rest),
                 "of a seed, in all cells alike": formats.deviation(parts.common),
-                "seed's share between cells of one seed [95%]": formats.bounded_percent(parts.share),
-                "cells' share of the means' variance [95%]": formats.bounded_percent(parts.reliability),
+                "seed's share between cells of one seed [95%]": formats.bounded_percent(
+                    parts.share
+                ),
+                "cells' share of the means' variance [95%]": formats.bounded_percent(
+                    parts.reliability
+                ),
             }
         )
     cells = next(iter(seeds.components.values()))
-    return text_table(f"How much is the seed: {seeds.trials} trials of {counted(cells.cells, 'cell')}", rows)
+    return text_table(
+        f"How much is the seed: {seeds.trials} trials of {counted(cells.cells, 'cell')}", rows
+    )
 
 
 def _component_records(seeds: SeedNumbers) -> Iterator[dict[str, Any]]:
@@ -355,12 +411,20 @@ def _partial_table(partials: Sequence[PartialCorrelation]) -> TextTable:
 
 
 def _partial_record(partial: PartialCorrelation) -> dict[str, Any]:
-    return {"left_out": " ".join(partial.settings), **_numbers(levels=partial.levels, line=partial.line)}
+    return {
+        "left_out": " ".join(partial.settings),
+        **_numbers(levels=partial.levels, line=partial.line),
+    }
 
 
 def _numbers(**correlations: Statistic) -> dict[str, Any]:
     """All numbers of these, under columns that begin with their names."""
     record: dict[str, Any] = {}
     for name, ours in correlations.items():
-        record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value, f"{name}_df": ours.df}
+        record |= {
+            name: ours.value,
+            **ends(name, ours.interval),
+            f"{name}_p": ours.p_value,
+            f"{name}_df": ours.df,
+        }
     return record

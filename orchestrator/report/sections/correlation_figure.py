@@ -36,16 +36,23 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
     caption += f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
     caption += "; pale points are single trials" if numbers.seeds is not None else ""
     caption += f". Grey band: {formats.window(window, line.y)}." if window else "."
-    yield Drawing(name=f"{line.y}_against_{line.x}", caption=caption, draw=partial(_scatter, numbers, window))
+    yield Drawing(
+        name=f"{line.y}_against_{line.x}", caption=caption, draw=partial(_scatter, numbers, window)
+    )
 
 
 def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
-    """Fig. 2 of the paper: x against y, a point a cell, circles where y is in the window, triangles elsewhere."""
+    """Fig. 2 of the paper: x against y, a point a cell, circles where y is in the window, triangles
+    elsewhere."""
     figure, axes = new_figure()
     line = numbers.lines[0]
     x, y = (numbers.cells[name].to_numpy(dtype=float) for name in (line.x, line.y))
     inside = np.array([window is None or value in window for value in y], dtype=bool)
-    colour = numbers.cells[numbers.colour_by].to_numpy(dtype=float) if numbers.colour_by else np.zeros(len(x))
+    colour = (
+        numbers.cells[numbers.colour_by].to_numpy(dtype=float)
+        if numbers.colour_by
+        else np.zeros(len(x))
+    )
     norm = Normalize(colour.min(), colour.max())
     if numbers.seeds is not None:
         _draw_seeds(axes, numbers)
@@ -58,7 +65,15 @@ def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
     if window is not None:
         axes.axhspan(window.low, window.high, color="0.92", zorder=0, linewidth=0)
         handles = [
-            Line2D([], [], marker=marker, linestyle="none", color="0.75", markeredgecolor="black", label=label)
+            Line2D(
+                [],
+                [],
+                marker=marker,
+                linestyle="none",
+                color="0.75",
+                markeredgecolor="black",
+                label=label,
+            )
             for marker, label in ((INSIDE, "inside the window"), (OUTSIDE, "outside"))
         ]
         axes.legend(handles=handles, **ABOVE)
@@ -73,7 +88,8 @@ def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
 
 
 def _draw_seeds(axes: Axes, numbers: CorrelationNumbers) -> None:
-    """Pale single trials, and bars of one standard deviation over the seeds of each cell that has several."""
+    """Pale single trials, and bars of one standard deviation over the seeds of each cell that has
+    several."""
     line, points = numbers.lines[0], numbers.points
     axes.scatter(points[line.x], points[line.y], s=9, color=PALE, linewidths=0, zorder=1)
     cells = numbers.cells[numbers.cells["seeds"] > 1]
@@ -87,9 +103,12 @@ def _name_points(axes: Axes, numbers: CorrelationNumbers) -> None:
     """Single trials by their names; those on top, the cells of several, by theirs."""
     metrics = [numbers.lines[0].x, numbers.lines[0].y]
     trials, cells = numbers.points, numbers.cells[numbers.cells["seeds"] > 1]
-    names = [formats.described(trial["name"], dict(trial[metrics])) for _, trial in trials.iterrows()]
+    names = [
+        formats.described(trial["name"], dict(trial[metrics])) for _, trial in trials.iterrows()
+    ]
     name_marks(axes, trials[metrics].to_numpy(), names, list(trials["trial_id"]))
     names = [
-        formats.described(cell["group"], dict(cell[metrics]), trials=cell["seeds"]) for _, cell in cells.iterrows()
+        formats.described(cell["group"], dict(cell[metrics]), trials=cell["seeds"])
+        for _, cell in cells.iterrows()
     ]
     name_marks(axes, cells[metrics].to_numpy(), names)

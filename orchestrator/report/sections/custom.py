@@ -1,4 +1,5 @@
-"""What a function of the study's own file makes of the results: its sentences, tables and figures."""
+"""What a function of the study's own file makes of the results: its sentences, tables and
+figures."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ from trainables.errors import first_line
 
 
 def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Section:
-    """What `function` returns of the done trials: a DataFrame, a Figure or a text, or a list of these.
+    """What `function` returns of the done trials: a DataFrame, a Figure or a text, or a list of
+    these.
 
-    Where it fails, one sentence that names it and the error: the rest of the report does not depend on it.
-    """
+    Where it fails, one sentence that names it and the error: the rest of the report does not depend
+    on it."""
     done = frame[frame["state"] == "done"].reset_index(drop=True)
     if done.empty:
         empty = _empty_section(function)
@@ -34,7 +36,8 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
 
     mpl.use("agg")
     try:
-        # What pandas plots lands on pyplot's current axes, which must not be those of another function.
+        # What pandas plots lands on pyplot's current axes, which must not be those of another
+        # function.
         plt.close("all")
         return _section(function, done)
     except (Exception, SystemExit) as error:
@@ -44,7 +47,8 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
 
 
 def failed_section(function: Callable[..., Any], error: BaseException) -> Section:
-    """One sentence: whatever a user's function raises, or its figure when it is drawn, is a fault in that function."""
+    """One sentence: whatever a user's function raises, or its figure when it is drawn, is a fault
+    in that function."""
     text = f"The analysis {_name(function)} of the study failed{_place(function, error)}: {type(error).__name__}"
     details = f": {first_line(error)}" if str(error).strip() else ""
     return replace(_empty_section(function), findings=(f"{text}{details}.",))
@@ -67,7 +71,8 @@ def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame) -> Sec
     for part in parts:
         if not isinstance(part, (pd.DataFrame, Figure, str)):
             raise TypeError(
-                f"it returned a {type(part).__name__}; return a pandas DataFrame, a matplotlib Figure, a text, or a "
+                f"it returned a {type(part).__name__}; return a pandas DataFrame, a matplotlib "
+                f"Figure, a text, or a "
                 "list of these"
             )
     frames = [_with_index(part) for part in parts if isinstance(part, pd.DataFrame)]
@@ -83,7 +88,11 @@ def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame) -> Sec
             for i, part in enumerate(frames, 1)
         },
         drawings=tuple(
-            Drawing(name=f"{file}_{i}", caption=figure.get_suptitle() or empty.heading, draw=partial(_same, figure))
+            Drawing(
+                name=f"{file}_{i}",
+                caption=figure.get_suptitle() or empty.heading,
+                draw=partial(_same, figure),
+            )
             for i, figure in enumerate(figures, 1)
         ),
     )
@@ -94,8 +103,10 @@ def _same(figure: Figure) -> Figure:
 
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
-    """With the index as columns, unless it only counts the rows; columns of several levels become one."""
-    # Named by texts first: columns that are categories or intervals take no other name beside theirs.
+    """With the index as columns, unless it only counts the rows; columns of several levels become
+    one."""
+    # Named by texts first: columns that are categories or intervals take no other name beside
+    # theirs.
     frame = frame.set_axis([_text(name) for name in frame.columns], axis="columns")
     if not isinstance(frame.index, pd.RangeIndex) or frame.index.name is not None:
         frame = frame.reset_index(allow_duplicates=True)
@@ -118,5 +129,9 @@ def _table(frame: pd.DataFrame, caption: str) -> TextTable:
 def _place(function: Callable[..., Any], error: BaseException) -> str:
     """ " in line 12", of the file that the function is in, where it can be told."""
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == file
+    ]
     return f" in line {lines[-1]}" if lines else ""

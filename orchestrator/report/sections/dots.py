@@ -1,4 +1,5 @@
-"""A dot a trial, their mean with its interval, and the published value beside them: a row a group, a panel a metric."""
+"""A dot a trial, their mean with its interval, and the published value beside them: a row a group,
+a panel a metric."""
 
 from __future__ import annotations
 
@@ -49,10 +50,11 @@ class DotPanel:
 def dot_drawings(
     name: str, caption: str, panels: Sequence[DotPanel], *, comparable: bool = True
 ) -> tuple[Drawing, ...]:
-    """The figure of these panels, below the sentence `caption` and what its marks are; none where no trial has a value.
+    """The figure of these panels, below the sentence `caption` and what its marks are; none where
+    no trial has a value.
 
-    Published values that are not `comparable` with ours have panels of their own, so that ours fill theirs.
-    """
+    Published values that are not `comparable` with ours have panels of their own, so that ours fill
+    theirs."""
     rows = [row for panel in panels for row in panel.rows]
     if not any(row.trials for row in rows):
         return ()
@@ -65,12 +67,18 @@ def _explain(rows: Sequence[DotRow], *, comparable: bool) -> str:
     """What the marks are."""
     text = "A dot a trial"
     if any(len(row.trials) > 1 for row in rows):
-        text += ", and the mean of several" + (" with its 95% interval" if any(row.interval for row in rows) else "")
+        text += ", and the mean of several" + (
+            " with its 95% interval" if any(row.interval for row in rows) else ""
+        )
     printed = [value for row in rows for value in row.published.values()]
     if not printed:
         return f"{text}."
     bars = ", bars their printed deviation" if any(value.deviation for value in printed) else ""
-    apart = "" if comparable else ", below on axes of their own, as they are of models or a text other than ours"
+    apart = (
+        ""
+        if comparable
+        else ", below on axes of their own, as they are of models or a text other than ours"
+    )
     return f"{text}. Orange: published values{bars}{apart}."
 
 
@@ -81,7 +89,10 @@ def _lay_out(panels: Sequence[DotPanel], *, comparable: bool) -> Iterator[list[D
         if comparable or not any(row.published for panel in line for row in panel.rows):
             yield list(line)
         else:
-            yield [replace(panel, rows=[replace(row, published={}) for row in panel.rows]) for panel in line]
+            yield [
+                replace(panel, rows=[replace(row, published={}) for row in panel.rows])
+                for panel in line
+            ]
             yield [
                 replace(
                     panel,
@@ -112,8 +123,19 @@ def draw_dots(panels: Sequence[Sequence[DotPanel]]) -> Figure:
                 axes.set_visible(False)
     grid[0][0].set_yticks(range(len(rows)), [row.name for row in rows])
     grid[0][0].set_ylim(len(rows) - 0.5, -0.5)
-    marks = {label: mark for axes in figure.axes for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(marks.values(), marks, loc="outside upper center", ncols=len(marks), frameon=False, fontsize=9)
+    marks = {
+        label: mark
+        for axes in figure.axes
+        for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        marks.values(),
+        marks,
+        loc="outside upper center",
+        ncols=len(marks),
+        frameon=False,
+        fontsize=9,
+    )
     return figure
 
 
@@ -150,7 +172,9 @@ def _draw_means(axes: Axes, panel: DotPanel) -> None:
     if means:
         label = "mean, 95% interval" if intervals else "mean"
         axes.plot(*np.transpose(means), "o", color=OURS[0], markersize=5.5, label=label)
-        name_marks(axes, means, [_mean_name(row, panel.title) for _, row in rows if row.mean is not None])
+        name_marks(
+            axes, means, [_mean_name(row, panel.title) for _, row in rows if row.mean is not None]
+        )
 
 
 def _mean_name(row: DotRow, title: str) -> str:
@@ -167,10 +191,24 @@ def _draw_published(axes: Axes, panel: DotPanel) -> None:
     offset = PUBLISHED_AT if any(row.trials for row in panel.rows) else 0.0
     sources = dict.fromkeys(source for row in panel.rows for source in row.published)
     for mark, source in zip(PUBLISHED_MARKS, sources, strict=False):
-        printed = [(place + offset, row) for place, row in enumerate(panel.rows) if source in row.published]
+        printed = [
+            (place + offset, row) for place, row in enumerate(panel.rows) if source in row.published
+        ]
         points = [(row.published[source].value, y) for y, row in printed]
         deviations = [row.published[source].deviation or 0.0 for _, row in printed]
         x, y = np.transpose(points)
-        axes.errorbar(x, y, xerr=deviations, fmt=mark, color=PRINTED[0], markersize=6, elinewidth=1, label=source)
-        names = [f"{row.name}\n{source}: {formats.printed(row.published[source], panel.title)}" for _, row in printed]
+        axes.errorbar(
+            x,
+            y,
+            xerr=deviations,
+            fmt=mark,
+            color=PRINTED[0],
+            markersize=6,
+            elinewidth=1,
+            label=source,
+        )
+        names = [
+            f"{row.name}\n{source}: {formats.printed(row.published[source], panel.title)}"
+            for _, row in printed
+        ]
         name_marks(axes, points, names)

@@ -35,11 +35,18 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_extrapolation.txt", x=x),
         files={
-            "extrapolation.csv": csv_lines([_record(line, request.x) for line in numbers.held_out], [request.x]),
+            "extrapolation.csv": csv_lines(
+                [_record(line, request.x) for line in numbers.held_out], [request.x]
+            ),
             "extrapolation_law.csv": csv_lines([_law_record(numbers)]),
             "extrapolation_losses.csv": csv_lines(
                 [
-                    {request.x: point.x, "n": point.n, "mean_loss": point.mean, **ends("mean_loss", point.interval)}
+                    {
+                        request.x: point.x,
+                        "n": point.n,
+                        "mean_loss": point.mean,
+                        **ends("mean_loss", point.interval),
+                    }
                     for point in numbers.fit.points
                 ]
             ),
@@ -58,17 +65,23 @@ def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
         dots += f"; crosses are what the law of larger sizes predicts, and the line is the law {whole}, 95% each"
     yield Drawing(name=f"law_of_larger_{name}", caption=f"{dots}.", draw=lambda: _draw(numbers))
     if numbers.held_out:
-        rows = [ForestRow(name=_size(line.x), estimates={"": line.difference}) for line in numbers.held_out]
+        rows = [
+            ForestRow(name=_size(line.x), estimates={"": line.difference})
+            for line in numbers.held_out
+        ]
         yield Drawing(
             name=f"off_the_law_of_larger_{name}",
             caption=f"Loss less what the law of larger sizes predicts, by {x}, with 95% intervals; right of the "
             "dashed line the model is worse than predicted.",
-            draw=lambda: draw_forest({"": rows}, label="loss less the law's (nats per token)", null=0.0),
+            draw=lambda: draw_forest(
+                {"": rows}, label="loss less the law's (nats per token)", null=0.0
+            ),
         )
 
 
 def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
-    """Where the loss first leaves the law, from wide to narrow, then where it was not told apart from it."""
+    """Where the loss first leaves the law, from wide to narrow, then where it was not told apart
+    from it."""
     x, larger, first = formats.title(numbers.request.x), _larger(numbers.request.x), numbers.first
     if not numbers.held_out:
         yield f"Where the loss leaves the law of {larger} cannot be said: {numbers.fit.missing}."
@@ -76,8 +89,10 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
     if first is not None:
         side, words = ("above", "worse") if first.leaves > 0 else ("below", "better")
         yield (
-            f"From large to small, the loss first leaves the law of all {larger} at {x} {_size(first.x)}: it is "
-            f"{formats.ranged(first.difference)} nats per token {side} what {first.fitted} larger sizes predict "
+            f"From large to small, the loss first leaves the law of all {larger} at {x} "
+            f"{_size(first.x)}: it is "
+            f"{formats.ranged(first.difference)} nats per token {side} what {first.fitted} larger "
+            f"sizes predict "
             f"(Bonferroni-adjusted {formats.p_equals(first.p_adjusted)}), {words} than the law."
         )
     later = [line for line in numbers.held_out if line.leaves and line is not first]
@@ -86,7 +101,8 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
     same = [line for line in numbers.held_out if not line.leaves and line.difference.interval]
     if same:
         yield (
-            f"The loss is not told apart from the law of {larger} at {x} {_told(same)}, in nats per token, which "
+            f"The loss is not told apart from the law of {larger} at {x} {_told(same)}, in nats "
+            f"per token, which "
             "does not show that it follows the law there."
         )
     without = [line for line in numbers.held_out if not line.difference.interval]
@@ -105,7 +121,8 @@ def _told(lines: list[HeldOut]) -> str:
     """ "16 by 0.12 [0.08, 0.16] (p = 0.002)"."""
     return listed(
         [
-            f"{_size(line.x)} by {formats.ranged(line.difference)} ({formats.p_equals(line.p_adjusted)})"
+            f"{_size(line.x)} by {formats.ranged(line.difference)} "
+            f"({formats.p_equals(line.p_adjusted)})"
             for line in lines
         ]
     )
@@ -117,23 +134,27 @@ def _cautions(numbers: ExtrapolationNumbers) -> Iterator[str]:
         return
     if fit.misfit is not None and fit.misfit < SIGNIFICANCE:
         yield (
-            f"The law leaves more than the seeds' spread of the sizes that it was fitted to (F-test, "
+            f"The law leaves more than the seeds' spread of the sizes that it was fitted to "
+            f"(F-test, "
             f"{formats.p_equals(fit.misfit)}): what it says beyond them is doubtful."
         )
     if fit.not_pinned:
         yield (
-            f"{counted(len(numbers.fitted), 'size')} do not pin {listed(fit.not_pinned)}, as it or an end of its "
+            f"{counted(len(numbers.fitted), 'size')} do not pin {listed(fit.not_pinned)}, as it or "
+            f"an end of its "
             "interval lies at a bound of the fit."
         )
     detectable = [line.detectable for line in numbers.held_out if line.detectable is not None]
     if detectable:
         low, high = (formats.number(end, digits=2) for end in (min(detectable), max(detectable)))
         yield (
-            f"The tests can find a true difference of {low} to {high} nats per token, depending on the size: in "
+            f"The tests can find a true difference of {low} to {high} nats per token, depending on "
+            f"the size: in "
             "simulations they found it in 59 to 75% of cases. Smaller ones would mostly be missed."
         )
     yield (
-        "The intervals contain the effect of other seeds. They do not contain the effect of another formula, or of "
+        "The intervals contain the effect of other seeds. They do not contain the effect of "
+        "another formula, or of "
         "another learning rate at each size."
     )
 
@@ -163,7 +184,10 @@ def _table(numbers: ExtrapolationNumbers) -> TextTable:
     fit = numbers.fit
     law = f"E {formats.ranged(fit.limit)}, b {formats.ranged(fit.exponent)}"
     over = f"{x} {listed([_size(size) for size in numbers.fitted])}"
-    return text_table(f"Each size against the law of larger ones, in nats per token; that over {over} has {law}", rows)
+    return text_table(
+        f"Each size against the law of larger ones, in nats per token; that over {over} has {law}",
+        rows,
+    )
 
 
 def _record(line: HeldOut, x: str) -> dict[str, Any]:
@@ -205,7 +229,13 @@ def _draw(numbers: ExtrapolationNumbers) -> Figure:
     draw_law(axes, numbers.fit, 0, label="mean of the trials")
     if numbers.first:
         least = numbers.fit.points[0].x
-        axes.axvspan(least / 1.1, math.sqrt(numbers.first.x * numbers.fitted[0]), color="0.92", zorder=0, linewidth=0)
+        axes.axvspan(
+            least / 1.1,
+            math.sqrt(numbers.first.x * numbers.fitted[0]),
+            color="0.92",
+            zorder=0,
+            linewidth=0,
+        )
     for line in numbers.held_out:
         value, interval = line.predicted.value, line.predicted.interval
         if value is not None:
@@ -215,7 +245,11 @@ def _draw(numbers: ExtrapolationNumbers) -> Figure:
                 label="predicted from larger sizes" if line is numbers.held_out[0] else "_",
             )  # fmt: skip
             predicted = f"predicted {formats.ranged(line.predicted, digits=4)}"
-            name_marks(axes, [(line.x, value)], [f"{formats.title(numbers.request.x)} {_size(line.x)}\n{predicted}"])
+            name_marks(
+                axes,
+                [(line.x, value)],
+                [f"{formats.title(numbers.request.x)} {_size(line.x)}\n{predicted}"],
+            )
     axes.legend(frameon=False, fontsize=9)
     label_sizes(axes, [point.x for point in numbers.fit.points])
     axes.set_xlabel(formats.title(numbers.request.x))

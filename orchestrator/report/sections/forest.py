@@ -1,4 +1,5 @@
-"""Estimates with their intervals, a row each, beside the value that they are held against: a forest plot."""
+"""Estimates with their intervals, a row each, beside the value that they are held against: a forest
+plot."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ PANEL_IN, ROW_IN, LETTER_IN = 4.4, 0.2, 0.085
 SPREAD = 0.7
 """Share of a row over which its marks lie."""
 WIDEST = 100.0
-"""The factor from the null value beyond which a logarithmic axis does not reach: an end that lies there, or at
-infinity, is an arrow."""
+"""The factor from the null value beyond which a logarithmic axis does not reach: an end that lies
+there, or at infinity, is an arrow."""
 
 
 TICKS = (
@@ -49,7 +50,11 @@ def draw_forest(
 ) -> Figure:
     """A panel a title; rows that have no value keep their place, with a dash."""
     rows = max(len(forest) for forest in panels.values())
-    kinds = list(dict.fromkeys(kind for forest in panels.values() for row in forest for kind in row.estimates))
+    kinds = list(
+        dict.fromkeys(
+            kind for forest in panels.values() for row in forest for kind in row.estimates
+        )
+    )
     letters = max(len(row.name) for forest in panels.values() for row in forest)
     figure, grid = new_panels(
         1,
@@ -63,7 +68,9 @@ def draw_forest(
         axes.set_xlabel(label)
     if len(kinds) > 1:
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+        figure.legend(
+            handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=9
+        )
     return figure
 
 
@@ -88,14 +95,18 @@ def _draw_panel(
         for row, line in enumerate(forest):
             estimate = line.estimates.get(kind, Statistic())
             style = {"color": group_colour(place), "marker": GROUP_MARKERS[place]}
-            _draw_estimate(axes, estimate, row + offset, style, label=label, name=f"{line.name}\n{kind}")
+            _draw_estimate(
+                axes, estimate, row + offset, style, label=label, name=f"{line.name}\n{kind}"
+            )
             label = "_"
     for row, line in enumerate(forest):
         if all(estimate.value is None for estimate in line.estimates.values()):
             axes.text(null, row, formats.DASH, ha="center", va="center", color="0.4")
 
 
-def _draw_estimate(axes: Axes, estimate: Statistic, y: float, style: dict[str, Any], *, label: str, name: str) -> None:
+def _draw_estimate(
+    axes: Axes, estimate: Statistic, y: float, style: dict[str, Any], *, label: str, name: str
+) -> None:
     low, high = axes.get_xlim()
     value = estimate.value
     axes.plot([], [], linestyle="none", markersize=4.5, label=label, **style)
@@ -108,7 +119,9 @@ def _draw_estimate(axes: Axes, estimate: Statistic, y: float, style: dict[str, A
             ends, (estimate.interval.low < low, estimate.interval.high > high), "<>", strict=True
         ):
             if beyond:
-                axes.plot([end], [y], arrow, color=style["color"], markersize=5, clip_on=False, zorder=3)
+                axes.plot(
+                    [end], [y], arrow, color=style["color"], markersize=5, clip_on=False, zorder=3
+                )
     at = min(max(value, low), high)
     axes.plot([at], [y], linestyle="none", markersize=4.5, clip_on=False, zorder=3, **style)
     name_marks(axes, [(at, y)], [f"{name}: {formats.ranged(estimate)}"])

@@ -20,7 +20,8 @@ from orchestrator.words import counted, listed
 
 
 def grid_section(grids: Sequence[Grid]) -> Section:
-    """The heat maps and the table of a GridMap request; `grids` are of the same two config values."""
+    """The heat maps and the table of a GridMap request; `grids` are of the same two config
+    values."""
     row, column = formats.title(grids[0].row), formats.title(grids[0].column)
     names = listed([formats.title(grid.metric) for grid in grids])
     return Section(
@@ -50,7 +51,10 @@ def _means(grid: Grid) -> str:
 
 
 def _csv(grid: Grid) -> list[list[object]]:
-    rows = ([value, *(cell.value for cell in row)] for value, row in zip(grid.rows, grid.cells, strict=True))
+    rows = (
+        [value, *(cell.value for cell in row)]
+        for value, row in zip(grid.rows, grid.cells, strict=True)
+    )
     return [[f"{grid.row} \\ {grid.column}", *grid.columns], *rows]
 
 
@@ -61,21 +65,32 @@ def grid_table(grid: Grid) -> TextTable:
     for value, cells in zip(grid.rows, grid.cells, strict=True):
         label = replace(sortable(value, formats.setting(value)), kind="label")
         across = zip(map(formats.setting, grid.columns), cells, strict=True)
-        rows.append({f"{row} \\ {column}": label, **{name: _table_cell(grid.metric, cell) for name, cell in across}})
+        rows.append(
+            {
+                f"{row} \\ {column}": label,
+                **{name: _table_cell(grid.metric, cell) for name, cell in across},
+            }
+        )
     caption = f"{formats.capital(formats.title(grid.metric))} over {row} (down) and {column} (across){_means(grid)}"
     return text_table(caption, rows)
 
 
 def _table_cell(metric: str, cell: GridCell) -> Cell:
     if cell.value is None:
-        return Cell("" if cell.state == "none" else cell.state, kind="bad" if cell.state in LOST else "waiting")
+        return Cell(
+            "" if cell.state == "none" else cell.state,
+            kind="bad" if cell.state in LOST else "waiting",
+        )
     return Cell(formats.cell(metric, cell.value), cell.value)
 
 
 def heat_map(grid: Grid) -> Figure:
-    """A metric over two config values, the number in each cell; cells without one are hatched and say their state."""
+    """A metric over two config values, the number in each cell; cells without one are hatched and
+    say their state."""
     height_in = max(2.2, 1.2 + 0.34 * len(grid.rows))
-    figure, axes = new_figure(width_in=max(4.2, 1.2 + 0.62 * len(grid.columns)), height_in=height_in)
+    figure, axes = new_figure(
+        width_in=max(4.2, 1.2 + 0.62 * len(grid.columns)), height_in=height_in
+    )
     draw_cells(
         axes,
         [[math.nan if cell.value is None else cell.value for cell in row] for row in grid.cells],
@@ -84,7 +99,10 @@ def heat_map(grid: Grid) -> Figure:
         rows=list(map(formats.setting, grid.rows)),
         limits=(min(grid.values), max(grid.values)),
         names=[
-            [_name(grid, row, column, cell) for column, cell in zip(grid.columns, cells, strict=True)]
+            [
+                _name(grid, row, column, cell)
+                for column, cell in zip(grid.columns, cells, strict=True)
+            ]
             for row, cells in zip(grid.rows, grid.cells, strict=True)
         ],
         trial_ids=[[cell.trial_id for cell in row] for row in grid.cells],

@@ -1,11 +1,19 @@
-"""Tables of groups: means beside the printed ones, differences from a baseline, counts of a metric's values, tuning."""
+"""Tables of groups: means beside the printed ones, differences from a baseline, counts of a
+metric's values, tuning."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupLine, GroupNumbers, TunedSide, mean_interval
+from orchestrator.analysis import (
+    CountNumbers,
+    DifferenceNumbers,
+    GroupLine,
+    GroupNumbers,
+    TunedSide,
+    mean_interval,
+)
 from orchestrator.report import formats
 from orchestrator.report.formats import DASH
 from orchestrator.report.prose import prose
@@ -52,7 +60,9 @@ def _cells(line: GroupLine, numbers: GroupNumbers, printed: Collection[str]) -> 
 def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
     """Metrics that were asked for and that no done trial has, as when they are misspelt."""
     lines = [line for line in numbers.lines if line.done]
-    lacking = [name for name in numbers.request.metrics if not any(line.values[name].n for line in lines)]
+    lacking = [
+        name for name in numbers.request.metrics if not any(line.values[name].n for line in lines)
+    ]
     if lines and lacking:
         yield f"No done trial has {listed(lacking)}, which this study asks for; metrics are the columns of `results`."
 
@@ -85,7 +95,11 @@ def _record(line: GroupLine, numbers: GroupNumbers) -> dict[str, Any]:
     record: dict[str, Any] = {"group": line.group, "trials": line.trials, "done": line.done}
     for metric in numbers.request.metrics:
         sample = line.values[metric]
-        record |= {f"{metric}_n": sample.n, f"{metric}_mean": sample.mean, f"{metric}_sd": sample.sd}
+        record |= {
+            f"{metric}_n": sample.n,
+            f"{metric}_mean": sample.mean,
+            f"{metric}_sd": sample.sd,
+        }
         record |= ends(metric, mean_interval(sample))
     for metric in numbers.request.metrics if numbers.corpus else ():
         printed = line.published.get(metric)
@@ -102,14 +116,21 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
     rows, records = [], []
     for line in lines:
         printed = {source: line.published.get(source) for source in sources}
-        shown = {"ours": line.difference, **{f"{source}, {corpus}": value for source, value in printed.items()}}
+        shown = {
+            "ours": line.difference,
+            **{f"{source}, {corpus}": value for source, value in printed.items()},
+        }
         cells = {name: Cell(formats.coefficient(value), value) for name, value in shown.items()}
         rows.append({"model": line.group, "against": Cell(line.baseline, kind="name"), **cells})
         record = {"group": line.group, "baseline": line.baseline, "ours": line.difference}
-        records.append(record | {f"{source} {numbers.corpus}": value for source, value in printed.items()})
+        records.append(
+            record | {f"{source} {numbers.corpus}": value for source, value in printed.items()}
+        )
     metric = formats.title(request.metric)
     beside = f", beside {request.source}" if sources and request.source else ""
-    caption = f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}"
+    caption = (
+        f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}"
+    )
     return Section(
         kind="differences",
         heading=f"Gain in {metric} over the baseline",
@@ -122,11 +143,18 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
 
 def count_section(numbers: CountNumbers) -> Section:
     """The table of a Counts request, and how often the least and the greatest value came up."""
-    metric, values = formats.title(numbers.request.metric), list(map(formats.setting, numbers.values))
-    rows = [{"model": group, **dict(zip(values, counts, strict=True))} for group, counts in numbers.counts.items()]
+    metric, values = (
+        formats.title(numbers.request.metric),
+        list(map(formats.setting, numbers.values)),
+    )
+    rows = [
+        {"model": group, **dict(zip(values, counts, strict=True))}
+        for group, counts in numbers.counts.items()
+    ]
     totals = [sum(came_up) for came_up in zip(*numbers.counts.values(), strict=True)]
     finding = (
-        f"Of {sum(totals)} trials, {totals[0]} have the least {metric} of the table ({values[0]}), {totals[-1]} the "
+        f"Of {sum(totals)} trials, {totals[0]} have the least {metric} of the table ({values[0]}), "
+        f"{totals[-1]} the "
         f"greatest ({values[-1]})."
         if sum(totals) and len(values) > 1
         else ""
@@ -141,7 +169,8 @@ def count_section(numbers: CountNumbers) -> Section:
 
 
 def tuned_section(sides: Sequence[TunedSide]) -> Section:
-    """How much each side of a comparison was tuned, and with what it went on: the table of a Tuned request."""
+    """How much each side of a comparison was tuned, and with what it went on: the table of a Tuned
+    request."""
     rows = (
         {
             "side": side.side,
@@ -156,6 +185,14 @@ def tuned_section(sides: Sequence[TunedSide]) -> Section:
         for side in sides
     )
     table = text_table("Trials of each side, and the best of them", rows)
-    lines = ([cell.text if cell.number is None else cell.number for cell in row] for row in table.body)
+    lines = (
+        [cell.text if cell.number is None else cell.number for cell in row] for row in table.body
+    )
     files = {"tuning.csv": [table.head, *lines]}
-    return Section(kind="tuning", heading="The tuning", tables=(table,), method=prose("method_tuning.txt"), files=files)
+    return Section(
+        kind="tuning",
+        heading="The tuning",
+        tables=(table,),
+        method=prose("method_tuning.txt"),
+        files=files,
+    )

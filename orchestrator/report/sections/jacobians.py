@@ -22,7 +22,13 @@ from orchestrator.analysis import (
     share_interval,
 )
 from orchestrator.report import formats
-from orchestrator.report.figures import Drawing, group_colour, group_line, make_logarithmic, new_panels
+from orchestrator.report.figures import (
+    Drawing,
+    group_colour,
+    group_line,
+    make_logarithmic,
+    new_panels,
+)
 from orchestrator.report.formats import DASH
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -38,9 +44,16 @@ FLOOR = 1e-6
 def jacobian_section(numbers: JacobianNumbers) -> Section:
     """The figure, the claims and the table of zero rows of a JacobianSpectra request."""
     if not numbers.spectra:
-        return Section(kind="jacobians", heading="Spectra", findings=("No trial has a spectrum yet.",))
+        return Section(
+            kind="jacobians", heading="Spectra", findings=("No trial has a spectrum yet.",)
+        )
     steps = [_step_record(claim, step) for claim in numbers.claims for step in claim.steps]
-    decided = [_step_record(claim, step) for claim in numbers.claims if _enough(claim) for step in claim.steps]
+    decided = [
+        _step_record(claim, step)
+        for claim in numbers.claims
+        if _enough(claim)
+        for step in claim.steps
+    ]
     caption = "Mean singular values of the Jacobian over their index, after the post's two figures"
     bands = "bands: one standard deviation over seeds."
     return Section(
@@ -49,7 +62,9 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
         findings=tuple(_findings(numbers)),
         tables=(
             record_table(
-                "The comparisons that decide the post's claims; it shows figures and prints no number", decided
+                "The comparisons that decide the post's claims; it shows figures and prints no "
+                "number",
+                decided,
             ),
             _zeros_table(numbers),
         ),
@@ -60,7 +75,10 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
             straight=STRAIGHT_R2,
             fewest=FEWEST_SEEDS,
         ),
-        files={"spectra.csv": csv_lines(list(_spectra_records(numbers))), "steps.csv": csv_lines(steps)},
+        files={
+            "spectra.csv": csv_lines(list(_spectra_records(numbers))),
+            "steps.csv": csv_lines(steps),
+        },
         drawings=tuple(
             Drawing(
                 name=f"jacobian_spectra_{scale}",
@@ -78,7 +96,8 @@ def _findings(numbers: JacobianNumbers) -> Iterator[str]:
     yield _zeros_sentence(numbers.spectra)
     if numbers.request.benchmark:
         yield (
-            "All this is about layers that nobody has trained. Whether such layers learn better is another study: "
+            "All this is about layers that nobody has trained. Whether such layers learn better is "
+            "another study: "
             f"{PROGRAM} {numbers.request.benchmark}."
         )
 
@@ -120,11 +139,17 @@ def _step_record(claim: LayerClaim, step: Step) -> dict[str, Any]:
 def _zeros_sentence(layers: Sequence[LayerSpectrum]) -> str:
     means = [(layer.zero_share.mean, layer.expected_zero_share) for layer in layers]
     off = max((abs(mean - expected) for mean, expected in means if mean is not None), default=0.0)
-    intervals = [(interval, layer.expected_zero_share) for layer in layers if (interval := _zeros_interval(layer))]
+    intervals = [
+        (interval, layer.expected_zero_share)
+        for layer in layers
+        if (interval := _zeros_interval(layer))
+    ]
     inside = sum(expected in interval for interval, expected in intervals)
     return (
-        "The share of Jacobian rows that are exactly zero is expected to be 2^-K, with either kind of gates; the means "
-        f"over seeds are at most {off:.2g} away from it, and {inside} of the {len(intervals)} intervals in the table "
+        "The share of Jacobian rows that are exactly zero is expected to be 2^-K, with either kind "
+        "of gates; the means "
+        f"over seeds are at most {off:.2g} away from it, and {inside} of the {len(intervals)} "
+        f"intervals in the table "
         f"contain it. Fewer than {FEWEST_SEEDS} seeds have none, nor have seeds of the same share."
     )
 
@@ -137,7 +162,11 @@ def _zeros_interval(layer: LayerSpectrum) -> Interval | None:
 def _zeros_table(numbers: JacobianNumbers) -> TextTable:
     rows = []
     for layer in numbers.spectra:
-        interval, mean, expected = _zeros_interval(layer), layer.zero_share.mean, layer.expected_zero_share
+        interval, mean, expected = (
+            _zeros_interval(layer),
+            layer.zero_share.mean,
+            layer.expected_zero_share,
+        )
         rows.append(
             {
                 "layer": layer.group,
@@ -147,7 +176,9 @@ def _zeros_table(numbers: JacobianNumbers) -> TextTable:
                 "95% interval": f"{interval.low:.5f} to {interval.high:.5f}" if interval else DASH,
             }
         )
-    return text_table("Share of the Jacobian's rows that are exactly zero: units whose experts are all off", rows)
+    return text_table(
+        "Share of the Jacobian's rows that are exactly zero: units whose experts are all off", rows
+    )
 
 
 def _spectra_records(numbers: JacobianNumbers) -> Iterator[dict[str, Any]]:
@@ -160,13 +191,17 @@ def _spectra_records(numbers: JacobianNumbers) -> Iterator[dict[str, Any]]:
                 "seeds": layer.seeds,
                 "index": index + 1,
                 "mean_singular_value": float(value),
-                "deviation_over_seeds": None if layer.deviation is None else float(layer.deviation[index]),
+                "deviation_over_seeds": None
+                if layer.deviation is None
+                else float(layer.deviation[index]),
             }
 
 
 def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic_y: bool) -> Figure:
     """A panel for softmax gates and one for constant gates; the dense layer is in both."""
-    figure, panels = new_panels(1, 2, width_in=2 * PANEL_WIDTH_IN, height_in=PANEL_HEIGHT_IN, sharex=True)
+    figure, panels = new_panels(
+        1, 2, width_in=2 * PANEL_WIDTH_IN, height_in=PANEL_HEIGHT_IN, sharex=True
+    )
     titles = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
     for axes, (gates, title) in zip(panels[0], titles.items(), strict=True):
         layers = [layer for layer in spectra if layer.gates in ("none", gates)]
@@ -192,7 +227,14 @@ def _short_name(layer: LayerSpectrum) -> str:
 
 def _draw_line(axes: Axes, layer: LayerSpectrum, place: int, *, name: str, least: float) -> None:
     index, colour = np.arange(1, len(layer.mean) + 1), group_colour(place)
-    axes.plot(index, np.maximum(layer.mean, least), group_line(place), color=colour, linewidth=1.4, label=name)
+    axes.plot(
+        index,
+        np.maximum(layer.mean, least),
+        group_line(place),
+        color=colour,
+        linewidth=1.4,
+        label=name,
+    )
     if layer.deviation is not None:
         low, high = (np.maximum(layer.mean + sign * layer.deviation, least) for sign in (-1, 1))
         axes.fill_between(index, low, high, color=colour, alpha=0.2, linewidth=0)

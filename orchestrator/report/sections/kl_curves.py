@@ -11,7 +11,14 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from orchestrator.analysis import Line
 from orchestrator.report import formats
-from orchestrator.report.figures import PALE, Drawing, group_colour, group_line, make_logarithmic, new_figure
+from orchestrator.report.figures import (
+    PALE,
+    Drawing,
+    group_colour,
+    group_line,
+    make_logarithmic,
+    new_figure,
+)
 from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -26,7 +33,10 @@ def kl_curve_section(lines: Mapping[str, Line]) -> Section:
     ranks = sorted({rank for line in lines.values() for rank in line})
     rows = [
         {"group": Cell(group, kind="name")}
-        | {f"{rank:g}": Cell(formats.number(line[rank].mean, digits=3) if rank in line else "") for rank in ranks}
+        | {
+            f"{rank:g}": Cell(formats.number(line[rank].mean, digits=3) if rank in line else "")
+            for rank in ranks
+        }
         | {"trials": Cell(str(line[0].n))}
         for group, line in lines.items()
     ]
@@ -38,7 +48,12 @@ def kl_curve_section(lines: Mapping[str, Line]) -> Section:
     return Section(
         kind="kl-curves",
         heading="What a lower rank would cost at most",
-        tables=(text_table("KL in nats of least-squares approximations of rank r (across), means over seeds", rows),),
+        tables=(
+            text_table(
+                "KL in nats of least-squares approximations of rank r (across), means over seeds",
+                rows,
+            ),
+        ),
         drawings=(
             Drawing(
                 name="kl_over_rank",
@@ -56,7 +71,8 @@ def kl_curve_section(lines: Mapping[str, Line]) -> Section:
 def _draw(lines: Mapping[str, Line]) -> Figure:
     figure, axes = new_figure(left_in=0.95, right_in=0.25, top_in=0.15)
     for place, (group, line) in enumerate(lines.items()):
-        # Rank 0, a uniform guess, has no place on a logarithmic axis, nor has a cost below rounding.
+        # Rank 0, a uniform guess, has no place on a logarithmic axis, nor has a cost below
+        # rounding.
         points = {rank: point for rank, point in line.items() if rank and point.least > 0}
         colour, means = group_colour(place), [point.mean for point in points.values()]
         axes.plot(list(points), means, group_line(place), color=colour, linewidth=1.2, label=group)
@@ -65,7 +81,9 @@ def _draw(lines: Mapping[str, Line]) -> Figure:
             colors=colour, linewidth=1,
         )  # fmt: skip
         names = [
-            formats.described(f"{group}, rank {rank:g}", {f"kl_at_rank_{rank:g}": point.mean}, trials=point.n)
+            formats.described(
+                f"{group}, rank {rank:g}", {f"kl_at_rank_{rank:g}": point.mean}, trials=point.n
+            )
             for rank, point in points.items()
         ]
         name_marks(axes, zip(points, means, strict=True), names)

@@ -1,4 +1,5 @@
-"""Power laws of the loss, a law for each group, and by what factor of the size each is like the baseline."""
+"""Power laws of the loss, a law for each group, and by what factor of the size each is like the
+baseline."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from matplotlib.ticker import NullLocator
 
 from orchestrator.analysis import SIGNIFICANCE, EqualRank, LawFit, PowerLawNumbers, RankFactor
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_MARKERS, Drawing, group_colour, make_logarithmic, new_panels
+from orchestrator.report.figures import (
+    GROUP_MARKERS,
+    Drawing,
+    group_colour,
+    make_logarithmic,
+    new_panels,
+)
 from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.forest import ForestRow, draw_forest
@@ -45,7 +52,10 @@ def power_law_section(numbers: PowerLawNumbers) -> Section:
                 caption=f"By what factor of its {x} each head is like {request.baseline}, with 95% intervals; right of "
                 "the dashed line it is like a larger one.",
                 draw=lambda: draw_forest(
-                    _forests(numbers), label=f"times the {x}, {request.baseline} = 1", null=1.0, logarithmic=True
+                    _forests(numbers),
+                    label=f"times the {x}, {request.baseline} = 1",
+                    null=1.0,
+                    logarithmic=True,
                 ),
             )
         )
@@ -62,7 +72,9 @@ def power_law_section(numbers: PowerLawNumbers) -> Section:
         method=prose("method_power_laws.txt", x=x, baseline=request.baseline),
         files={
             "power_laws.csv": csv_lines(fits),
-            "law_losses.csv": csv_lines(list(_point_records(numbers)), ["panel", request.by, request.x]),
+            "law_losses.csv": csv_lines(
+                list(_point_records(numbers)), ["panel", request.by, request.x]
+            ),
             "factors.csv": csv_lines(
                 [_factor_record(line, numbers) for line in numbers.factors], ["panel", request.by]
             ),
@@ -75,24 +87,29 @@ def power_law_section(numbers: PowerLawNumbers) -> Section:
 
 
 def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
-    """What each head's factor is, those that are told from one first; then what the laws themselves leave open."""
+    """What each head's factor is, those that are told from one first; then what the laws themselves
+    leave open."""
     x, baseline = formats.title(numbers.request.x), numbers.request.baseline
     for panel in dict.fromkeys(line.panel for line in numbers.factors):
         lines = [line for line in numbers.factors if line.panel == panel]
-        apart = [line for line in lines if line.p_adjusted is not None and line.p_adjusted < SIGNIFICANCE]
+        apart = [
+            line for line in lines if line.p_adjusted is not None and line.p_adjusted < SIGNIFICANCE
+        ]
         open_ = [line for line in lines if line not in apart and line.factor.interval is not None]
         rest = [line for line in lines if line.factor.interval is None]
         where = _where(panel)
         if apart:
             shown = listed([f"{line.group} {_factor_words(line)}" for line in apart])
             yield (
-                f"{where}at equal loss, {baseline} has another {x} than some groups. It is this many times theirs: "
+                f"{where}at equal loss, {baseline} has another {x} than some groups. It is this "
+                f"many times theirs: "
                 f"{shown} (95% intervals of these comparisons alone, Holm-adjusted p)."
             )
         if open_:
             shown = listed([f"{line.group} {_factor_words(line)}" for line in open_])
             yield (
-                f"{where}at equal loss, no other {x} than {baseline}'s was shown, which does not show that they are "
+                f"{where}at equal loss, no other {x} than {baseline}'s was shown, which does not "
+                f"show that they are "
                 f"equal: {shown}."
             )
         for line in rest:
@@ -103,7 +120,9 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
 
 def _no_factor(numbers: PowerLawNumbers) -> str:
     reasons = list(dict.fromkeys(fit.missing for fit in numbers.fits if fit.missing))
-    why = f": {reasons[0]}" if reasons else f": no law of {numbers.request.baseline} and another one"
+    why = (
+        f": {reasons[0]}" if reasons else f": no law of {numbers.request.baseline} and another one"
+    )
     return f"Nothing can be held against {numbers.request.baseline} yet{why}."
 
 
@@ -118,31 +137,41 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
         loose = [_law_name(fit) for fit in fits if name in fit.not_pinned]
         if loose:
             yield (
-                f"These {len(loose)} of {fitted} laws do not pin {words}, as it or an end of its interval lies at a "
+                f"These {len(loose)} of {fitted} laws do not pin {words}, as it or an end of its "
+                f"interval lies at a "
                 f"bound of the fit: {listed(loose)}."
             )
     bent = [_law_name(fit) for fit in fits if fit.misfit is not None and fit.misfit < SIGNIFICANCE]
     if bent:
         yield (
-            f"The law leaves more than the seeds' spread (F-test, p < {SIGNIFICANCE}) of {listed(bent)}: its intervals "
+            f"The law leaves more than the seeds' spread (F-test, p < {SIGNIFICANCE}) of "
+            f"{listed(bent)}: its intervals "
             "hold what other seeds would bring, and not that another formula would fit better."
         )
-    bent = [_law_name(line) for line in numbers.factors if line.misfit is not None and line.misfit < SIGNIFICANCE]
+    bent = [
+        _law_name(line)
+        for line in numbers.factors
+        if line.misfit is not None and line.misfit < SIGNIFICANCE
+    ]
     if bent:
         yield (
-            f"One factor for all sizes is not enough (F-test, p < {SIGNIFICANCE}) for {listed(bent)}: there the table "
+            f"One factor for all sizes is not enough (F-test, p < {SIGNIFICANCE}) for "
+            f"{listed(bent)}: there the table "
             "of single sizes says more."
         )
     for panel, p_value in numbers.seed_by_group_p.items():
         if p_value < SIGNIFICANCE:
             yield (
-                f"{_where(panel)}a seed shifts some groups at all sizes (F-test, {formats.p_equals(p_value)}). The "
-                "intervals do not include this effect and are too narrow. With an effect as large as the rest, 84% of "
+                f"{_where(panel)}a seed shifts some groups at all sizes (F-test, "
+                f"{formats.p_equals(p_value)}). The "
+                "intervals do not include this effect and are too narrow. With an effect as large "
+                "as the rest, 84% of "
                 "a factor's intervals contained the truth in simulations."
             )
     if max((point.n for fit in fits for point in fit.points), default=0) == 2:
         yield (
-            "With two seeds a size, the intervals of E are wider than they need to be: they contained the truth in 98 "
+            "With two seeds a size, the intervals of E are wider than they need to be: they "
+            "contained the truth in 98 "
             "to 99% of simulations, with three seeds in 97%."
         )
     if any(fit.points and fit.limit.interval is None for fit in fits):
@@ -209,7 +238,8 @@ def _equal_table(numbers: PowerLawNumbers) -> TextTable:
         for line in numbers.equals
     ]
     caption = (
-        f"At single sizes: the {x} at which the law of {baseline}, moved through its trials of that size, has the same "
+        f"At single sizes: the {x} at which the law of {baseline}, moved through its trials of "
+        f"that size, has the same "
         "loss (\N{INFINITY}: none has)"
     )
     return TextTable(**{**vars(text_table(caption, rows)), "folded": True})
@@ -217,7 +247,9 @@ def _equal_table(numbers: PowerLawNumbers) -> TextTable:
 
 def _place(panel: Any, group: Any, numbers: PowerLawNumbers) -> dict[str, object]:
     request = numbers.request
-    name = {formats.title(request.by.removesuffix(".name")): Cell(formats.setting(group), kind="name")}
+    name = {
+        formats.title(request.by.removesuffix(".name")): Cell(formats.setting(group), kind="name")
+    }
     return {"model": Cell(_panel_name(panel), kind="label"), **name} if request.panel else {**name}
 
 
@@ -231,10 +263,17 @@ def _key(panel: Any, group: Any, numbers: PowerLawNumbers) -> dict[str, Any]:
 
 
 def _fit_record(fit: LawFit, numbers: PowerLawNumbers) -> dict[str, Any]:
-    record = _key(fit.panel, fit.group, numbers) | {"trials": len(fit.trials), "sizes": len(fit.points)}
+    record = _key(fit.panel, fit.group, numbers) | {
+        "trials": len(fit.trials),
+        "sizes": len(fit.points),
+    }
     for name, statistic in (("E", fit.limit), ("b", fit.exponent), ("log_a", fit.log_factor)):
         record |= {name: statistic.value, **ends(name, statistic.interval)}
-    return record | {"misfit_p": fit.misfit, "not_pinned": " ".join(fit.not_pinned), "missing": fit.missing}
+    return record | {
+        "misfit_p": fit.misfit,
+        "not_pinned": " ".join(fit.not_pinned),
+        "missing": fit.missing,
+    }
 
 
 def _point_records(numbers: PowerLawNumbers) -> Iterator[dict[str, Any]]:
@@ -294,20 +333,27 @@ def _draw_laws(numbers: PowerLawNumbers) -> Figure:
     panels = list(dict.fromkeys(fit.panel for fit in numbers.fits))
     groups = list(dict.fromkeys(fit.group for fit in numbers.fits))
     figure, grid = new_panels(
-        1, len(panels), width_in=max(5.6, PANEL_WIDTH_IN * len(panels) + 0.4), height_in=PANEL_HEIGHT_IN + 0.4
+        1,
+        len(panels),
+        width_in=max(5.6, PANEL_WIDTH_IN * len(panels) + 0.4),
+        height_in=PANEL_HEIGHT_IN + 0.4,
     )
     marks: dict[str, Any] = {}
     for axes, panel in zip(grid[0], panels, strict=True):
         for fit in numbers.fits:
             if fit.panel == panel:
                 draw_law(axes, fit, groups.index(fit.group), label=formats.setting(fit.group))
-        label_sizes(axes, [point.x for fit in numbers.fits if fit.panel == panel for point in fit.points])
+        label_sizes(
+            axes, [point.x for fit in numbers.fits if fit.panel == panel for point in fit.points]
+        )
         axes.set_xlabel(formats.title(numbers.request.x))
         axes.set_ylabel(formats.capital(LOSS))
         if panel is not None:
             axes.set_title(_panel_name(panel), fontsize=10)
         marks |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    figure.legend(marks.values(), marks, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+    figure.legend(
+        marks.values(), marks, loc="outside upper center", ncols=4, frameon=False, fontsize=9
+    )
     return figure
 
 
@@ -324,7 +370,9 @@ def draw_law(axes: Axes, fit: LawFit, place: int, *, label: str) -> None:
     """Trials as dots, means as marks, the law as a line with its band."""
     colour, marker = group_colour(place), GROUP_MARKERS[place % len(GROUP_MARKERS)]
     dots = [(x, one.value) for x, one in zip(fit.places, fit.trials, strict=True)]
-    axes.scatter(fit.places, [one.value for one in fit.trials], s=9, color=colour, alpha=0.35, linewidths=0)
+    axes.scatter(
+        fit.places, [one.value for one in fit.trials], s=9, color=colour, alpha=0.35, linewidths=0
+    )
     names = [f"{one.name}\n{LOSS} {formats.number(one.value)}" for one in fit.trials]
     name_marks(axes, dots, names, [one.trial_id for one in fit.trials])
     axes.plot(

@@ -1,4 +1,5 @@
-"""Which model has the true next word among its likeliest, and what they expect instead (Fig. 3, SM Table 2)."""
+"""Which model has the true next word among its likeliest, and what they expect instead (Fig. 3, SM
+Table 2)."""
 
 from __future__ import annotations
 
@@ -24,23 +25,33 @@ CELL_IN, LETTER_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 0.082, 9, 30
 def prediction_section(numbers: PredictionNumbers) -> Section:
     """The table and the figure of a Predictions request."""
     if not numbers.contexts or not numbers.models:
-        return Section(kind="predictions", heading="Predictions", findings=("No trial has predictions yet.",))
+        return Section(
+            kind="predictions", heading="Predictions", findings=("No trial has predictions yet.",)
+        )
     return Section(
         kind="predictions",
         heading="The likeliest next words",
         findings=tuple(finding for side in numbers.sides for finding in _findings(side)),
         tables=(_hits_table(numbers), _words_table(numbers)),
         method=(
-            "A context is the test text up to a word, the hidden state carried from the start. Contexts that were "
-            "chosen by hand are no sample of the text: hits on them describe these contexts and test nothing."
+            "A context is the test text up to a word, the hidden state carried from the start. "
+            "Contexts that were "
+            "chosen by hand are no sample of the text: hits on them describe these contexts and "
+            "test nothing."
         ),
-        files={"predictions.csv": csv_lines([record for side in numbers.sides for record in _records(side)])},
+        files={
+            "predictions.csv": csv_lines(
+                [record for side in numbers.sides for record in _records(side)]
+            )
+        },
         drawings=tuple(
             Drawing(
                 name="predictions_printed" if side.source else "predictions",
                 caption=f"{side.source or 'This run'}: at each context, with its last words and the true next one, the "
-                "word that a model finds likeliest. Green, with its place in brackets: the true one is among the five "
-                "likeliest; blue: it is not; hatched: it is not in the vocabulary, or there is no prediction.",
+                "word that a model finds likeliest. Green, with its place in brackets: the true "
+                "one is among the five "
+                "likeliest; blue: it is not; hatched: it is not in the vocabulary, or there is no "
+                "prediction.",
                 draw=partial(_draw, side),
             )
             for side in numbers.sides
@@ -56,7 +67,10 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
     if numbers.not_askable:
         yield f"At {numbers.not_askable} of {contexts} the vocabulary lacks that word: they count for no model."
     rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
-    everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
+    everyone, no_one = (
+        sum(all(row) for row in rows if row),
+        sum(not any(row) for row in rows if row),
+    )
     yield f"All models have it at {everyone} of {contexts}{where}, none at {no_one}."
 
 
@@ -67,7 +81,9 @@ def _hits_table(numbers: PredictionNumbers) -> TextTable:
             {
                 "model": model,
                 **{
-                    side.source or "hits": _hits(side, side.models.index(model)) if model in side.models else DASH
+                    side.source or "hits": _hits(side, side.models.index(model))
+                    if model in side.models
+                    else DASH
                     for side in numbers.sides
                 },
             }
@@ -87,10 +103,16 @@ def _words_table(numbers: PredictionNumbers) -> TextTable:
             first, cells = side.first[i], dict(zip(side.models, side.cells[i], strict=True))
             name = f"{context}, {side.source}" if side.source else context
             ends_in = [first.context if first else ""] * with_words
-            expected = (Cell(_expected(cells.get(model)), kind="name") for model in numbers.all_models)
+            expected = (
+                Cell(_expected(cells.get(model)), kind="name") for model in numbers.all_models
+            )
             rows.append([name, *ends_in, first.next_shown if first else "", *expected])
     head = ["context", *["ends in"] * with_words, "next word", *numbers.all_models]
-    return headed_table("The five likeliest words with their probabilities, and the place of the true one", head, rows)
+    return headed_table(
+        "The five likeliest words with their probabilities, and the place of the true one",
+        head,
+        rows,
+    )
 
 
 def _expected(cell: Prediction | None) -> str:
@@ -131,12 +153,18 @@ def _draw(numbers: PredictionNumbers) -> Figure:
     )
     draw_cells(
         axes,
-        [[float(cell.hit) if cell and cell.askable else math.nan for cell in row] for row in numbers.cells],
+        [
+            [float(cell.hit) if cell and cell.askable else math.nan for cell in row]
+            for row in numbers.cells
+        ],
         [[_likeliest(cell) if cell else "" for cell in row] for row in numbers.cells],
         columns=[model.replace(" ", "\n") for model in numbers.models],
         rows=rows,
         limits=(0, LIGHTEST),
-        names=[[_name(*named) for named in zip(numbers.models, row, strict=True)] for row in numbers.cells],
+        names=[
+            [_name(*named) for named in zip(numbers.models, row, strict=True)]
+            for row in numbers.cells
+        ],
         trial_ids=[numbers.trial_ids] * len(rows),
     )
     axes.invert_yaxis()
@@ -146,7 +174,11 @@ def _draw(numbers: PredictionNumbers) -> Figure:
 def _row_name(context: str, first: Prediction | None) -> str:
     if first is None:
         return context
-    end = first.context if len(first.context) <= CONTEXT_LETTERS else first.context[-CONTEXT_LETTERS:].partition(" ")[2]
+    end = (
+        first.context
+        if len(first.context) <= CONTEXT_LETTERS
+        else first.context[-CONTEXT_LETTERS:].partition(" ")[2]
+    )
     words = f"\N{HORIZONTAL ELLIPSIS} {end} " if end else ""
     return f"{context}: {words}\N{RIGHTWARDS ARROW} {_cut(first.next_shown, CONTEXT_LETTERS)}"
 
@@ -166,4 +198,12 @@ def _name(model: str, cell: Prediction | None) -> str:
         return f"{model}: {DASH}"
     true = f"{cell.next_shown}: place {cell.rank or DASH}, {formats.percent(cell.probability)}"
     words = (f"{word} {formats.percent(share)}" for word, share in cell.top)
-    return "\n".join([model, f"\N{HORIZONTAL ELLIPSIS} {cell.context}", f"followed by {true}", "expects:", *words])
+    return "\n".join(
+        [
+            model,
+            f"\N{HORIZONTAL ELLIPSIS} {cell.context}",
+            f"followed by {true}",
+            "expects:",
+            *words,
+        ]
+    )

@@ -21,7 +21,8 @@ MOST_ROWS = 50
 
 
 def rank_training_section(ranks: Sequence[RankTraining]) -> Section:
-    """Return the section of a RankOverTraining request; figure, table and cautions are those of the first rank."""
+    """Return the section of a RankOverTraining request; figure, table and cautions are those of the
+    first rank."""
     first = ranks[0]
     return Section(
         kind="rank-over-training",
@@ -31,7 +32,9 @@ def rank_training_section(ranks: Sequence[RankTraining]) -> Section:
         tables=(_epoch_table(first),),
         method=prose("method_rank_over_training.txt", averaged=first.averaged),
         files={
-            "rank_over_training.csv": csv_lines([record for numbers in ranks for record in _epoch_records(numbers)]),
+            "rank_over_training.csv": csv_lines(
+                [record for numbers in ranks for record in _epoch_records(numbers)]
+            ),
         },
         drawings=(rank_training_drawing(first),),
         wide=False,
@@ -41,7 +44,8 @@ def rank_training_section(ranks: Sequence[RankTraining]) -> Section:
 def _finding(numbers: RankTraining) -> str:
     change = "change before averaging" if numbers.averaged else "change"
     return (
-        f"{formats.capital(formats.title(numbers.rank))} made half of its {change} earlier than log perplexity did "
+        f"{formats.capital(formats.title(numbers.rank))} made half of its {change} earlier than "
+        f"log perplexity did "
         f"in {numbers.rank_earlier} of {counted(numbers.compared, 'setting')}."
     )
 
@@ -49,18 +53,22 @@ def _finding(numbers: RankTraining) -> str:
 def _cautions(numbers: RankTraining) -> Iterator[str]:
     if numbers.compared:
         yield (
-            "What moves first need not cause what moves later. Settings share their seeds and texts, so they are no "
+            "What moves first need not cause what moves later. Settings share their seeds and "
+            "texts, so they are no "
             "independent cases."
         )
     if numbers.at_bound:
         yield (
-            f"In {numbers.at_bound} of {counted(numbers.measured, 'epoch')} {formats.title(numbers.rank)} is as much "
-            f"as the matrix allows{f', {numbers.bound}' if numbers.bound else ''}: there it can rise no more."
+            f"In {numbers.at_bound} of {counted(numbers.measured, 'epoch')} "
+            f"{formats.title(numbers.rank)} is as much "
+            f"as the matrix allows{f', {numbers.bound}' if numbers.bound else ''}: there it can "
+            f"rise no more."
         )
 
 
 def _epoch_table(numbers: RankTraining) -> TextTable:
-    """Return means over the settings that have the epoch; of many epochs, one in `step` up to the last one."""
+    """Return means over the settings that have the epoch; of many epochs, one in `step` up to the
+    last one."""
     title, rows = formats.capital(formats.title(numbers.rank)), []
     epochs = sorted({epoch for path in numbers.paths for epoch in path.epochs})
     step = math.ceil(len(epochs) / MOST_ROWS)
@@ -79,7 +87,11 @@ def _epoch_table(numbers: RankTraining) -> TextTable:
                 "settings": len(at),
                 title: formats.number(rank, digits=4),
                 "validation perplexity": formats.cell(PERPLEXITY, perplexity),
-                **({"averaged": "yes" if any(p.averaging[i] for p, i in at) else "no"} if numbers.averaged else {}),
+                **(
+                    {"averaged": "yes" if any(p.averaging[i] for p, i in at) else "no"}
+                    if numbers.averaged
+                    else {}
+                ),
             }
         )
     over = counted(len(numbers.paths), "setting")

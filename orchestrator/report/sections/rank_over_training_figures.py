@@ -34,7 +34,8 @@ MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
 MOST_TICKS = 10
 LEGEND_COLUMNS, LEGEND_PT, LEGEND_LINE_IN = 3, 7.5, 0.16
 TICKS = {5.0: (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0), 50.0: (1.0, 2.0, 3.0, 5.0)}
-"""Greatest over least value of an axis up to which it has ticks at these numbers; beyond, at powers of ten."""
+"""Greatest over least value of an axis up to which it has ticks at these numbers; beyond, at powers
+of ten."""
 
 
 def rank_training_drawing(numbers: RankTraining) -> Drawing:
@@ -61,8 +62,22 @@ def _draw_plane(numbers: RankTraining) -> Figure:
         axes.plot(rank_T, perplexity_T, linewidth=0.9, label=path.group, **look)
         colour = look["color"]
         axes.plot(rank_T[: path.plain], perplexity_T[: path.plain], "o", markersize=3, color=colour)
-        axes.plot(rank_T[path.plain :], perplexity_T[path.plain :], "o", markersize=3, color=colour, alpha=0.35)
-        axes.plot(rank_T[-1], perplexity_T[-1], "o", markersize=6.5, markerfacecolor="none", markeredgecolor=colour)
+        axes.plot(
+            rank_T[path.plain :],
+            perplexity_T[path.plain :],
+            "o",
+            markersize=3,
+            color=colour,
+            alpha=0.35,
+        )
+        axes.plot(
+            rank_T[-1],
+            perplexity_T[-1],
+            "o",
+            markersize=6.5,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+        )
         name_marks(axes, zip(rank_T, perplexity_T, strict=True), list(_names(path, numbers.rank)))
     for name in ("x", "y"):
         axis = make_logarithmic(axes, name)
@@ -76,7 +91,9 @@ def _draw_plane(numbers: RankTraining) -> Figure:
 
 
 def _names(path: TrainingPath, rank: str) -> Iterator[str]:
-    for epoch, *values in zip(path.epochs, np.exp(path.log_rank_T), np.exp(path.log_perplexity_T), strict=True):
+    for epoch, *values in zip(
+        path.epochs, np.exp(path.log_rank_T), np.exp(path.log_perplexity_T), strict=True
+    ):
         metrics = dict(zip((rank, "valid_perplexity"), values, strict=True))
         yield formats.described(f"{path.group}, epoch {epoch}", metrics, trials=path.seeds)
 
@@ -102,7 +119,9 @@ def _explain(figure: Figure, axes: Axes, numbers: RankTraining) -> None:
     if numbers.colour_by:
         levels = sorted({path.colour for path in numbers.paths if path.colour is not None})
         ticks = levels if len(levels) <= MOST_TICKS else None
-        bar = figure.colorbar(ScalarMappable(_norm(numbers.paths), COLOURS), ax=axes, ticks=ticks, pad=0.02)
+        bar = figure.colorbar(
+            ScalarMappable(_norm(numbers.paths), COLOURS), ax=axes, ticks=ticks, pad=0.02
+        )
         bar.set_label(formats.title(numbers.colour_by))
     elif len(numbers.paths) <= MOST_NAMED:
         axes.legend(fontsize=LEGEND_PT, **{**ABOVE, "ncols": LEGEND_COLUMNS})

@@ -15,7 +15,8 @@ class Section:
     """What is shown of one answer."""
 
     kind: str
-    """Short: what the section's anchor is called, with a number where there are several of a kind."""
+    """Short: what the section's anchor is called, with a number where there are several of a
+    kind."""
     number: int = 1
     heading: str
     findings: tuple[str, ...] = ()
@@ -33,7 +34,8 @@ class Section:
     """CSV file -> its lines, heading first, with every digit."""
     drawings: tuple[Drawing, ...] = ()
     wide: bool = True
-    """Whether the figures lie below one another as wide as they are; else side by side, all alike."""
+    """Whether the figures lie below one another as wide as they are; else side by side, all
+    alike."""
 
     @property
     def key(self) -> str:
@@ -54,5 +56,7 @@ class Section:
             self,
             number=number,
             files={f"{number}_{name}": lines for name, lines in self.files.items()},
-            drawings=tuple(replace(drawing, name=f"{drawing.name}_{number}") for drawing in self.drawings),
+            drawings=tuple(
+                replace(drawing, name=f"{drawing.name}_{number}") for drawing in self.drawings
+            ),
         )

@@ -49,12 +49,13 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
 def verdict(comparison: GroupComparison, metric: str) -> str:
     """Which group is lower and by how much, or what stays open.
 
-    The p-value adjusted by Holm over its family alone decides, where there is one; the intervals and the detectable
-    difference are those of this one comparison, not adjusted.
-    """
+    The p-value adjusted by Holm over its family alone decides, where there is one; the intervals
+    and the detectable difference are those of this one comparison, not adjusted."""
     (group, baseline), test, title = comparison.names, comparison.test, formats.title(metric)
     if test.value is None or test.p_value is None or test.interval is None:
-        return f"Nothing can be concluded about the {title} of {group} and {baseline}: {test.missing}."
+        return (
+            f"Nothing can be concluded about the {title} of {group} and {baseline}: {test.missing}."
+        )
     at = " at the same seed" if comparison.is_paired else ""
     p_words, kind = formats.p_equals(test.p_value), "95% interval"
     decisive = test.p_value
@@ -64,21 +65,30 @@ def verdict(comparison: GroupComparison, metric: str) -> str:
     if decisive < SIGNIFICANCE:
         lower, higher = (group, baseline) if test.value < 0 else (baseline, group)
         near, far = sorted(map(abs, (test.interval.low, test.interval.high)))
-        by, low, high = (formats.to_width(value, test.interval) for value in (abs(test.value), near, far))
+        by, low, high = (
+            formats.to_width(value, test.interval) for value in (abs(test.value), near, far)
+        )
         text = f"{lower} has a lower {title} than {higher}{at}, by {by} ({kind} {low} to {high}; {p_words})"
     else:
         low, high = (
-            formats.to_width(end, test.interval, signed=True) for end in (test.interval.low, test.interval.high)
+            formats.to_width(end, test.interval, signed=True)
+            for end in (test.interval.low, test.interval.high)
         )
         text = (
-            f"The difference in {title} between {group} and {baseline}{at} is not significant ({p_words}): {group} "
-            f"minus {baseline} may lie anywhere from {low} to {high} ({kind}), and {_detectable(comparison)}"
+            f"The difference in {title} between {group} and {baseline}{at} is not significant "
+            f"({p_words}): {group} "
+            f"minus {baseline} may lie anywhere from {low} to {high} ({kind}), and "
+            f"{_detectable(comparison)}"
         )
     if not comparison.is_paired:
         return f"{text}. The test is unpaired (Welch's), as fewer than two seeds have one trial of each."
     text = f"{text}; {group} is lower at {comparison.lower} of {comparison.differences.n} seeds."
     alone = comparison.without_partner
-    return f"{text} Excluded for lack of a partner with the same seed: {counted(alone, 'value')}." if alone else text
+    return (
+        f"{text} Excluded for lack of a partner with the same seed: {counted(alone, 'value')}."
+        if alone
+        else text
+    )
 
 
 def _detectable(comparison: GroupComparison) -> str:
@@ -98,7 +108,9 @@ def _cells(line: GroupComparison, corpus: str) -> dict[str, object]:
     cells: dict[str, object] = {
         "model": group,
         "against": Cell(baseline, kind="name"),
-        "lower at": f"{line.lower} of {pairs}" if line.is_paired else f"unpaired, {line.a.n} + {line.b.n}",
+        "lower at": f"{line.lower} of {pairs}"
+        if line.is_paired
+        else f"unpaired, {line.a.n} + {line.b.n}",
         "difference [95%]": formats.bounded(line.test),
         "p": formats.p_value(line.test.p_value),
         "Holm p": formats.p_value(line.p_adjusted),
@@ -107,7 +119,9 @@ def _cells(line: GroupComparison, corpus: str) -> dict[str, object]:
         "equal within": _distance(line.smallest_margin),
         "r over seeds": formats.coefficient(line.correlation.value),
         "unpaired [95%]": formats.bounded(line.unpaired),
-        f"unpaired p{' (as in the paper)' if corpus else ''}": formats.p_value(line.unpaired.p_value),
+        f"unpaired p{' (as in the paper)' if corpus else ''}": formats.p_value(
+            line.unpaired.p_value
+        ),
     }
     if corpus:
         cells[f"published {formats.corpus_title(corpus)}: p"] = formats.p_value(line.published)

@@ -1,4 +1,5 @@
-"""Word-similarity benchmarks by group, and how often one group beats another (Fig. 4, SM Table 3)."""
+"""Word-similarity benchmarks by group, and how often one group beats another (Fig. 4, SM Table
+3)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ from orchestrator.words import counted
 def similarity_section(numbers: SimilarityNumbers) -> Section:
     """The tables and the figure of a Similarity request."""
     if numbers.rho.empty:
-        return Section(kind="similarity", heading="Word similarity", findings=("No trial was measured on it yet.",))
+        return Section(
+            kind="similarity",
+            heading="Word similarity",
+            findings=("No trial was measured on it yet.",),
+        )
     files = {"word_similarity.csv": csv_lines(list(_records(numbers)))}
     tables, drawings = [_rho_table(numbers)], []
     published = {numbers.corpus: numbers.printed} if numbers.corpus else {}
@@ -47,12 +52,16 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
 def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
     used = [numbers.pairs.get(name, 0) for name in numbers.rho.index]
     yield (
-        f"100 or more pairs of words that this vocabulary knows: {sum(pairs >= 100 for pairs in used)} of "
+        f"100 or more pairs of words that this vocabulary knows: "
+        f"{sum(pairs >= 100 for pairs in used)} of "
         f"{counted(len(used), 'benchmark')}."
     )
     if compared := comparisons(numbers.rho):
         totals = wins(numbers.rho).sum(axis="columns")
-        won = ", ".join(f"{group} {totals[group]}" for group in sorted(totals.index, key=lambda group: -totals[group]))
+        won = ", ".join(
+            f"{group} {totals[group]}"
+            for group in sorted(totals.index, key=lambda group: -totals[group])
+        )
         ties = compared - totals.sum()
         yield f"Of {counted(compared, 'comparison')} of two models on a benchmark, won: {won}; ties {ties}."
 
@@ -84,18 +93,31 @@ def _records(numbers: SimilarityNumbers) -> Iterator[dict[str, object]]:
     for name in numbers.rho.index:
         printed = _row(numbers.printed, name)
         for group, rho in _row(numbers.rho, name).items():
-            record = {"benchmark": name, "pairs": numbers.pairs.get(name, 0), "group": group, "rho": rho}
-            yield record | ({f"published_{numbers.corpus}": printed[group]} if numbers.corpus else {})
+            record = {
+                "benchmark": name,
+                "pairs": numbers.pairs.get(name, 0),
+                "group": group,
+                "rho": rho,
+            }
+            yield record | (
+                {f"published_{numbers.corpus}": printed[group]} if numbers.corpus else {}
+            )
 
 
 def _draw(rho: pd.DataFrame) -> Figure:
     size, groups = len(rho.columns), list(map(str, rho.columns))
     figure, axes = new_figure(
-        width_in=2.0 + 0.6 * size, height_in=1.4 + 0.45 * size, left_in=1.2, top_in=0.1, bottom_in=1.0
+        width_in=2.0 + 0.6 * size,
+        height_in=1.4 + 0.45 * size,
+        left_in=1.2,
+        top_in=0.1,
+        bottom_in=1.0,
     )
     won = np.array(wins(rho), dtype=float)
     np.fill_diagonal(won, np.nan)
     texts = [["" if np.isnan(value) else f"{value:.0f}" for value in row] for row in won]
-    draw_cells(axes, won, texts, columns=groups, rows=groups, limits=(0, max(1, len(rho))), rotation=40)
+    draw_cells(
+        axes, won, texts, columns=groups, rows=groups, limits=(0, max(1, len(rho))), rotation=40
+    )
     axes.invert_yaxis()
     return figure

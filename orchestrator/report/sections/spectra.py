@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis import Spectrum
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, LIMIT, Drawing, group_colour, group_line, make_logarithmic, new_figure
+from orchestrator.report.figures import (
+    COLOURS,
+    LIMIT,
+    Drawing,
+    group_colour,
+    group_line,
+    make_logarithmic,
+    new_figure,
+)
 from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
@@ -33,7 +41,8 @@ WIDE_SPREAD = 10
 
 
 def spectra_section(spectra: Sequence[Spectrum]) -> Section:
-    """The figure of a Spectra request, twice: cut as in the paper, and whole with logarithmic axes."""
+    """The figure of a Spectra request, twice: cut as in the paper, and whole with logarithmic
+    axes."""
     colours = "group" if any(spectrum.group for spectrum in spectra) else "Press rank"
     lines = counted(len(spectra), "trial")
     if colours == "Press rank":
@@ -57,8 +66,9 @@ def spectra_section(spectra: Sequence[Spectrum]) -> Section:
 
 
 def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int64]:
-    """At most 2 `points` of the indices 0 .. length - 1, close together at the start and never far apart: every curve
-    keeps its shape on a linear and on a logarithmic axis, and the page stays small."""
+    """At most 2 `points` of the indices 0 .. length - 1, close together at the start and never far
+    apart: every curve keeps its shape on a linear and on a logarithmic axis, and the page stays
+    small."""
     if length <= points:
         return np.arange(length)
     log_spaced = np.geomspace(1, length, points) - 1
@@ -69,17 +79,29 @@ def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int6
 def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     """Normalised singular values over their index, a line a trial, coloured by Press rank.
 
-    The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on the axis."""
+    The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on
+    the axis."""
     figure, axes = new_figure(left_in=0.95, right_in=0.25, top_in=0.15)
-    curves = [_curve(spectrum, last=None if logarithmic else linear_window(spectra)[1]) for spectrum in spectra]
+    curves = [
+        _curve(spectrum, last=None if logarithmic else linear_window(spectra)[1])
+        for spectrum in spectra
+    ]
     groups = any(spectrum.group for spectrum in spectra)
     if groups:
         _draw_groups(axes, spectra, curves)
     else:
         _draw_by_rank(figure, axes, spectra, curves)
     _limits(axes, spectra, logarithmic=logarithmic)
-    names = [formats.described(spectrum.name, {"press_rank": spectrum.press_rank}) for spectrum in spectra]
-    name_marks(axes, [curve[::NAMED_STEP] for curve in curves], names, [spectrum.trial_id for spectrum in spectra])
+    names = [
+        formats.described(spectrum.name, {"press_rank": spectrum.press_rank})
+        for spectrum in spectra
+    ]
+    name_marks(
+        axes,
+        [curve[::NAMED_STEP] for curve in curves],
+        names,
+        [spectrum.trial_id for spectrum in spectra],
+    )
     axes.set_xlabel("index of the singular value")
     axes.set_ylabel("singular value / largest one")
     if axes.get_legend_handles_labels()[0]:
@@ -92,7 +114,9 @@ def _draw_by_rank(
 ) -> None:
     ranks = np.array([spectrum.press_rank for spectrum in spectra])
     norm = _colour_scale(ranks)
-    axes.add_collection(LineCollection(curves, array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85))
+    axes.add_collection(
+        LineCollection(curves, array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85)
+    )
     bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, label="Press rank")
     bar.ax.minorticks_off()
     if isinstance(norm, LogNorm):
@@ -102,7 +126,9 @@ def _draw_by_rank(
     bar.ax.yaxis.set_major_formatter("{x:g}")
 
 
-def _draw_groups(axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]]) -> None:
+def _draw_groups(
+    axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]]
+) -> None:
     named = set()
     for spectrum, curve in zip(spectra, curves, strict=True):
         axes.plot(
@@ -125,16 +151,18 @@ def _colour_scale(ranks: NDArray[np.float64]) -> Normalize:
 def _curve(spectrum: Spectrum, *, last: int | None) -> NDArray[np.float64]:
     values = spectrum.values[:last]
     indices = shown_indices(len(values))
-    curve: NDArray[np.float64] = np.column_stack([indices + 1, values[indices] / spectrum.values[0]])
+    curve: NDArray[np.float64] = np.column_stack(
+        [indices + 1, values[indices] / spectrum.values[0]]
+    )
     return curve
 
 
 def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
-    """The first and last index and the greatest value of a linear figure: those of Fig. 7 for spectra as long as there.
+    """The first and last index and the greatest value of a linear figure: those of Fig. 7 for
+    spectra as long as there.
 
-    Of smaller matrices the largest value is left out, which alone would fill the axis, and the last index is where no
-    value can be told from zero.
-    """
+    Of smaller matrices the largest value is left out, which alone would fill the axis, and the last
+    index is where no value can be told from zero."""
     if max(len(spectrum.values) for spectrum in spectra) >= PAPER_LENGTH:
         return 0, PAPER_END, PAPER_TOP
     below = [spectrum.values[1:] / spectrum.values[0] for spectrum in spectra]
@@ -151,9 +179,17 @@ def _limits(axes: Axes, spectra: Sequence[Spectrum], *, logarithmic: bool) -> No
         return
     make_logarithmic(axes, "x")
     make_logarithmic(axes, "y")
-    tolerances = sorted({spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance})
+    tolerances = sorted(
+        {spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance}
+    )
     for i, tolerance in enumerate(tolerances):
-        axes.axhline(tolerance, color=LIMIT, linestyle="--", linewidth=1.2, label=None if i else "Press tolerance")
+        axes.axhline(
+            tolerance,
+            color=LIMIT,
+            linestyle="--",
+            linewidth=1.2,
+            label=None if i else "Press tolerance",
+        )
     least = min(float(spectrum.values[-1] / spectrum.values[0]) for spectrum in spectra)
     # Beyond a hundredth of the tolerance there is only the rounding noise of the measurement.
     floor = tolerances[0] / 100 if tolerances else max(least, 1e-9)

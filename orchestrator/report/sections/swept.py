@@ -1,4 +1,5 @@
-"""Metrics by the values that `--set` swept a setting over, and how a section says that it is at one of them."""
+"""Metrics by the values that `--set` swept a setting over, and how a section says that it is at one
+of them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from matplotlib.ticker import NullLocator
 
 from orchestrator.analysis import SweptNumbers, ValueLine
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
+from orchestrator.report.figures import (
+    GROUP_MARKERS,
+    PALE,
+    Drawing,
+    group_colour,
+    make_logarithmic,
+    new_panels,
+)
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, text_table
 from orchestrator.words import counted, is_number, listed
@@ -29,11 +37,11 @@ WIDE_RANGE = 10
 
 
 def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> Section:
-    """The same for the page, saying wherever it is read that its trials are those at these values of what was swept.
+    """The same for the page, saying wherever it is read that its trials are those at these values
+    of what was swept.
 
-    Where it `leads`, its first finding is among those of the page; the others stay with it, and the terminal shows how
-    the values compare.
-    """
+    Where it `leads`, its first finding is among those of the page; the others stay with it, and the
+    terminal shows how the values compare."""
     at = f"at {listed([f'{formats.title(key)} {formats.setting(value)}' for key, value in values.items()])}"
     first, shown = f"{formats.capital(at)}: ", int(leads)
     return replace(
@@ -43,7 +51,9 @@ def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> S
         remarks=(*section.findings[shown:], *section.remarks),
         tables=tuple(replace(table, caption=first + table.caption) for table in section.tables),
         terminal=(),
-        drawings=tuple(replace(drawing, caption=first + drawing.caption) for drawing in section.drawings),
+        drawings=tuple(
+            replace(drawing, caption=first + drawing.caption) for drawing in section.drawings
+        ),
     )
 
 
@@ -51,11 +61,21 @@ def swept_section(numbers: SweptNumbers) -> Section:
     """The figure, the tables and the findings of a BySetting request."""
     title = formats.title(numbers.request.key)
     name, heading = f"by-{title.replace(' ', '-')}", f"By {title}"
-    metrics = [metric for metric in numbers.request.metrics if any(line.measured[metric] for line in numbers.lines)]
+    metrics = [
+        metric
+        for metric in numbers.request.metrics
+        if any(line.measured[metric] for line in numbers.lines)
+    ]
     if not metrics:
-        return Section(kind=name, heading=heading, findings=("No trial has a result to compare yet.",))
+        return Section(
+            kind=name, heading=heading, findings=("No trial has a result to compare yet.",)
+        )
     several = len({line.group for line in numbers.lines}) > MOST_COLOURS
-    lines = "thick: the mean of the models that have a value everywhere" if several else "a line a model"
+    lines = (
+        "thick: the mean of the models that have a value everywhere"
+        if several
+        else "a line a model"
+    )
     caption = f"{formats.capital(listed([formats.title(m) for m in metrics]))} by {title}, {lines}; dots are trials."
     groups = _group_table(numbers, metrics)
     return Section(
@@ -66,12 +86,17 @@ def swept_section(numbers: SweptNumbers) -> Section:
         terminal=("\n".join(_findings(numbers, metrics)),) if several else None,
         method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none, nor have equal ones.",
         files={f"{name.replace('-', '_')}.csv": list(_csv(numbers, metrics))},
-        drawings=(Drawing(name=name.replace("-", "_"), caption=caption, draw=lambda: _draw(numbers, metrics)),),
+        drawings=(
+            Drawing(
+                name=name.replace("-", "_"), caption=caption, draw=lambda: _draw(numbers, metrics)
+            ),
+        ),
     )
 
 
 def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
-    """The means of the models that have one at every value, and which value is lowest: descriptions, not tests.
+    """The means of the models that have one at every value, and which value is lowest:
+    descriptions, not tests.
 
     Nothing is chosen by the test text, so of a test metric only the means are given.
     """
@@ -80,9 +105,13 @@ def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
         means = numbers.means(metric)
         if not means:
             continue
-        overall = {value: mean(by_value[value] for by_value in means.values()) for value in numbers.values}
+        overall = {
+            value: mean(by_value[value] for by_value in means.values()) for value in numbers.values
+        }
         least = min(overall, key=overall.__getitem__)
-        shown = ", ".join(f"{formats.cell(metric, m)} at {formats.setting(value)}" for value, m in overall.items())
+        shown = ", ".join(
+            f"{formats.cell(metric, m)} at {formats.setting(value)}" for value, m in overall.items()
+        )
         of, lowest = "", f"; lowest at {formats.setting(least)}"
         if len(means) > 1:
             of = f", mean of {counted(len(means), 'model')}"
@@ -94,8 +123,12 @@ def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
 
 
 def _how_many(means: Collection[Mapping[Any, float]], least: Any) -> str:
-    """How many models have their lowest at this value of the setting alone, and how many have none."""
-    alone = sum(all(by_value[least] < m for value, m in by_value.items() if value != least) for by_value in means)
+    """How many models have their lowest at this value of the setting alone, and how many have
+    none."""
+    alone = sum(
+        all(by_value[least] < m for value, m in by_value.items() if value != least)
+        for by_value in means
+    )
     if alone == len(means):
         return "every one of them"
     equal = sum(len(set(by_value.values())) == 1 for by_value in means)
@@ -103,12 +136,17 @@ def _how_many(means: Collection[Mapping[Any, float]], least: Any) -> str:
 
 
 def _at_end(best: Any, values: Sequence[Any]) -> str:
-    """Where the best one is an end of the range, a further value may be better; below 0 most settings have none."""
+    """Where the best one is an end of the range, a further value may be better; below 0 most
+    settings have none."""
     if not all(map(is_number, values)):
         return ""
     if best == max(values):
         return " The best value is the last of the range: try larger ones."
-    return " The best value is the first of the range: try smaller ones." if best == min(values) and best != 0 else ""
+    return (
+        " The best value is the first of the range: try smaller ones."
+        if best == min(values) and best != 0
+        else ""
+    )
 
 
 def _group_table(numbers: SweptNumbers, metrics: list[str]) -> TextTable:
@@ -117,7 +155,11 @@ def _group_table(numbers: SweptNumbers, metrics: list[str]) -> TextTable:
     for line in numbers.lines:
         count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
         value = line.value if isinstance(line.value, int | float) else None
-        cells = {"model": line.group, title: Cell(formats.setting(line.value), value), "trials": Cell(count, line.done)}
+        cells = {
+            "model": line.group,
+            title: Cell(formats.setting(line.value), value),
+            "trials": Cell(count, line.done),
+        }
         rows.append(cells | {formats.title(metric): _cell(line, metric) for metric in metrics})
     return text_table(f"Means over the done trials by {title}, with their 95% intervals", rows)
 
@@ -160,7 +202,11 @@ def _draw_panel(axes: Axes, numbers: SweptNumbers, metric: str) -> None:
     groups = list(dict.fromkeys(line.group for line in numbers.lines))
     several = len(groups) > MOST_COLOURS
     for k, group in enumerate(groups):
-        points = {places[line.value]: line.measured[metric] for line in numbers.lines if line.group == group}
+        points = {
+            places[line.value]: line.measured[metric]
+            for line in numbers.lines
+            if line.group == group
+        }
         points = {x: values for x, values in points.items() if values}
         colour = PALE if several else group_colour(k)
         xs, ys = (
@@ -177,7 +223,13 @@ def _draw_panel(axes: Axes, numbers: SweptNumbers, metric: str) -> None:
     if several and means:
         overall = [mean(by_value[value] for by_value in means.values()) for value in numbers.values]
         label = f"mean of {len(means)} models"
-        axes.plot([places[value] for value in numbers.values], overall, color="black", linewidth=2.2, label=label)
+        axes.plot(
+            [places[value] for value in numbers.values],
+            overall,
+            color="black",
+            linewidth=2.2,
+            label=label,
+        )
     if places[numbers.values[0]] > 0 and numbers.values[-1] / numbers.values[0] > WIDE_RANGE:
         make_logarithmic(axes, "x")
     axes.set_xticks(list(places.values()), [formats.setting(value) for value in places])

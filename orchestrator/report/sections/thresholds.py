@@ -1,4 +1,5 @@
-"""The least size at which a metric is as low as asked, by group, and how that size grows with another setting."""
+"""The least size at which a metric is as low as asked, by group, and how that size grows with
+another setting."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from orchestrator.words import listed
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.0
 ASIDE = 1.02
-"""By what factor of z each group's marks lie beside those of the one before, so that none covers another."""
+"""By what factor of z each group's marks lie beside those of the one before, so that none covers
+another."""
 
 
 def threshold_section(numbers: ThresholdNumbers) -> Section:
@@ -37,14 +39,17 @@ def threshold_section(numbers: ThresholdNumbers) -> Section:
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_thresholds.txt", x=x, z=z, goal=goal, baseline=request.baseline),
         files={
-            "thresholds.csv": csv_lines([_point_record(point, numbers) for point in numbers.points]),
+            "thresholds.csv": csv_lines(
+                [_point_record(point, numbers) for point in numbers.points]
+            ),
             "threshold_laws.csv": csv_lines([_law_record(law, numbers) for law in numbers.laws]),
         },
         drawings=(
             Drawing(
                 name=re.sub(r"\W+", "_", f"least {x} over {z}"),
                 caption=f"The least {x} with a {goal} against {z}, with 95% intervals; lines are the laws a {z}^b. "
-                f"Hollow: at the least {x} that was trained, where less is enough, or at the largest, where more is "
+                f"Hollow: at the least {x} that was trained, where less is enough, or at the "
+                f"largest, where more is "
                 "needed.",
                 draw=lambda: _draw(numbers),
             ),
@@ -58,23 +63,34 @@ def _goal(numbers: ThresholdNumbers) -> str:
 
 
 def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
-    """The sizes and where there are none, who needs more or less than the baseline, and the laws."""
+    """The sizes and where there are none, who needs more or less than the baseline, and the
+    laws."""
     request = numbers.request
     x, z = formats.title(request.x), request.over_name
     if widths := list(_sizes(numbers)):
         yield f"The least {x} with a {_goal(numbers)}: {'; '.join(widths)}."
     nowhere = [point for point in numbers.points if not point.is_reached]
     if nowhere:
-        shown = listed([f"{point.group} at {z} = {point.z:g} ({_words(point.x.value, point)})" for point in nowhere])
+        shown = listed(
+            [
+                f"{point.group} at {z} = {point.z:g} ({_words(point.x.value, point)})"
+                for point in nowhere
+            ]
+        )
         yield f"No least {x} with a {_goal(numbers)} lies among those that were trained: {shown}."
     tested = [point for point in numbers.points if point.p_adjusted is not None]
-    apart = [point for point in tested if point.p_adjusted is not None and point.p_adjusted < SIGNIFICANCE]
+    apart = [
+        point
+        for point in tested
+        if point.p_adjusted is not None and point.p_adjusted < SIGNIFICANCE
+    ]
     same = [point for point in tested if point not in apart]
     if apart:
         yield f"Compared with {request.baseline}, the required {x} is: {_ratios(apart, numbers)}."
     if same:
         yield (
-            f"No difference from the {x} of {request.baseline} was shown, which does not show that they are equal: "
+            f"No difference from the {x} of {request.baseline} was shown, which does not show that "
+            f"they are equal: "
             f"{_ratios(same, numbers)}."
         )
     laws = [law for law in numbers.laws if not law.missing]
@@ -112,14 +128,21 @@ def _ratio_words(point: ThresholdPoint) -> str:
 def _cautions(numbers: ThresholdNumbers) -> Iterator[str]:
     x, z = formats.title(numbers.request.x), numbers.request.over_name
     yield (
-        f"The intervals contain the effect of other seeds. They do not contain the error of interpolating between two "
-        f"trained {x}s, which can be larger, and do not test whether the {x} follows a power of {z}. A ratio at "
+        f"The intervals contain the effect of other seeds. They do not contain the error of "
+        f"interpolating between two "
+        f"trained {x}s, which can be larger, and do not test whether the {x} follows a power of "
+        f"{z}. A ratio at "
         f"one {z} can be less affected, as far as the error is common to both layers."
     )
-    partly = [law for law in numbers.laws if not law.missing and len(law.fitted) < len(_tried(law.group, numbers))]
+    partly = [
+        law
+        for law in numbers.laws
+        if not law.missing and len(law.fitted) < len(_tried(law.group, numbers))
+    ]
     if partly:
         yield (
-            f"A law is over those {z} alone at which the value is reached between two {x}s that were trained; for "
+            f"A law is over those {z} alone at which the value is reached between two {x}s that "
+            f"were trained; for "
             f"{listed([str(law.group) for law in partly])} others are left out."
         )
 
@@ -132,7 +155,9 @@ def _words(value: float | None, point: ThresholdPoint) -> str:
     """A size, or in words on which side of all that were trained it lies."""
     if value == 0:
         return f"below {point.places[0]:g}"
-    return f"not up to {point.places[-1]:g}" if value == math.inf else formats.number(value, digits=3)
+    return (
+        f"not up to {point.places[-1]:g}" if value == math.inf else formats.number(value, digits=3)
+    )
 
 
 def _x_cell(point: ThresholdPoint) -> Cell:
@@ -152,7 +177,9 @@ def _point_table(numbers: ThresholdNumbers) -> TextTable:
             f"{x}s trained": ", ".join(f"{place:g}" for place in point.places),
             "trials": point.trials,
             f"least {x} [95%]": _x_cell(point),
-            f"times that of {request.baseline} [95%]": formats.ranged(point.ratio) if point.ratio else formats.DASH,
+            f"times that of {request.baseline} [95%]": formats.ranged(point.ratio)
+            if point.ratio
+            else formats.DASH,
             "p": formats.p_value(point.ratio.p_value if point.ratio else None),
             "Holm p": formats.p_value(point.p_adjusted),
         }
@@ -214,14 +241,22 @@ def _draw(numbers: ThresholdNumbers) -> Figure:
     x, z = formats.title(numbers.request.x), numbers.request.over_name
     for place, law in enumerate(numbers.laws):
         label, aside = formats.setting(law.group), ASIDE ** (place - (len(numbers.laws) - 1) / 2)
-        look = {"color": group_colour(place), "marker": GROUP_MARKERS[place % len(GROUP_MARKERS)], "markersize": 4.5}
+        look = {
+            "color": group_colour(place),
+            "marker": GROUP_MARKERS[place % len(GROUP_MARKERS)],
+            "markersize": 4.5,
+        }
         axes.plot([], [], linestyle="none", label=label, **look)
         for point in (point for point in numbers.points if point.group == law.group):
             at, low, high = (_inside(value, point) for value in _drawn(point))
             axes.plot([point.z * aside] * 2, [low, high], color=look["color"], linewidth=1.2)
             face = look["color"] if point.is_reached else "white"
             axes.plot([point.z * aside], [at], markerfacecolor=face, **look)
-            name_marks(axes, [(point.z * aside, at)], [f"{label}, {z} = {point.z:g}\n{x} {_x_cell(point).text}"])
+            name_marks(
+                axes,
+                [(point.z * aside, at)],
+                [f"{label}, {z} = {point.z:g}\n{x} {_x_cell(point).text}"],
+            )
         if not law.missing:
             axes.plot(law.fitted, [law.at(z) for z in law.fitted], color=look["color"], linewidth=1)
     label_sizes(axes, [point.z for point in numbers.points])

@@ -10,7 +10,14 @@ from matplotlib.figure import Figure
 
 from orchestrator.analysis import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_COLOURS, GROUP_MARKERS, LIMIT, Drawing, make_logarithmic, new_panels
+from orchestrator.report.figures import (
+    GROUP_COLOURS,
+    GROUP_MARKERS,
+    LIMIT,
+    Drawing,
+    make_logarithmic,
+    new_panels,
+)
 from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -27,17 +34,24 @@ VARIANTS = {
 def true_rank_section(numbers: TrueRankNumbers) -> Section:
     """Findings, table and figure of a TrueRank request."""
     lines, true = (*numbers.truth, *numbers.learned), numbers.true_rank
-    caption = (
-        f"Ranks by metric, of the true log-P matrix and of the learned ones; the dashed line is the true rank, {true}."
-    )
+    caption = f"Ranks by metric, of the true log-P matrix and of the learned ones; the dashed line is the true rank, {true}."
     records = [_record(line, numbers) for line in lines]
-    columns = ("matrix", *(name for name, _ in _ranks(lines[0], numbers)), "test_perplexity", "over_floor")
+    columns = (
+        "matrix",
+        *(name for name, _ in _ranks(lines[0], numbers)),
+        "test_perplexity",
+        "over_floor",
+    )
     return Section(
         kind="true-rank",
         heading=f"Which metric finds the true rank, {true}?",
         findings=tuple(_findings(numbers)),
         tables=(
-            record_table(f"Ranks beside the true one, {true}, and test perplexity above the floor", records, columns),
+            record_table(
+                f"Ranks beside the true one, {true}, and test perplexity above the floor",
+                records,
+                columns,
+            ),
         ),
         method=prose("method_true_rank.txt"),
         files={"true_rank.csv": csv_lines(records)},
@@ -48,7 +62,8 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
 def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
     tokens, contexts = numbers.exact["rank_rows"], numbers.exact["different_contexts"]
     yield (
-        f"The true log-P matrix of this language has rank {numbers.exact['language_rank']:.0f}; the rows measured "
+        f"The true log-P matrix of this language has rank {numbers.exact['language_rank']:.0f}; "
+        f"the rows measured "
         f"({tokens:,.0f} test tokens, {contexts:,.0f} different ones) have rank "
         f"{numbers.true_rank}, by exact elimination, and that is what metrics can find."
     )
@@ -67,9 +82,7 @@ def _metrics_sentence(line: MatrixRanks, numbers: TrueRankNumbers) -> str:
         for name, rank in line.ranks.items()
         if not numbers.is_true(rank)
     ]
-    found = (
-        f"Of {VARIANTS[line.variant]}, the true rank, {numbers.true_rank}, is found by {listed(right or ['no metric'])}"
-    )
+    found = f"Of {VARIANTS[line.variant]}, the true rank, {numbers.true_rank}, is found by {listed(right or ['no metric'])}"
     return f"{found}; other ranks: {listed(others)}." if others else f"{found}."
 
 
@@ -78,7 +91,9 @@ def _learned_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
         values = {line.name: line.ranks[metric] for line in numbers.learned if line.trials}
         ranks = {name: value for name, value in values.items() if value is not None}
         if ranks:
-            right = listed([name for name, value in ranks.items() if numbers.is_true(value)] or ["none"])
+            right = listed(
+                [name for name, value in ranks.items() if numbers.is_true(value)] or ["none"]
+            )
             title = formats.capital(formats.title(metric))
             order = formats.ranked(ranks)
             yield f"{title} of what was learned: {order}; the true rank, {numbers.true_rank}, in {right}."
@@ -86,18 +101,22 @@ def _learned_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
 
 def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
     here, endless, shares = (
-        formats.cell("test_perplexity", numbers.exact[f"{whose}_perplexity"]) for whose in ("test", "entropy", "shares")
+        formats.cell("test_perplexity", numbers.exact[f"{whose}_perplexity"])
+        for whose in ("test", "entropy", "shares")
     )
     yield (
-        f"The true distribution itself has test perplexity {here} on the test text that was read (on endless text "
-        f"{endless}: no model can expect less), and a model that knows how often each word comes, and no more, "
+        f"The true distribution itself has test perplexity {here} on the test text that was read "
+        f"(on endless text "
+        f"{endless}: no model can expect less), and a model that knows how often each word comes, "
+        f"and no more, "
         f"{shares}."
     )
     learned = [line.perplexity for line in numbers.learned if line.perplexity is not None]
     nothing = sum(perplexity >= numbers.exact["shares_perplexity"] for perplexity in learned)
     if nothing:
         yield (
-            f"{nothing} of {len(learned)} models are no better than that: their ranks are those of models that have "
+            f"{nothing} of {len(learned)} models are no better than that: their ranks are those of "
+            f"models that have "
             "learned nothing of the language."
         )
     above = {line.name: line.excess for line in numbers.learned if line.excess is not None}
@@ -111,7 +130,9 @@ def _ranks(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[tuple[str, f
         if metric != PRESS:
             yield metric, line.ranks[metric]
             continue
-        by_eps = {PRESS_BY_EPS["float32"]: line.ranks.get(PRESS)} if line.variant is None else line.ranks
+        by_eps = (
+            {PRESS_BY_EPS["float32"]: line.ranks.get(PRESS)} if line.variant is None else line.ranks
+        )
         yield from ((name, by_eps.get(name)) for name in PRESS_BY_EPS.values())
 
 
@@ -130,7 +151,8 @@ def _record(line: MatrixRanks, numbers: TrueRankNumbers) -> dict[str, Any]:
 
 
 def _draw(numbers: TrueRankNumbers) -> Figure:
-    """A row a metric, ranks on a logarithmic axis, a marker a matrix: the truth's are filled black."""
+    """A row a metric, ranks on a logarithmic axis, a marker a matrix: the truth's are filled
+    black."""
     rows = [name for name, _ in _ranks(numbers.truth[0], numbers)]
     figure, panels = new_panels(1, 1, width_in=7.6, height_in=1.3 + 0.42 * len(rows))
     axes = panels[0][0]
@@ -145,7 +167,9 @@ def _draw(numbers: TrueRankNumbers) -> Figure:
             [x for x, _ in points],
             ys,
             marker=GROUP_MARKERS[i % len(GROUP_MARKERS)],
-            color="#000000" if learned < 0 else GROUP_COLOURS[1 + learned % (len(GROUP_COLOURS) - 1)],
+            color="#000000"
+            if learned < 0
+            else GROUP_COLOURS[1 + learned % (len(GROUP_COLOURS) - 1)],
             edgecolors="black",
             linewidths=0.5,
             label=line.name,

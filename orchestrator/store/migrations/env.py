@@ -6,6 +6,10 @@ from alembic import context
 
 from orchestrator.store.schema import metadata
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True)
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+)
 with context.begin_transaction():
     context.run_migrations()

@@ -1,4 +1,5 @@
-"""Which made-up correlation is the settings' alone, which is left without them, and which is none."""
+"""Which made-up correlation is the settings' alone, which is left without them, and which is
+none."""
 
 from __future__ import annotations
 
@@ -18,11 +19,14 @@ from tests.support.laws_and_settings import SETTINGS, settings_rows
 from tests.support.synthetic_results import fail
 
 REQUEST = PartialCorrelations(
-    metrics=("press_rank", "entropy_rank", "kl_rank_1e-3", "stable_rank"), settings=(*SETTINGS, "model.width")
+    metrics=("press_rank", "entropy_rank", "kl_rank_1e-3", "stable_rank"),
+    settings=(*SETTINGS, "model.width"),
 )
 
 
-def numbers_of(rows: list[dict[str, Any]], request: PartialCorrelations = REQUEST) -> ConfoundingNumbers:
+def numbers_of(
+    rows: list[dict[str, Any]], request: PartialCorrelations = REQUEST
+) -> ConfoundingNumbers:
     numbers = confounding_numbers(flatten(rows).frame(), request)
     assert numbers is not None
     return numbers
@@ -62,15 +66,23 @@ def test_correlations_are_those_of_residuals_of_logarithms_by_statsmodels() -> N
 
 def test_a_rank_that_is_nearly_always_the_same_has_no_correlation() -> None:
     constant = numbers_of(settings_rows()).lines[2]
-    assert all(rho.value is None and "is 33 in 102 of 108 trials" in rho.missing for rho in constant.rho.values())
-    assert set(constant.explained.values()) == {None} and set(constant.p_adjusted.values()) == {None}
+    assert all(
+        rho.value is None and "is 33 in 102 of 108 trials" in rho.missing
+        for rho in constant.rho.values()
+    )
+    assert set(constant.explained.values()) == {None} and set(constant.p_adjusted.values()) == {
+        None
+    }
 
 
 def test_where_pairs_are_too_many_levels_are_the_finest() -> None:
     rows = settings_rows()[::4]
     numbers = numbers_of(rows)
     assert numbers.finest == "levels" and numbers.left["pairs"] < 10
-    assert numbers.lines[0].rho["pairs"].value is None and numbers.lines[0].rho["levels"].value is not None
+    assert (
+        numbers.lines[0].rho["pairs"].value is None
+        and numbers.lines[0].rho["levels"].value is not None
+    )
 
 
 def test_trials_without_a_value_and_settings_that_do_not_vary_are_left_out() -> None:
@@ -80,16 +92,25 @@ def test_trials_without_a_value_and_settings_that_do_not_vary_are_left_out() -> 
     numbers = numbers_of(rows)
     assert (numbers.trials, numbers.lines[0].n, numbers.lines[1].n) == (107, 106, 107)
     none = numbers_of(rows, replace(REQUEST, settings=("model.width",)))
-    assert none.settings == () and none.lines[0].rho["pairs"].value == none.lines[0].rho["none"].value
+    assert (
+        none.settings == () and none.lines[0].rho["pairs"].value == none.lines[0].rho["none"].value
+    )
     nothing = [fail(row, state="failed", cause="") for row in rows]
     assert confounding_numbers(flatten(nothing).frame(), REQUEST) is None
-    assert confounding_numbers(flatten(rows).frame(), replace(REQUEST, metrics=("stable_rank",))) is None
+    assert (
+        confounding_numbers(flatten(rows).frame(), replace(REQUEST, metrics=("stable_rank",)))
+        is None
+    )
 
 
 def test_settings_that_are_words_have_levels_in_place_of_a_line() -> None:
     rows = settings_rows()
     for row in rows:
-        row["config"]["training"]["learning_rate"] = f"rate {row['config']['training']['learning_rate']}"
+        row["config"]["training"]["learning_rate"] = (
+            f"rate {row['config']['training']['learning_rate']}"
+        )
     words, numbers = numbers_of(rows), numbers_of(settings_rows())
-    assert words.lines[0].rho["levels"].value == pytest.approx(numbers.lines[0].rho["levels"].value, abs=1e-9)
+    assert words.lines[0].rho["levels"].value == pytest.approx(
+        numbers.lines[0].rho["levels"].value, abs=1e-9
+    )
     assert words.left["lines"] == numbers.left["lines"] - 1

@@ -21,7 +21,8 @@ from orchestrator.analysis.correlations import (
 from search_spaces.study import Correlation, PublishedCorrelation
 
 REQUEST = Correlation(
-    windows={"ptb": (56.6, 57.6)}, published={"ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24)}
+    windows={"ptb": (56.6, 57.6)},
+    published={"ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24)},
 )
 
 
@@ -29,10 +30,14 @@ def make_frame(perplexities: list[float], *, states: list[str] | None = None) ->
     ranks = [float(100 + 7 * i % 11) for i in range(len(perplexities))]
     state = states or ["done"] * len(perplexities)
     groups = [f"cell {i}" for i in range(len(perplexities))]
-    return pd.DataFrame({"state": state, "group": groups, "press_rank": ranks, "test_perplexity": perplexities})
+    return pd.DataFrame(
+        {"state": state, "group": groups, "press_rank": ranks, "test_perplexity": perplexities}
+    )
 
 
-def correlate(frame: pd.DataFrame, *, corpus: str = "ptb", scale: str = "quick") -> tuple[ComparedCorrelation, ...]:
+def correlate(
+    frame: pd.DataFrame, *, corpus: str = "ptb", scale: str = "quick"
+) -> tuple[ComparedCorrelation, ...]:
     return correlation_numbers(frame, REQUEST, corpus=corpus, scale=scale).lines
 
 
@@ -41,7 +46,9 @@ def test_the_published_window_holds_at_paper_scale_both_ends_inside() -> None:
     everything, inside = correlate(frame, scale="paper")
     assert (everything.n, inside.n) == (6, 4)
     assert inside.window is not None and inside.window.origin == "published"
-    assert inside.pearson.value == pytest.approx(np.corrcoef(frame.press_rank[1:5], frame.test_perplexity[1:5])[0, 1])
+    assert inside.pearson.value == pytest.approx(
+        np.corrcoef(frame.press_rank[1:5], frame.test_perplexity[1:5])[0, 1]
+    )
 
 
 @pytest.mark.parametrize(("corpus", "scale"), [("ptb", "quick"), ("pydocs", "paper")])
@@ -49,15 +56,32 @@ def test_elsewhere_the_window_is_the_better_half_with_its_bounds(corpus: str, sc
     frame = make_frame([210.0, 190.0, 200.0, 230.0, 220.0, 240.0])
     _, inside = correlate(frame, corpus=corpus, scale=scale)
     assert inside.window is not None
-    assert (inside.window.low, inside.window.high, inside.window.origin) == (190.0, 215.0, "better half")
+    assert (inside.window.low, inside.window.high, inside.window.origin) == (
+        190.0,
+        215.0,
+        "better half",
+    )
     assert inside.n == 3
 
 
 def test_trials_without_a_result_are_left_out_and_counted() -> None:
-    states = ["done", "done", "done", "done", "failed", "diverged", "diverged", "planned", "running"]
+    states = [
+        "done",
+        "done",
+        "done",
+        "done",
+        "failed",
+        "diverged",
+        "diverged",
+        "planned",
+        "running",
+    ]
     everything, _ = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
     assert everything.n == 4
-    assert everything.missing == "1 of 9 trials failed, 2 of 9 trials diverged, 2 of 9 trials not finished"
+    assert (
+        everything.missing
+        == "1 of 9 trials failed, 2 of 9 trials diverged, 2 of 9 trials not finished"
+    )
 
 
 def test_a_metric_that_nobody_measured_gives_words_not_an_error() -> None:
@@ -68,7 +92,8 @@ def test_a_metric_that_nobody_measured_gives_words_not_an_error() -> None:
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
-    """Cells of c and k with so many seeds, the last one of which is still running in the first cell."""
+    """Cells of c and k with so many seeds, the last one of which is still running in the first
+    cell."""
     rng = np.random.default_rng(1)
     rows = [
         {
@@ -80,7 +105,9 @@ def grid_frame(seeds: int = 3) -> pd.DataFrame:
             "press_rank": 40 + 30 * k + 5 * c**2 + rng.normal(0, 8),
             "test_perplexity": 120 - 4 * k + c**2 + rng.normal(0, 1.5),
         }
-        for seed, c, k in itertools.product(range(seeds), (-2.0, -1.0, 0.0, 1.0, 2.0), (1.0, 2.0, 3.0, 4.0))
+        for seed, c, k in itertools.product(
+            range(seeds), (-2.0, -1.0, 0.0, 1.0, 2.0), (1.0, 2.0, 3.0, 4.0)
+        )
     ]
     if seeds > 1:
         rows[-20] |= {"state": "running", "press_rank": math.nan, "test_perplexity": math.nan}
@@ -106,13 +133,22 @@ def test_several_seeds_are_correlated_by_their_cells_means_and_windowed_by_them(
     half = 1.959963984540054 / math.sqrt(20 - 3)
     high = math.tanh(math.atanh(everything.pearson.value or 0) + half)
     assert independent.interval.high == pytest.approx(high), "20 cells, not 59 trials"
-    assert everything.pearson.interval not in (None, independent.interval) and everything.pearson.df is None
+    assert (
+        everything.pearson.interval not in (None, independent.interval)
+        and everything.pearson.df is None
+    )
     better = points[points[:, 1] <= np.median(points[:, 1])]
     assert inside.pearson.value == pytest.approx(np.corrcoef(better.T)[0, 1], rel=1e-12)
-    assert list(numbers.cells["group"]) == list(means) and list(numbers.cells["seeds"]) == [2, *[3] * 19]
+    assert list(numbers.cells["group"]) == list(means) and list(numbers.cells["seeds"]) == [
+        2,
+        *[3] * 19,
+    ]
     rows = frame.dropna().to_dict("records")
     whole = [row for row in rows if len(means[row["group"]]) == 3]
-    common = {seed: np.mean([row["press_rank"] for row in whole if row["seed"] == seed]) for seed in range(3)}
+    common = {
+        seed: np.mean([row["press_rank"] for row in whole if row["seed"] == seed])
+        for seed in range(3)
+    }
     rests: dict[str, list[float]] = {}
     for row in rows:
         rests.setdefault(row["group"], []).append(row["press_rank"] - common[row["seed"]])
@@ -126,7 +162,9 @@ def test_single_trials_have_a_correlation_and_no_interval() -> None:
     seeds = numbers_of(frame).seeds
     assert seeds is not None and seeds.trials == 59
     rows = frame.dropna()
-    assert seeds.pearson.value == pytest.approx(np.corrcoef(rows["press_rank"], rows["test_perplexity"])[0, 1])
+    assert seeds.pearson.value == pytest.approx(
+        np.corrcoef(rows["press_rank"], rows["test_perplexity"])[0, 1]
+    )
     for single in (seeds.pearson, seeds.spearman):
         assert (single.interval, single.p_value, single.missing) == (None, None, NOT_INDEPENDENT)
     assert set(seeds.components) == {"press_rank", "test_perplexity"}
@@ -136,7 +174,8 @@ def test_single_trials_have_a_correlation_and_no_interval() -> None:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_setting_is_left_out_by_its_levels_and_as_a_straight_line(seeds: int) -> None:
-    """By the residuals of a regression on the cells' means; c acts by its square, which no line takes away."""
+    """By the residuals of a regression on the cells' means; c acts by its square, which no line
+    takes away."""
     numbers = numbers_of(grid_frame(seeds))
     cells = numbers.cells
     ours = {partial.settings: partial for partial in numbers.partials}

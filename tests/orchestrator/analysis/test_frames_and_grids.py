@@ -22,7 +22,9 @@ def test_the_well_known_metrics_are_numbers_in_every_result_that_is_read() -> No
 
 def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() -> None:
     rows = [
-        trial_row("a", config={"seed": 1, "layer": {"name": "gss", "k": 2.0}}, zeta=1, press_rank=5),
+        trial_row(
+            "a", config={"seed": 1, "layer": {"name": "gss", "k": 2.0}}, zeta=1, press_rank=5
+        ),
         trial_row("b", config={"seed": 1, "layer": {"name": "softmax"}}, test_perplexity=9.5),
     ]
     results = flatten(rows)
@@ -59,11 +61,22 @@ def test_the_frame_tells_the_forms_of_a_softcap_apart_and_names_other_layers_alo
         {"name": "mos", "mixtures": 3},
         {"name": "custom", "layer": "Mine", "sha256": "0" * 64},
     ]
-    rows = [trial_row(f"{place}", config={"seed": 1, "output_layer": layer}) for place, layer in enumerate(layers)]
-    assert list(flatten(rows).frame()["output_layer"]) == ["softcap tanh", "softcap sigmoid", "mos", "custom Mine"]
+    rows = [
+        trial_row(f"{place}", config={"seed": 1, "output_layer": layer})
+        for place, layer in enumerate(layers)
+    ]
+    assert list(flatten(rows).frame()["output_layer"]) == [
+        "softcap tanh",
+        "softcap sigmoid",
+        "mos",
+        "custom Mine",
+    ]
     assert list(flatten(rows[2:3]).frame()["output_layer"]) == ["mos"]
     of_no_layer = trial_row("d", config={"seed": 1, "noise": 1.0})
-    assert flatten([*rows, of_no_layer]).frame()["output_layer"].isna().tolist() == [*[False] * 4, True]
+    assert flatten([*rows, of_no_layer]).frame()["output_layer"].isna().tolist() == [
+        *[False] * 4,
+        True,
+    ]
 
 
 def test_a_grid_holds_means_and_the_worst_state() -> None:
@@ -76,13 +89,18 @@ def test_a_grid_holds_means_and_the_worst_state() -> None:
     grid = lay_out(flatten(rows).frame(), row="l.c", column="l.k", metric="m")
     assert (grid.rows, grid.columns) == ((-1.0, 0.5), (1.0, 2.0))
     shown = [[(cell.value, cell.state, cell.trials) for cell in row] for row in grid.cells]
-    assert shown == [[(7.0, "done", 1), (15.0, "done", 2)], [(None, "none", 0), (None, "diverged", 1)]]
+    assert shown == [
+        [(7.0, "done", 1), (15.0, "done", 2)],
+        [(None, "none", 0), (None, "diverged", 1)],
+    ]
     assert grid.name == "m_over_c_k"
 
 
 def test_the_summary_of_a_whole_grid() -> None:
     rows, _ = make_results()
-    assert json.loads(json.dumps(flatten(rows).records, allow_nan=False)) == list(flatten(rows).records)
+    assert json.loads(json.dumps(flatten(rows).records, allow_nan=False)) == list(
+        flatten(rows).records
+    )
     rows[3] = fail(rows[3], state="failed", cause="ValueError: no")
     results = flatten(rows)
     summary = summarise(STUDY, KEY, results, results.frame())
@@ -97,7 +115,9 @@ def test_the_summary_of_a_whole_grid() -> None:
 
 def test_trials_of_different_settings_under_one_name_are_no_repetitions() -> None:
     rows = [
-        trial_row(f"softmax seed={seed}", config={"seed": seed, "training": {"learning_rate": rate}})
+        trial_row(
+            f"softmax seed={seed}", config={"seed": seed, "training": {"learning_rate": rate}}
+        )
         for seed in (1, 2)
         for rate in (20.0, 30.0)
     ]
@@ -106,7 +126,9 @@ def test_trials_of_different_settings_under_one_name_are_no_repetitions() -> Non
 
 
 def test_environments_are_counted_the_most_frequent_value_first_and_those_without_one_too() -> None:
-    counted = count_values([{"code": "c"}, {"code": "a", "torch": "2.13.0"}, {"code": "c"}, {"code": "b"}])
+    counted = count_values(
+        [{"code": "c"}, {"code": "a", "torch": "2.13.0"}, {"code": "c"}, {"code": "b"}]
+    )
     assert counted == {"code": {"c": 2, "a": 1, "b": 1}, "torch": {"": 3, "2.13.0": 1}}
     assert list(counted["code"]) == ["c", "a", "b"]
     assert count_values([]) == count_values([{}, {}]) == {}
@@ -119,5 +141,8 @@ def test_of_a_language_whose_entropy_is_known_there_is_what_the_loss_lacks_to_it
     ]
     excess = [record["excess_cross_entropy"] for record in flatten(rows).records]
     # A text is seven repeats of one of V symbols, and an end.
-    assert excess == [pytest.approx(math.log(6) - math.log(v) / 8) for v in (1000, 32_000)] + [None, None]
+    assert excess == [pytest.approx(math.log(6) - math.log(v) / 8) for v in (1000, 32_000)] + [
+        None,
+        None,
+    ]
     assert "excess_cross_entropy" not in flatten(rows[2:]).columns

@@ -1,4 +1,5 @@
-"""Groups of trials: means, differences, curves, tests, predictions and similarity, against numbers worked by hand."""
+"""Groups of trials: means, differences, curves, tests, predictions and similarity, against numbers
+worked by hand."""
 
 from __future__ import annotations
 
@@ -11,12 +12,24 @@ import pytest
 
 from orchestrator.analysis.contrasts import contrast_numbers
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers, tuned_numbers
+from orchestrator.analysis.groups import (
+    curve_numbers,
+    difference_numbers,
+    group_numbers,
+    tuned_numbers,
+)
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import comparisons, similarity_numbers, wins
 from orchestrator.report.sections.lines import curve_section
 from orchestrator.store.records import Place
-from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Predictions, Similarity
+from search_spaces.analyses import (
+    Comparison,
+    Curves,
+    Differences,
+    GroupTable,
+    Predictions,
+    Similarity,
+)
 from search_spaces.published import PublishedNumber
 from tests.support.synthetic_results import trial_row
 
@@ -26,7 +39,9 @@ PUBLISHED = {"ptb": {"a": {"test_perplexity": PublishedNumber(value=5.0, deviati
 
 
 def row(name: str, state: Any = "done", seed: Any = 1, **metrics: Any) -> dict[str, Any]:
-    return trial_row(name, state, config={"seed": seed, "output_layer": {"mixtures": len(name)}}, **metrics)
+    return trial_row(
+        name, state, config={"seed": seed, "output_layer": {"mixtures": len(name)}}, **metrics
+    )
 
 
 ROWS = [
@@ -43,19 +58,26 @@ FRAME = flatten(ROWS).frame()
 
 def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:
     numbers = group_numbers(
-        FRAME, GroupTable(metrics=("test_perplexity", "press_rank"), published=PUBLISHED), corpus="x", scale="quick"
+        FRAME,
+        GroupTable(metrics=("test_perplexity", "press_rank"), published=PUBLISHED),
+        corpus="x",
+        scale="quick",
     )
     a, b, c = numbers.lines
     assert (a.group, a.trials, a.done) == ("a", 3, 2)
     perplexity = a.values["test_perplexity"]
-    assert (perplexity.n, perplexity.mean) == (2, 11.0) and perplexity.sd == pytest.approx(math.sqrt(2))
+    assert (perplexity.n, perplexity.mean) == (2, 11.0) and perplexity.sd == pytest.approx(
+        math.sqrt(2)
+    )
     assert (numbers.corpus, a.published, b.published) == ("ptb", PUBLISHED["ptb"]["a"], {})
     assert b.values["test_perplexity"].mean == pytest.approx(39)
     assert (c.done, c.values["test_perplexity"].mean, b.values["press_rank"].n) == (0, None, 0)
 
 
 def test_a_difference_is_baseline_less_model() -> None:
-    request = Differences(baselines={"b": "a", "c": "a", "unknown": "a"}, published={"ptb": {"b": {"paper": 0.4}}})
+    request = Differences(
+        baselines={"b": "a", "c": "a", "unknown": "a"}, published={"ptb": {"b": {"paper": 0.4}}}
+    )
     b, c = difference_numbers(FRAME, request, corpus="ptb", scale="quick").lines
     assert b.difference == pytest.approx(11 - 39)
     assert c.difference is None
@@ -63,24 +85,41 @@ def test_a_difference_is_baseline_less_model() -> None:
 
 
 def test_only_the_named_seeds_are_tested_and_the_family_is_corrected() -> None:
-    request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2), published={"ptb": {"b": 0.05}})
+    request = Comparison(
+        baselines={"b": "a", "c": "a"}, seeds=(1, 2), published={"ptb": {"b": 0.05}}
+    )
     b, c = contrast_numbers(FRAME, request, corpus="ptb").comparisons
-    # Unpaired t = -2.5 / sqrt((0.5 + 2) / 2), and of two degrees of freedom p = 1 - |t| / sqrt(t^2 + 2).
+    # Unpaired t = -2.5 / sqrt((0.5 + 2) / 2), and of two degrees of freedom p = 1 - |t| / sqrt(t^2
+    # + 2).
     assert b.unpaired.p_value == pytest.approx(1 - 2.5 / math.sqrt(2.5**2 + 2 * 1.25))
-    # Differences -1 and -4: t = -2.5 / 1.5, and of one degree of freedom p = 1 - 2 arctan(|t|) / pi.
+    # Differences -1 and -4: t = -2.5 / 1.5, and of one degree of freedom p = 1 - 2 arctan(|t|) /
+    # pi.
     p_value = 1 - 2 * math.atan(2.5 / 1.5) / math.pi
     assert b.test.value == pytest.approx(-2.5)
     assert b.test.p_value == pytest.approx(p_value)
-    assert b.p_adjusted == pytest.approx(p_value), "a test without a value is no member of the family"
+    assert b.p_adjusted == pytest.approx(p_value), (
+        "a test without a value is no member of the family"
+    )
     assert b.published == 0.05
     assert (c.test.p_value, c.p_adjusted) == (None, None)
     assert "c" in c.test.missing
 
 
 def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> None:
-    rows = [row("K=1", test_perplexity=9.0), row("K=22", test_perplexity=8.0), row("K=333", "failed")]
-    published = {"ptb": {name: {"test_perplexity": PublishedNumber(value=5.0)} for name in ("K=1", "K=333", "K=4")}}
-    request = Curves(x="output_layer.mixtures", metrics=("test_perplexity",), caption="", published=published)
+    rows = [
+        row("K=1", test_perplexity=9.0),
+        row("K=22", test_perplexity=8.0),
+        row("K=333", "failed"),
+    ]
+    published = {
+        "ptb": {
+            name: {"test_perplexity": PublishedNumber(value=5.0)}
+            for name in ("K=1", "K=333", "K=4")
+        }
+    }
+    request = Curves(
+        x="output_layer.mixtures", metrics=("test_perplexity",), caption="", published=published
+    )
     numbers = curve_numbers(flatten(rows).frame(), request, corpus="ptb")
     assert numbers.points.to_numpy().tolist() == [[3.0, 9.0], [4.0, 8.0]]
     assert numbers.printed["x"].to_dict() == {"K=1": 3.0}
@@ -113,14 +152,21 @@ def test_the_printed_gap_is_the_difference_of_the_printed_perplexities() -> None
         "train_perplexity": PublishedNumber(value=3.0),
         "test_perplexity": PublishedNumber(value=5.0),
     }
-    request = Curves(x="press_rank", metrics=("generalisation_gap",), caption="", published={"ptb": {"a": printed}})
+    request = Curves(
+        x="press_rank",
+        metrics=("generalisation_gap",),
+        caption="",
+        published={"ptb": {"a": printed}},
+    )
     numbers = curve_numbers(flatten([row("a", press_rank=1)]).frame(), request, corpus="ptb")
     assert numbers.printed.to_dict("records") == [{"x": 7.0, "generalisation_gap": 2.0}]
 
 
 def test_predictions_are_read_and_counted() -> None:
     def at(rank: int) -> str:
-        return json.dumps({"next": "tons", "probability": 0.1, "rank": rank, "top": [["of", 0.5], ["tons", 0.1]]})
+        return json.dumps(
+            {"next": "tons", "probability": 0.1, "rank": rank, "top": [["of", 0.5], ["tons", 0.1]]}
+        )
 
     rows = [
         row("a seed=1", **{"top_k yang 1": at(2), "top_k yang 2": at(3)}),
@@ -132,7 +178,9 @@ def test_predictions_are_read_and_counted() -> None:
     assert [numbers.hits(j) for j in (0, 1)] == [(1, 2), (1, 1)]
     assert numbers.cells[1][1] is None
     two_seeds = prediction_numbers(
-        flatten([rows[0], row("a seed=2", **{"top_k yang 1": at(1)})]).frame(), Predictions(), corpus="ptb"
+        flatten([rows[0], row("a seed=2", **{"top_k yang 1": at(1)})]).frame(),
+        Predictions(),
+        corpus="ptb",
     )
     assert two_seeds.models == ("a seed=1", "a seed=2")
 
@@ -140,11 +188,19 @@ def test_predictions_are_read_and_counted() -> None:
 def test_an_unknown_word_is_nobodys_hit_and_own_contexts_stay_apart() -> None:
     unknown = json.dumps({"next": "<unk>", "probability": 0.5, "rank": 1, "top": [["<unk>", 0.5]]})
     known = json.dumps({"next": "of", "probability": 0.5, "rank": 1, "top": [["of", 0.5]]})
-    rows = [row("a", **{"top_k yang 1": unknown, "top_k yang 2": known, "top_k-1a2b3c4d own 1": known})]
+    rows = [
+        row("a", **{"top_k yang 1": unknown, "top_k yang 2": known, "top_k-1a2b3c4d own 1": known})
+    ]
     frame = flatten(rows).frame()
     numbers = prediction_numbers(frame, Predictions(), corpus="ptb")
-    assert (numbers.contexts, numbers.hits(0), numbers.not_askable) == (("yang 1", "yang 2"), (1, 1), 1)
-    assert prediction_numbers(frame, Predictions(), corpus="ptb", tag="1a2b3c4d").contexts == ("own 1",)
+    assert (numbers.contexts, numbers.hits(0), numbers.not_askable) == (
+        ("yang 1", "yang 2"),
+        (1, 1),
+        1,
+    )
+    assert prediction_numbers(frame, Predictions(), corpus="ptb", tag="1a2b3c4d").contexts == (
+        "own 1",
+    )
 
 
 def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None:
@@ -153,7 +209,11 @@ def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None
     frame = flatten(rows).frame()
     request = Similarity(published={"ptb": {"X": {"a": 0.4}}})
     plain = similarity_numbers(frame, request, corpus="x")
-    assert (plain.rho.to_dict(), comparisons(plain.rho), plain.corpus) == ({"a": {"X": 0.5, "Y": 0.1}}, 0, "ptb")
+    assert (plain.rho.to_dict(), comparisons(plain.rho), plain.corpus) == (
+        {"a": {"X": 0.5, "Y": 0.1}},
+        0,
+        "ptb",
+    )
     mine = similarity_numbers(frame, request, corpus="x", tag="1a2b3c4d")
     assert (mine.rho.to_dict(), mine.pairs, mine.corpus) == ({"a": {"X": -0.9}}, {"X": 5}, "")
 
@@ -161,7 +221,9 @@ def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None
 def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
     rows = [row("a seed=1", **PAIRS, **RHO), row("b seed=1", **PAIRS, **{"similarity X": 0.4})]
     published = {"ptb": {"X": {"a": 0.1, "b": 0.2}, "Y": {"a": 0.3, "b": 0.3}}}
-    numbers = similarity_numbers(flatten(rows).frame(), Similarity(published=published), corpus="ptb")
+    numbers = similarity_numbers(
+        flatten(rows).frame(), Similarity(published=published), corpus="ptb"
+    )
     assert numbers.pairs == {"X": 10, "Y": 4}
     assert wins(numbers.rho).to_numpy().tolist() == [[0, 1], [0, 0]], (
         "a benchmark that one of the two lacks is nobody's win"
@@ -169,12 +231,16 @@ def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
     assert wins(numbers.printed).to_numpy().tolist() == [[0, 0], [1, 0]], "nor is a tie"
 
 
-def tuned_row(side: str, stage: Any, number: int | None = None, state: Any = "done", **metrics: Any) -> dict[str, Any]:
+def tuned_row(
+    side: str, stage: Any, number: int | None = None, state: Any = "done", **metrics: Any
+) -> dict[str, Any]:
     place = Place(side=side, stage=stage, number=number)
     return {**row(f"{side} {stage} {number}", state, **metrics), "place": place}
 
 
-def test_the_best_of_a_side_is_the_done_trial_of_a_tuning_stage_with_the_least_validation_perplexity() -> None:
+def test_the_best_of_a_side_is_the_done_trial_of_a_tuning_stage_with_the_least_validation_perplexity() -> (
+    None
+):
     rows = [
         tuned_row("a", "stage1", valid_perplexity=9.0),
         tuned_row("a", "stage2", 1, valid_perplexity=7.0),
@@ -183,5 +249,12 @@ def test_the_best_of_a_side_is_the_done_trial_of_a_tuning_stage_with_the_least_v
         tuned_row("b", "stage1", state="planned"),
     ]
     a, b = tuned_numbers(flatten(rows).frame())
-    assert (a.side, a.stage1, a.stage2, a.pruned, a.best, a.valid_perplexity) == ("a", 1, 2, 1, "a stage2 1", 7.0)
+    assert (a.side, a.stage1, a.stage2, a.pruned, a.best, a.valid_perplexity) == (
+        "a",
+        1,
+        2,
+        1,
+        "a stage2 1",
+        7.0,
+    )
     assert (b.stage1, b.best, b.valid_perplexity) == (0, None, None)

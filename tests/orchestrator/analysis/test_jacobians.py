@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.jacobians import STRAIGHT_R2, JacobianNumbers, jacobian_numbers, share_interval
+from orchestrator.analysis.jacobians import (
+    STRAIGHT_R2,
+    JacobianNumbers,
+    jacobian_numbers,
+    share_interval,
+)
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.report.sections.jacobians import jacobian_section
 from search_spaces.analyses import JacobianSpectra
@@ -18,8 +23,18 @@ from tests.support.synthetic_results import trial_row
 from trainables.experiments.layer_jacobian import spectrum_metrics
 
 DENSE: dict[str, Any] = {"name": "dense"}
-VANISHING = {"dense": 0.5, "softmax gates K=2": 0.25, "softmax gates K=4": 0.3, "constant gates K=2": 0.26}
-BETTER = {"vanishing_1e-1": 0.3, "entropy_rank": 70.0, "log10_condition_excess": 1.0, "first_half_r2": 0.995}
+VANISHING = {
+    "dense": 0.5,
+    "softmax gates K=2": 0.25,
+    "softmax gates K=4": 0.3,
+    "constant gates K=2": 0.26,
+}
+BETTER = {
+    "vanishing_1e-1": 0.3,
+    "entropy_rank": 70.0,
+    "log10_condition_excess": 1.0,
+    "first_half_r2": 0.995,
+}
 OFFSETS = (-0.01, 0.0, 0.01)
 STRAIGHT = (0.995, 0.996, 0.994)
 
@@ -27,7 +42,12 @@ STRAIGHT = (0.995, 0.996, 0.994)
 def layer_of(group: str) -> dict[str, Any]:
     if group == "dense":
         return DENSE
-    return {"name": "experts", "experts": int(group[-1]), "gates": group.partition(" ")[0], "gate_for": "expert"}
+    return {
+        "name": "experts",
+        "experts": int(group[-1]),
+        "gates": group.partition(" ")[0],
+        "gate_for": "expert",
+    }
 
 
 def results(
@@ -44,7 +64,9 @@ def results(
                 "zero_share": 2.0 ** -layer_of(group).get("experts", 1) + OFFSETS[seed],
             }
             config = {"seed": seed, "layer": layer_of(group)}
-            rows.append(trial_row(name, state, config=config, **(metrics if state == "done" else {})))
+            rows.append(
+                trial_row(name, state, config=config, **(metrics if state == "done" else {}))
+            )
             if state == "done":
                 spectra[name] = np.array([3.0, 2.0, 1.0, 0.0]) * (seed + 1)
     return rows, spectra
@@ -52,7 +74,9 @@ def results(
 
 def numbers(**changes: Any) -> JacobianNumbers:
     rows, spectra = results(**changes)
-    return jacobian_numbers(flatten(rows).frame(), JacobianSpectra(benchmark="other"), spectra=spectra)
+    return jacobian_numbers(
+        flatten(rows).frame(), JacobianSpectra(benchmark="other"), spectra=spectra
+    )
 
 
 def test_spectra_are_means_over_seeds() -> None:
@@ -63,7 +87,9 @@ def test_spectra_are_means_over_seeds() -> None:
     assert (dense.mean.tolist(), dense.deviation.tolist()) == ([6, 4, 2, 0], [3, 2, 1, 0])
 
 
-@pytest.mark.parametrize(("share", "outcome"), [(0.5, "held"), (0.54, "not decided"), (0.7, "did not hold")])
+@pytest.mark.parametrize(
+    ("share", "outcome"), [(0.5, "held"), (0.54, "not decided"), (0.7, "did not hold")]
+)
 def test_about_half_is_an_interval_between_045_and_055(share: float, outcome: str) -> None:
     half, straight = numbers(vanishing={"dense": share}).claims
     assert half.outcome == outcome
@@ -82,21 +108,29 @@ def test_a_comparison_is_welchs_test_with_holms_correction_over_the_claim() -> N
         ("softmax gates K=4", "dense"),
     ]
     sample = np.array(OFFSETS)
-    truth = [stats.ttest_ind(sample + value, sample + 0.5, equal_var=False).pvalue for value in (0.25, 0.3)]
+    truth = [
+        stats.ttest_ind(sample + value, sample + 0.5, equal_var=False).pvalue
+        for value in (0.25, 0.3)
+    ]
     assert [step.test.p_value for step in breaks.steps] == pytest.approx(truth)
-    assert [step.p_adjusted for step in breaks.steps] == pytest.approx([2 * truth[0], max(2 * truth[0], truth[1])])
+    assert [step.p_adjusted for step in breaks.steps] == pytest.approx(
+        [2 * truth[0], max(2 * truth[0], truth[1])]
+    )
     assert breaks.outcome == "held"
 
 
 def test_a_claim_from_layer_to_layer_holds_is_contradicted_or_stays_open() -> None:
-    """The condition number by itself grows with the rows that are not zero, of any matrix; so it decides no claim."""
+    """The condition number by itself grows with the rows that are not zero, of any matrix; so it
+    decides no claim."""
     rows, spectra = results()
     for row in rows:
         row["metrics"]["entropy_rank"] += row["config"]["layer"].get("experts", 1)
     made = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
     claims = {(claim.text, claim.metric): claim for claim in made.claims}
     more = "With softmax gates, more experts are better conditioned"
-    assert claims[more, "vanishing_1e-3"].outcome == "did not hold", "0.30 of K=4 against 0.25 of K=2"
+    assert claims[more, "vanishing_1e-3"].outcome == "did not hold", (
+        "0.30 of K=4 against 0.25 of K=2"
+    )
     assert claims[more, "entropy_rank"].outcome == "held", "a higher one is better"
     assert claims[more, "log10_condition_excess"].outcome == "not decided"
     assert not any(metric == "log10_condition_nonzero" for _, metric in claims)
@@ -114,7 +148,9 @@ def test_with_fewer_than_three_seeds_nothing_is_decided_and_the_section_says_so(
     assert "0 of the 0 intervals" in section.findings[-2]
     assert section.drawings[0].draw().axes and section.drawings[1].draw().axes
     without_result = jacobian_section(numbers(state="planned"))
-    assert without_result.findings == ("No trial has a spectrum yet.",) and not without_result.tables
+    assert (
+        without_result.findings == ("No trial has a spectrum yet.",) and not without_result.tables
+    )
 
 
 def test_the_section_names_each_outcome_and_what_did_not_go_as_claimed() -> None:
@@ -135,7 +171,9 @@ def test_the_section_names_each_outcome_and_what_did_not_go_as_claimed() -> None
 
 def test_an_interval_of_a_share_ends_where_shares_end() -> None:
     """Student's t of two values, 0.96 and 1.0, reaches from 0.73 to 1.23."""
-    high, low = (share_interval(summarise_sample(values)) for values in ([0.96, 1.0], [0.0, 0.0, 0.01]))
+    high, low = (
+        share_interval(summarise_sample(values)) for values in ([0.96, 1.0], [0.0, 0.0, 0.01])
+    )
     assert high is not None and low is not None
     assert (high.low, high.high) == pytest.approx((stats.t.interval(0.95, 1, 0.98, 0.02)[0], 1.0))
     assert low.low == 0
@@ -143,7 +181,11 @@ def test_an_interval_of_a_share_ends_where_shares_end() -> None:
 
 def test_a_line_is_roughly_straight_and_a_root_or_an_exponential_is_not() -> None:
     x = np.linspace(0, 1, 64)
-    for half_R, straight in ((1 - x + 0.02 * x**2, True), (np.sqrt(1 - x), False), (np.exp(-x), False)):
+    for half_R, straight in (
+        (1 - x + 0.02 * x**2, True),
+        (np.sqrt(1 - x), False),
+        (np.exp(-x), False),
+    ):
         sigma_NR = np.concatenate([half_R + 1.0, np.zeros(64)])[None]
         r2 = float(spectrum_metrics(sigma_NR, np.array([64]), sigma_NR)["first_half_r2"])
         assert (r2 > STRAIGHT_R2) == straight
@@ -154,7 +196,9 @@ def test_layers_without_spread_are_named_where_intervals_are_counted() -> None:
     for row in rows:
         if "K=4" in row["name"] or "constant" in row["name"]:
             row["metrics"]["zero_share"] = 0.0
-    section = jacobian_section(jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra))
+    section = jacobian_section(
+        jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
+    )
     assert "2 of the 2 intervals in the table contain it" in section.findings[-1]
     shown = {line[0].text: line[-1].text for line in section.tables[1].body}
     assert shown["softmax gates K=4"] == "\N{EN DASH}" and " to " in shown["dense"]

@@ -1,4 +1,5 @@
-"""What approximations of log P cost over their rank: means of the trials, and no mean of some of them."""
+"""What approximations of log P cost over their rank: means of the trials, and no mean of some of
+them."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame([*rows, {**rows[0], "name": "failed", "trial_id": "f", "state": "failed"}])
 
 
-def test_a_point_is_the_mean_of_a_groups_trials_and_a_line_ends_where_the_first_curve_does(frame: pd.DataFrame) -> None:
+def test_a_point_is_the_mean_of_a_groups_trials_and_a_line_ends_where_the_first_curve_does(
+    frame: pd.DataFrame,
+) -> None:
     lines = kl_curves(frame)
     assert list(lines) == ["a", "b"]
     assert {rank: (point.n, point.mean) for rank, point in lines["a"].items()} == {
@@ -63,7 +66,10 @@ def test_the_section_shows_every_rank_and_names_its_points(frame: pd.DataFrame) 
     assert ["a", "2", 2, pytest.approx(0.035), pytest.approx(0.0212, abs=1e-4), 0.02, 0.05] in rows
     svg = draw_as(section.drawings[0], "svg").decode()
     titles = re.findall(r"<title>(.*?)</title>", svg, flags=re.S)
-    assert any("a, rank 2" in title and "mean of 2 trials" in title and "0.035" in title for title in titles)
+    assert any(
+        "a, rank 2" in title and "mean of 2 trials" in title and "0.035" in title
+        for title in titles
+    )
     assert not any("rank 0" in title for title in titles), "it has no place on a logarithmic axis"
 
 
@@ -72,8 +78,12 @@ def test_of_a_measured_matrix_it_is_what_brute_force_gives() -> None:
     logits_NV = torch.randn(60, 6, dtype=torch.float64) @ torch.randn(6, 40, dtype=torch.float64)
     log_p_NV = torch.log_softmax(logits_NV, dim=1)
     metrics = kl_rank_metrics(kl_ranks(lambda: [log_p_NV], rows=60, columns=40))
-    frame = pd.DataFrame([{"group": "g", "name": "g seed=1", "trial_id": "1", "state": "done", **metrics}])
-    left_NN, sigma_N, right_NV = torch.linalg.svd(log_p_NV - log_p_NV.mean(1, keepdim=True), full_matrices=False)
+    frame = pd.DataFrame(
+        [{"group": "g", "name": "g seed=1", "trial_id": "1", "state": "done", **metrics}]
+    )
+    left_NN, sigma_N, right_NV = torch.linalg.svd(
+        log_p_NV - log_p_NV.mean(1, keepdim=True), full_matrices=False
+    )
     costs = kl_curves(frame)["g"]
     assert list(costs) == [0, 1, 2, 4]
     for rank, point in costs.items():

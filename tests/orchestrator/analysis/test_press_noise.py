@@ -1,4 +1,5 @@
-"""The quarter-circle law against an integral, drawn matrices and the printed ranks; the report's sentences."""
+"""The quarter-circle law against an integral, drawn matrices and the printed ranks; the report's
+sentences."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def test_lines_have_the_law_and_printed_ranks(frame: pd.DataFrame) -> None:
     order = [(line.precision, line.variance) for line in numbers.noise]
     assert order == [("float64", 1e-2), ("float64", 1e-25), ("float64", 1e-28), ("float32", 1e-7)]
     for line in numbers.noise:
-        assert line.counted["press_rank"] == pytest.approx(line.predicted(line.variance), abs=COUNT_SPREAD)
+        assert line.counted["press_rank"] == pytest.approx(
+            line.predicted(line.variance), abs=COUNT_SPREAD
+        )
     first, middle, least, single = numbers.noise
     assert first.printed == {"press_rank": 10_000}
     assert middle.printed == dict(zip(RANKS, (10, 7, 10, 10), strict=True))
@@ -59,7 +62,10 @@ def test_lines_have_the_law_and_printed_ranks(frame: pd.DataFrame) -> None:
 
 def test_round_trips_have_the_printed_ones(frame: pd.DataFrame) -> None:
     trips = press_noise_numbers(frame).trips
-    assert [(trip.round_trip, trip.press_rank, trip.printed_press_rank) for trip in trips] == [(1, 10, 10), (2, 10, 10)]
+    assert [(trip.round_trip, trip.press_rank, trip.printed_press_rank) for trip in trips] == [
+        (1, 10, 10),
+        (2, 10, 10),
+    ]
     assert [trip.printed_error for trip in trips] == pytest.approx([0.97e-28, 0.99e-28])
     assert trips[-1].error < 1e-27
 
@@ -67,11 +73,19 @@ def test_round_trips_have_the_printed_ones(frame: pd.DataFrame) -> None:
 def test_the_section_compares_with_the_printed_size(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
     assert [len(table.body) for table in section.tables] == [4, 2]
-    assert "differs from the 3 printed Press ranks by at most 0.00%, while those counted" in section.findings[0]
-    [first, second] = [sentence for sentence in section.findings if "effective ranks differ" in sentence]
+    assert (
+        "differs from the 3 printed Press ranks by at most 0.00%, while those counted"
+        in section.findings[0]
+    )
+    [first, second] = [
+        sentence for sentence in section.findings if "effective ranks differ" in sentence
+    ]
     assert first.endswith("at c = 0.01.") and second.endswith("at no c.")
     assert "is 10 after 2 of 2 round trips" in section.findings[-1]
-    assert [drawing.name for drawing in section.drawings] == ["press_noise_float64", "press_noise_float32"]
+    assert [drawing.name for drawing in section.drawings] == [
+        "press_noise_float64",
+        "press_noise_float32",
+    ]
     for drawing in section.drawings:
         drawing.draw()
 
@@ -79,14 +93,18 @@ def test_the_section_compares_with_the_printed_size(frame: pd.DataFrame) -> None
 def test_at_the_printed_size_counts_are_compared() -> None:
     row = dict.fromkeys((f"noisy_{rank}" for rank in RANKS), 6869)
     config = PressNoiseConfig(seed=1, noise_variance=1e-23).model_dump()
-    numbers = press_noise_numbers(pd.DataFrame([{**config, **row, "noisy_press_tolerance": 1e-14, "state": "done"}]))
+    numbers = press_noise_numbers(
+        pd.DataFrame([{**config, **row, "noisy_press_tolerance": 1e-14, "state": "done"}])
+    )
     [first, *_] = press_noise_section(numbers).findings
     assert "by at most 0.06%, and the counted ones differ by at most 0.00%" in first
     assert "at c = 1e-23 the law is then at most 10," in first and "6,869 is printed" in first
 
 
 def test_trials_of_the_first_version_are_left_out(frame: pd.DataFrame) -> None:
-    old = pd.DataFrame([{"state": "done", "kept": "all", "round_trips": 2}, {"state": "done", "kept": "all"}])
+    old = pd.DataFrame(
+        [{"state": "done", "kept": "all", "round_trips": 2}, {"state": "done", "kept": "all"}]
+    )
     assert press_noise_numbers(pd.concat([frame, old])) == press_noise_numbers(frame)
 
 
@@ -98,8 +116,11 @@ def test_nothing_measured_is_reported() -> None:
 
 
 def test_the_law_gives_all_printed_ranks() -> None:
-    """SM Table 15, with nothing fitted; without the division by the largest singular value it cannot."""
-    printed = {float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")}
+    """SM Table 15, with nothing fitted; without the division by the largest singular value it
+    cannot."""
+    printed = {
+        float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")
+    }
     for c, rank in printed.items():
         assert rank_at_printed_size(c) == pytest.approx(rank, rel=0.01), c
     for variance in (1e-23, 1e-23 * 10_000**2):

@@ -1,4 +1,5 @@
-"""The width at which made-up gaps reach a value, against the one they were made with, and the law that was planted."""
+"""The width at which made-up gaps reach a value, against the one they were made with, and the law
+that was planted."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def point_at(numbers: ThresholdNumbers, group: str, z: float) -> ThresholdPoint:
 def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
     """One curve, each place with the seeds 0 and 1."""
     alone = [None] * len(np.asarray(x))
-    return curves_over_seeds(x, y, [i % 2 for i in range(len(alone))], groups=alone, parts=alone)[None, None]
+    return curves_over_seeds(x, y, [i % 2 for i in range(len(alone))], groups=alone, parts=alone)[
+        None, None
+    ]
 
 
 def by_hand(x: Array, y: Array, level: float) -> float:
@@ -79,12 +82,21 @@ def test_each_layer_has_the_width_and_the_exponent_that_its_gaps_were_made_with(
         assert point.x.interval.low * 0.99 < truth < point.x.interval.high * 1.01
     for law in numbers.laws:
         assert law.fitted == (500, 1000, 2000, 4000) and law.missing == ""
-        assert law.exponent.value == pytest.approx(0.4, abs=0.02) and law.exponent.interval is not None
-        slope, intercept = np.polyfit(
-            np.log(law.fitted), [math.log(point_at(numbers, law.group, z).x.value or 0) for z in law.fitted], 1
+        assert (
+            law.exponent.value == pytest.approx(0.4, abs=0.02) and law.exponent.interval is not None
         )
-        assert (law.exponent.value, law.log_factor.value) == pytest.approx((slope, intercept), rel=1e-9)
-        misses = [abs(math.log(law.at(z) / (point_at(numbers, law.group, z).x.value or 0))) for z in law.fitted]
+        slope, intercept = np.polyfit(
+            np.log(law.fitted),
+            [math.log(point_at(numbers, law.group, z).x.value or 0) for z in law.fitted],
+            1,
+        )
+        assert (law.exponent.value, law.log_factor.value) == pytest.approx(
+            (slope, intercept), rel=1e-9
+        )
+        misses = [
+            abs(math.log(law.at(z) / (point_at(numbers, law.group, z).x.value or 0)))
+            for z in law.fitted
+        ]
         assert law.off == pytest.approx(math.exp(max(misses)), rel=1e-9) and max(misses) < 0.05
 
 
@@ -103,12 +115,18 @@ def test_a_perplexity_is_held_against_the_value_as_it_is() -> None:
     rows = spam_rows({"softmax": 1.0}, symbols=(1000,))
     request = replace(REQUEST, metric="test_perplexity", value=math.exp(math.log(1000) / 8 + 0.1))
     [point] = numbers_of(rows, request).points
-    assert point.x.value == pytest.approx(point_at(numbers_of(rows), "softmax", 1000).x.value, rel=0.05)
+    assert point.x.value == pytest.approx(
+        point_at(numbers_of(rows), "softmax", 1000).x.value, rel=0.05
+    )
 
 
 def test_a_ratio_to_a_layer_without_seeds_has_no_interval() -> None:
     rows = spam_rows({"softmax": 1.0, "softcap": 1.5})
-    some = [row for row in rows if row["config"]["output_layer"]["name"] == "softmax" or row["config"]["seed"] == 1]
+    some = [
+        row
+        for row in rows
+        if row["config"]["output_layer"]["name"] == "softmax" or row["config"]["seed"] == 1
+    ]
     ratios = [point.ratio for point in numbers_of(some).points if point.group == "softcap"]
     assert len(ratios) == 4
     for ratio in ratios:
@@ -119,15 +137,23 @@ def test_a_ratio_to_a_layer_without_seeds_has_no_interval() -> None:
 def test_names_that_end_in_one_number_are_one_setting() -> None:
     rows = spam_rows({"softmax": 1.0}, symbols=(1000,))
     others = [
-        {**row, "trial_id": f"{place:064x}", "config": {**row["config"], "corpus": {"name": "markov-1000"}}}
+        {
+            **row,
+            "trial_id": f"{place:064x}",
+            "config": {**row["config"], "corpus": {"name": "markov-1000"}},
+        }
         for place, row in enumerate(rows)
     ]
-    [point] = numbers_of(rows + others, replace(REQUEST, metric="test_perplexity", value=2.5)).points
+    [point] = numbers_of(
+        rows + others, replace(REQUEST, metric="test_perplexity", value=2.5)
+    ).points
     assert point.trials == 2 * len(rows)
 
 
 def test_what_is_below_the_least_width_or_beyond_the_largest_is_in_no_law() -> None:
-    rows = spam_rows({"softmax": 1.0}, symbols=(100, 500, 1000, 2000, 100_000), widths=(8, 16, 32, 64))
+    rows = spam_rows(
+        {"softmax": 1.0}, symbols=(100, 500, 1000, 2000, 100_000), widths=(8, 16, 32, 64)
+    )
     numbers = numbers_of(rows)
     assert [point.x.value for point in (numbers.points[0], numbers.points[-1])] == [0.0, math.inf]
     assert not numbers.points[0].is_reached and not numbers.points[-1].is_reached
@@ -141,17 +167,25 @@ def test_what_is_below_the_least_width_or_beyond_the_largest_is_in_no_law() -> N
 
 def test_an_end_of_an_interval_may_be_below_the_least_width_and_then_the_law_has_none() -> None:
     """At V = 510 the width is 12.1, and many a draw is below 12, the least one that was trained."""
-    numbers = numbers_of(spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48)))
+    numbers = numbers_of(
+        spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
+    )
     interval, law = numbers.points[0].x.interval, numbers.laws[0]
     assert numbers.points[0].is_reached and interval is not None
     assert interval.low == 0.0 and 12.1 < interval.high < 13
     assert law.fitted[0] == 510 and law.exponent.value == pytest.approx(0.4, abs=0.03)
-    assert law.exponent.interval is None and "of the draws have no such number" in law.exponent.missing
+    assert (
+        law.exponent.interval is None and "of the draws have no such number" in law.exponent.missing
+    )
 
 
 def test_single_seeds_take_their_spread_from_others_and_without_any_there_is_no_interval() -> None:
     rows = spam_rows({"softmax": 1.0})
-    some = [row for row in rows if row["config"]["seed"] == 1 or row["config"]["corpus"]["name"] == "spam-500"]
+    some = [
+        row
+        for row in rows
+        if row["config"]["seed"] == 1 or row["config"]["corpus"]["name"] == "spam-500"
+    ]
     several, single = (numbers_of(some).points[place].x.interval for place in (0, 1))
     assert several is not None and single is not None
     assert single.high / single.low > several.high / several.low
@@ -167,10 +201,15 @@ def test_a_gap_below_zero_is_a_small_one_and_failures_and_other_names_are_left_o
         number = int(row["config"]["corpus"]["name"].removeprefix("spam-"))
         row["metrics"]["test_perplexity"] = math.exp(math.log(number) / 8 - 0.01)
     assert all(point.is_reached for point in numbers_of(rows).points)
-    numbers = numbers_of([fail(row, state="failed", cause="") if row in learned else row for row in rows])
+    numbers = numbers_of(
+        [fail(row, state="failed", cause="") if row in learned else row for row in rows]
+    )
     assert all(point.places == (4, 8, 16, 32) for point in numbers.points)
     frame = flatten([fail(row, state="failed", cause="") for row in rows]).frame()
-    assert threshold_numbers(frame, REQUEST) is None and threshold_numbers(frame[["name"]], REQUEST) is None
+    assert (
+        threshold_numbers(frame, REQUEST) is None
+        and threshold_numbers(frame[["name"]], REQUEST) is None
+    )
     assert [number_in(value) for value in ("spam-1000", 64, 2.5, "ptb", 0, None, math.nan)] == [
         1000, 64, 2.5, None, None, None, None,
     ]  # fmt: skip

@@ -17,8 +17,17 @@ def test_spectra_that_cannot_be_divided_by_their_largest_value_are_left_out() ->
         "empty": np.array([]),
     }
     rows = [
-        {"trial_id": name, "name": name, "group": name, "state": "done", "press_rank": 2.0, "press_tolerance": 0.1}
+        {
+            "trial_id": name,
+            "name": name,
+            "group": name,
+            "state": "done",
+            "press_rank": 2.0,
+            "press_tolerance": 0.1,
+        }
         for name in spectra
     ]
     frame = pd.DataFrame(rows).assign(sigma_max=2.0)
-    assert [spectrum.trial_id for spectrum in trial_spectra(frame, spectra, by_group=True)] == ["good"]
+    assert [spectrum.trial_id for spectrum in trial_spectra(frame, spectra, by_group=True)] == [
+        "good"
+    ]

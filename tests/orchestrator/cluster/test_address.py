@@ -34,7 +34,9 @@ def test_a_closed_port_is_told_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = f"127.0.0.1:{server.getsockname()[1]}"
     start_s = time.monotonic()
-    with pytest.raises(UserError, match=rf"No Ray cluster answers at --address {closed} \(Connection refused\)"):
+    with pytest.raises(
+        UserError, match=rf"No Ray cluster answers at --address {closed} \(Connection refused\)"
+    ):
         check_address(closed)
     assert time.monotonic() - start_s < 2
 
@@ -44,14 +46,19 @@ def test_a_server_that_is_no_ray_cluster_is_told_within_fifteen_seconds(
 ) -> None:
     assert JOIN_S < 15
     monkeypatch.setattr(address, "JOIN_S", 3.0)
-    with pytest.raises(UserError, match=r"No Ray cluster that this program can join .* \(no answer within 3 s\)"):
+    with pytest.raises(
+        UserError, match=r"No Ray cluster that this program can join .* \(no answer within 3 s\)"
+    ):
         check_address(silent_server)
 
 
 @pytest.mark.parametrize(
     ("typed", "advice"),
     [
-        *((typed, "takes HOST:PORT or auto") for typed in ("somewhere", "host:port", "host:0", "host:99999")),
+        *(
+            (typed, "takes HOST:PORT or auto")
+            for typed in ("somewhere", "host:port", "host:0", "host:99999")
+        ),
         ("http://host:80/x", "takes HOST:PORT or auto"),
         ("ray://127.0.0.1:10001", "--address auto"),
     ],
@@ -61,14 +68,19 @@ def test_what_is_no_address_is_told_with_the_form_of_one(typed: str, advice: str
         check_address(typed)
 
 
-def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_server: str) -> None:
-    # A suite that runs in the background of a shell hands down an ignored SIGINT; Ctrl-C is not ignored.
+def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(
+    silent_server: str,
+) -> None:
+    # A suite that runs in the background of a shell hands down an ignored SIGINT; Ctrl-C is not
+    # ignored.
     program = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from orchestrator.cluster.address import check_address; check_address(sys.argv[1])"
     )
     command = [sys.executable, "-c", program, silent_server]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as asking:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as asking:
         deadline_s = time.monotonic() + 30
         while not (probes := psutil.Process(asking.pid).children()):
             assert time.monotonic() < deadline_s
@@ -85,7 +97,9 @@ def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_
     assert left_behind == []
 
 
-def test_the_token_is_readable_by_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_readable_by_its_user_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "ray" / "token"
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)

@@ -32,14 +32,18 @@ def test_ray_gets_a_folder_with_a_short_path_wherever_temporary_files_go(long_ba
     assert not folder.exists()
 
 
-def test_no_place_for_temporary_files_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_place_for_temporary_files_is_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/proc/nothing")
     with pytest.raises(UserError, match="in /proc/nothing none can be made"), scratch_folder():
         pass
 
 
 @pytest.mark.usefixtures("no_ray")
-def test_a_ray_that_cannot_start_is_told_in_a_sentence(long_base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_that_cannot_start_is_told_in_a_sentence(
+    long_base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("orchestrator.cluster.scratch.LONGEST_BASE", 1000)
     with (
         pytest.raises(UserError, match=r"Ray cannot be started on this machine .*AF_UNIX"),

@@ -39,6 +39,8 @@ def test_the_first_signal_asks_and_the_handlers_that_were_found_are_back_afterwa
 
 
 def test_the_second_signal_ends_the_process_at_once() -> None:
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
+    )
     assert ended.stdout == "True\n"
     assert ended.returncode == -signal.SIGINT

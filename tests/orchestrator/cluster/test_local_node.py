@@ -21,7 +21,10 @@ def test_a_held_port_is_for_the_process_that_it_is_held_for() -> None:
         other.bind(("127.0.0.1", port))
     with pytest.raises(OSError, match=f"no port of {port} to {port} is free"):
         node._held_port(range(port, port + 1))
-    with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port), timeout=5):
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        socket.create_connection(("127.0.0.1", port), timeout=5),
+    ):
         pass
     node.release_ports()
 
@@ -46,7 +49,9 @@ def test_a_port_that_is_taken_is_passed_over() -> None:
 def test_of_a_ray_that_starts_only_a_dead_gcs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     node, ended = object.__new__(LocalNode), subprocess.Popen(["true"])
     ended.wait()
-    node.all_processes = {name: [SimpleNamespace(process=ended)] for name in ("raylet", "gcs_server", "dashboard")}
+    node.all_processes = {
+        name: [SimpleNamespace(process=ended)] for name in ("raylet", "gcs_server", "dashboard")
+    }
     monkeypatch.setattr(worker, "_global_node", None)
     assert dead_processes() == []
     monkeypatch.setattr(LocalNode, "starting", node)
@@ -57,6 +62,8 @@ def test_of_a_ray_that_starts_only_a_dead_gcs_is_named(monkeypatch: pytest.Monke
 
 def test_a_command_that_waits_becomes_the_one_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_node, "LATER_S", 0.2)
-    process = subprocess.Popen(later(["/bin/sh", "-c", 'echo $$ "$1"', "sh", "two words"]), stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        later(["/bin/sh", "-c", 'echo $$ "$1"', "sh", "two words"]), stdout=subprocess.PIPE
+    )
     answer, _ = process.communicate(timeout=20)
     assert answer.decode().split() == [str(process.pid), "two", "words"]

@@ -15,7 +15,13 @@ import ray
 
 from orchestrator.cluster import machines, preflight
 from orchestrator.cluster.machines import LateMachines, UnfitMachineError
-from orchestrator.cluster.preflight import Question, check_torch_gpu, cluster_question, look, versions
+from orchestrator.cluster.preflight import (
+    Question,
+    check_torch_gpu,
+    cluster_question,
+    look,
+    versions,
+)
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from tests.support import tiny_trial as tiny
@@ -37,7 +43,9 @@ def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
     corpus.mkdir()
     for split in ("train", "valid", "test"):
         (corpus / f"{split}.txt").write_text("a b\n")
-    options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(data_dir=tmp_path), gpus_per_trial=1)
+    options = RunOptions(
+        storage=FolderStorage(tmp_path), runtime=Runtime(data_dir=tmp_path), gpus_per_trial=1
+    )
     return cluster_question(options, "marker", [], corpus=identity("text", data_dir=tmp_path))
 
 
@@ -54,12 +62,21 @@ def test_a_machine_in_order_has_no_fault(in_order: Question) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"versions": {**versions(), "torch": "2.0.1"}}, ", where the driver has torch 2.0.1: install the same"),
-        ({"versions": {**versions(), "this project's code": "0"}}, "where the driver has this project's code 0"),
+        (
+            {"versions": {**versions(), "torch": "2.0.1"}},
+            ", where the driver has torch 2.0.1: install the same",
+        ),
+        (
+            {"versions": {**versions(), "this project's code": "0"}},
+            "where the driver has this project's code 0",
+        ),
         ({"marker": "another"}, "does not see the storage: "),
         ({"corpus": "no-such"}, "has not got what trials read: "),
         ({"corpus_sha256": "2" * 64}, "has another text as the corpus text than the driver"),
-        ({"texts": ("ptb",), "benchmarks": True, "benchmarks_dir": "/dev/null"}, "has not got what trials read: "),
+        (
+            {"texts": ("ptb",), "benchmarks": True, "benchmarks_dir": "/dev/null"},
+            "has not got what trials read: ",
+        ),
     ],
 )
 def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(
@@ -77,7 +94,10 @@ def test_gpus_and_a_disk_that_would_not_do_are_told_with_both_numbers(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 10**8))
     disk, gpus = faults(in_order, ray_gpus=3)
-    assert f"has 0.5 GB free in {in_order.storage}, and checkpoints need at least 1: free space there." in disk
+    assert (
+        f"has 0.5 GB free in {in_order.storage}, and checkpoints need at least 1: free space there."
+        in disk
+    )
     assert "has 3 GPUs for Ray and 2 that torch can use" in gpus
 
 
@@ -93,7 +113,10 @@ def test_a_storage_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 def test_everything_that_trials_read_is_in_question(tmp_path: Path) -> None:
     options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(benchmarks_dir=tmp_path))
     pairs = cluster_question(
-        options, "marker", [WordPairsConfig(seed=0, text="ptb")], measurements=("word_similarity@1",)
+        options,
+        "marker",
+        [WordPairsConfig(seed=0, text="ptb")],
+        measurements=("word_similarity@1",),
     )
     assert (pairs.corpus, pairs.texts, pairs.benchmarks) == (None, ("ptb",), True)
     nothing = cluster_question(options, "marker", [])
@@ -104,25 +127,45 @@ def test_a_machine_that_joins_late_is_refused_for_gpus_that_torch_cannot_use(
     in_order: Question, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = LateMachines(in_order.model_dump_json(), others=frozenset({"first"}))
-    for machine, gpus, refused in (("late", 3.0, True), ("later", 2.0, False), ("first", 3.0, False)):
+    for machine, gpus, refused in (
+        ("late", 3.0, True),
+        ("later", 2.0, False),
+        ("first", 3.0, False),
+    ):
         node = {"NodeID": machine, "NodeManagerAddress": "10.0.0.2", "Resources": {"GPU": gpus}}
         context = SimpleNamespace(get_node_id=lambda machine=machine: machine)
-        monkeypatch.setattr(machines, "nodes", lambda node=node: [node | {"NodeID": "another"}, node])
+        monkeypatch.setattr(
+            machines, "nodes", lambda node=node: [node | {"NodeID": "another"}, node]
+        )
         monkeypatch.setattr(ray, "get_runtime_context", lambda context=context: context)
-        with pytest.raises(UnfitMachineError, match="3 GPUs for Ray and 2 that") if refused else nullcontext():
+        with (
+            pytest.raises(UnfitMachineError, match="3 GPUs for Ray and 2 that")
+            if refused
+            else nullcontext()
+        ):
             late.refuse_unfit()
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"usable": 0, "torch": "2.13.0+cpu", "cuda": None}, "the installed torch 2.13.0+cpu has no CUDA support: "),
+        (
+            {"usable": 0, "torch": "2.13.0+cpu", "cuda": None},
+            "the installed torch 2.13.0+cpu has no CUDA support: ",
+        ),
         (
             {"usable": 0},
-            "torch 2.13.0 finds none that it can use: see that nvidia-smi lists it and that the driver is ",
+            "torch 2.13.0 finds none that it can use: see that nvidia-smi lists it and that the "
+            "driver is ",
         ),
-        ({"usable": 0, "faults": ("it has no code: install another",)}, "it has no code: install another; or train "),
-        ({"capability": (7, 0)}, "this machine has a GPU of compute capability 7.0, and bf16 needs 8.0: use --set "),
+        (
+            {"usable": 0, "faults": ("it has no code: install another",)},
+            "it has no code: install another; or train ",
+        ),
+        (
+            {"capability": (7, 0)},
+            "this machine has a GPU of compute capability 7.0, and bf16 needs 8.0: use --set ",
+        ),
     ],
 )
 def test_a_torch_that_cannot_use_gpus_is_told(
@@ -144,7 +187,11 @@ def test_a_torch_that_cannot_use_gpus_is_told(
             " 1 that torch can use: x has no code: ",
         ),
         ({"faults": ("a third one has no code: install y",)}, "float32", None),
-        ({"capability": (7, 0)}, "bf16", "has a GPU of compute capability 7.0, and bf16 needs 8.0: use --set training"),
+        (
+            {"capability": (7, 0)},
+            "bf16",
+            "has a GPU of compute capability 7.0, and bf16 needs 8.0: use --set training",
+        ),
         ({"capability": (7, 0)}, "float32", None),
         ({}, "tf32", None),
     ],

@@ -34,4 +34,6 @@ def test_a_replacement_takes_what_ray_gives(
     replace()
     replacement = pkgutil.resolve_name(name)
     assert replacement is not original
-    assert list(inspect.signature(replacement).parameters) == list(inspect.signature(original).parameters)
+    assert list(inspect.signature(replacement).parameters) == list(
+        inspect.signature(original).parameters
+    )

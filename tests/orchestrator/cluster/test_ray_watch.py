@@ -1,4 +1,5 @@
-"""A Ray that dies under a sweep is noticed by a look from outside. Real deaths: tests/kills/test_random_kills.py."""
+"""A Ray that dies under a sweep is noticed by a look from outside. Real deaths:
+tests/kills/test_random_kills.py."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def trouble() -> str:
     return ""
 
 
-def test_a_process_of_a_local_ray_that_dies_is_named(watch: RayWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_of_a_local_ray_that_dies_is_named(
+    watch: RayWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dead: list[str] = []
     monkeypatch.setattr(ray_patches, "dead_processes", lambda: dead)
     watch.begin(local=True)
@@ -42,7 +45,10 @@ def test_a_process_of_a_local_ray_that_dies_is_named(watch: RayWatch, monkeypatc
     assert trouble() == ""
     dead.append("raylet")
     said = wait_for(trouble, timeout_s=10, what="the death is told")
-    assert said == "Ray's process raylet died: type the same command again to go on; results and checkpoints are kept."
+    assert (
+        said
+        == "Ray's process raylet died: type the same command again to go on; results and checkpoints are kept."
+    )
 
 
 @pytest.mark.usefixtures("one_ray")

@@ -31,7 +31,11 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
         ([GPU_HOST], options(threads=3), 5),
         ([SMALL, GPU_HOST], options(gpus_per_trial=1), 2),
         ([GPU_HOST], options(gpus_per_trial=0.4), 4),  # two on each GPU, a fifth of each left over
-        ([{"CPU": 3.0, "GPU": 2.0}], options(gpus_per_trial=0.25), 3),  # every trial takes a core too
+        (
+            [{"CPU": 3.0, "GPU": 2.0}],
+            options(gpus_per_trial=0.25),
+            3,
+        ),  # every trial takes a core too
         ([GPU_HOST, GPU_HOST], options(gpus_per_trial=1), 4),
         ([GPU_HOST], options(threads=10, gpus_per_trial=1), 1),
     ],
@@ -44,8 +48,16 @@ def test_slots(nodes: list[dict[str, float]], demand: RunOptions, slots: int) ->
     ("nodes", "demand", "message"),
     [
         ([SMALL], options(gpus_per_trial=1), "asks for 1 GPU and there are 0"),
-        ([GPU_HOST], options(threads=17, gpus_per_trial=0.5), "asks for 17 cores and 0.5 GPU of one machine"),
-        ([{"CPU": 4.0}, {"GPU": 1.0}], options(gpus_per_trial=1), "asks for 1 cores and 1 GPU of one machine"),
+        (
+            [GPU_HOST],
+            options(threads=17, gpus_per_trial=0.5),
+            "asks for 17 cores and 0.5 GPU of one machine",
+        ),
+        (
+            [{"CPU": 4.0}, {"GPU": 1.0}],
+            options(gpus_per_trial=1),
+            "asks for 1 cores and 1 GPU of one machine",
+        ),
         ([SMALL], options(threads=3), "asks for 3 cores of one machine"),
     ],
 )

@@ -91,7 +91,9 @@ def over(**fields):
         (("retry", "gss_grid", "--dry-run"), "--dry-run and --format are for run"),
     ],
 )  # fmt: skip
-def test_bad_input_gets_one_clear_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+def test_bad_input_gets_one_clear_sentence(
+    tmp_path: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
     _bad_inputs(tmp_path)
     _assert_refused(sentence, *(argument.format(tmp=tmp_path) for argument in arguments))
 
@@ -110,7 +112,9 @@ def test_bad_input_gets_one_clear_sentence(tmp_path: Path, arguments: tuple[str,
     ],
 )
 def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -> None:
-    _assert_refused(sentence, "gss_grid", "--scale", "paper", "--corpus", "ptb", "--dry-run", "--set", setting)
+    _assert_refused(
+        sentence, "gss_grid", "--scale", "paper", "--corpus", "ptb", "--dry-run", "--set", setting
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,8 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         ("STUDY = over(trials=lambda corpus: [])", "at least one trial"),
         (
             "STUDY = over(trials=lambda corpus: [1])",
-            "LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine yields a int",
+            "LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine yields a "
+            "int",
         ),
         ("STUDY = over(trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
         ("STUDY = over(trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
@@ -135,22 +140,39 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         ("STUDY = over(name='../mine')", "letters, digits"),
         ("STUDY = over(label=lambda config: 3)", "gives 3"),
         ("raise SystemExit(0)", "SystemExit"),
-        ("STUDY = over(analyses=(GridMap(row='seed', column='output_layer.nme'),))", "did you mean output_layer.name"),
-        ("STUDY = over(analyses=(GridMap(row='training.averaging', column='seed'),))", "no trial has that key"),
+        (
+            "STUDY = over(analyses=(GridMap(row='seed', column='output_layer.nme'),))",
+            "did you mean output_layer.name",
+        ),
+        (
+            "STUDY = over(analyses=(GridMap(row='training.averaging', column='seed'),))",
+            "no trial has that key",
+        ),
         (
             "STUDY = over(analyses=(Curves(x='training.epoch', metrics=('loss',), caption=''),))",
             "training.epochs",
         ),
-        ("STUDY = over(analyses=(Comparison(baselines=('softmax',)),))", "map a group to the group"),
-        ("STUDY = over(analyses=(Differences(baselines={'softmax': 'softmx'}),))", "did you mean softmax?"),
-        ("STUDY = over(trials=lambda corpus: [MosConfig(mixture=3)])", "MosConfig: mixture: Extra inputs are not"),
+        (
+            "STUDY = over(analyses=(Comparison(baselines=('softmax',)),))",
+            "map a group to the group",
+        ),
+        (
+            "STUDY = over(analyses=(Differences(baselines={'softmax': 'softmx'}),))",
+            "did you mean softmax?",
+        ),
+        (
+            "STUDY = over(trials=lambda corpus: [MosConfig(mixture=3)])",
+            "MosConfig: mixture: Extra inputs are not",
+        ),
         ("STUDY = tuned(key='sede')", "sede"),
         ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
         ("STUDY = tuned(side='two words')", "single words"),
         ("STUDY = tuned(base=lambda corpus: [].pop())", "fix its tuning"),
     ],
 )
-def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:
+def test_a_broken_study_file_gets_one_clear_sentence(
+    tmp_path: Path, body: str, sentence: str
+) -> None:
     file = tmp_path / "mine.py"
     file.write_text(HEAD + body)
     _assert_refused(sentence, file, "--dry-run")
@@ -159,7 +181,10 @@ def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, 
 def test_options_may_stand_before_the_study(tmp_path: Path) -> None:
     answer = sweep("--storage", tmp_path, "gss_grid", "--scale", "smoke", "--dry-run")
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout == sweep("gss_grid", "--scale", "smoke", "--dry-run", "--storage", tmp_path).stdout
+    assert (
+        answer.stdout
+        == sweep("gss_grid", "--scale", "smoke", "--dry-run", "--storage", tmp_path).stdout
+    )
 
 
 def _assert_refused(sentence: str, *arguments: str | Path) -> None:

@@ -29,7 +29,10 @@ def place(store: Store, tmp_path: Path) -> tuple[str, str]:
     """The storage of a store with two variants of a study."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     trials = [
-        PlannedTrial.of(TrialConfig(seed=1, corpus=corpus, output_layer=GssConfig(c=c, k=2.0)), f"gss c={c:g} k=2")
+        PlannedTrial.of(
+            TrialConfig(seed=1, corpus=corpus, output_layer=GssConfig(c=c, k=2.0)),
+            f"gss c={c:g} k=2",
+        )
         for c in (0.0, 1.0, 2.0)
     ]
     for key in (KEY, replace(KEY, overrides='{"training.epochs":3}')):
@@ -51,7 +54,9 @@ class Links(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         del tag
-        self.found |= {value for name, value in attrs if name in ("href", "src", "xlink:href") and value}
+        self.found |= {
+            value for name, value in attrs if name in ("href", "src", "xlink:href") and value
+        }
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -73,12 +78,16 @@ def crawl(folder: Path) -> dict[str, int]:
             try:
                 with urlopen(address, timeout=10) as answer:
                     answers[address.removeprefix(base)] = answer.status
-                    text = answer.read().decode(errors="replace") if address.endswith(".html") else ""
+                    text = (
+                        answer.read().decode(errors="replace") if address.endswith(".html") else ""
+                    )
             except HTTPError as error:
                 answers[address.removeprefix(base)] = error.code
                 continue
             links = [link for link in Links(text).found if not link.startswith(("data:", "#"))]
-            assert all("//" not in link and not link.startswith("/") for link in links), "relative links alone"
+            assert all("//" not in link and not link.startswith("/") for link in links), (
+                "relative links alone"
+            )
             found = {urljoin(address, link).partition("#")[0] for link in links}
             waiting += sorted(found - {base + known for known in answers} - set(waiting))
     finally:
@@ -87,7 +96,9 @@ def crawl(folder: Path) -> dict[str, int]:
     return answers
 
 
-def test_copied_elsewhere_every_link_of_a_bundle_leads_to_a_file_of_it(place: tuple[str, str], tmp_path: Path) -> None:
+def test_copied_elsewhere_every_link_of_a_bundle_leads_to_a_file_of_it(
+    place: tuple[str, str], tmp_path: Path
+) -> None:
     made = tmp_path / "a bundle"
     assert main(["report", "all", *place, "--bundle", str(made)]) == 0
     copy = shutil.copytree(made, tmp_path / "elsewhere" / "x")
@@ -95,15 +106,21 @@ def test_copied_elsewhere_every_link_of_a_bundle_leads_to_a_file_of_it(place: tu
     answers = crawl(copy)
     assert set(answers.values()) == {200}
     pages = {str(path.relative_to(copy)) for path in copy.rglob("*.html")}
-    assert {path for path in answers if path.endswith(".html")} == pages and len(pages) == 1 + 2 * (1 + 3)
+    assert {path for path in answers if path.endswith(".html")} == pages and len(pages) == 1 + 2 * (
+        1 + 3
+    )
     for path in copy.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
-            assert str(tmp_path).encode() not in content and str(Path.cwd()).encode() not in content, path
+            assert (
+                str(tmp_path).encode() not in content and str(Path.cwd()).encode() not in content
+            ), path
     assert not (tmp_path / "reports").exists(), "the storage's own reports are left alone"
 
 
-def test_a_bundle_of_one_study_is_written_again_and_takes_another(place: tuple[str, str], tmp_path: Path) -> None:
+def test_a_bundle_of_one_study_is_written_again_and_takes_another(
+    place: tuple[str, str], tmp_path: Path
+) -> None:
     bundle = tmp_path / "bundle"
     command = ["report", "gss_grid", *place, "--bundle", str(bundle)]
     assert main(command) == main(command) == 0
@@ -137,6 +154,19 @@ def test_a_folder_with_something_else_in_it_is_left_alone(
     capsys.readouterr()
     assert main(["report", "gss_grid", *place, "--bundle", str(full / "thesis.tex")]) == 2
     assert "File exists" in capsys.readouterr().err
-    assert main(["report", "gss_grid", *place, "--bundle", str(tmp_path / "b"), "--out", str(tmp_path / "o")]) == 2
+    assert (
+        main(
+            [
+                "report",
+                "gss_grid",
+                *place,
+                "--bundle",
+                str(tmp_path / "b"),
+                "--out",
+                str(tmp_path / "o"),
+            ]
+        )
+        == 2
+    )
     assert main(["report", "rank_metrics", *place, "--bundle", str(tmp_path / "none")]) == 2
     assert not (tmp_path / "none").exists(), "nothing is made where there is nothing to report"

@@ -26,20 +26,38 @@ def test_no_study_is_named_like_a_command() -> None:
     assert not {*NAMES, ALL} & {*group.commands}
 
 
-def test_a_dry_run_plans_by_names_and_asks_no_object_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_dry_run_plans_by_names_and_asks_no_object_store(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    command = ["gss_grid", "--scale", "smoke", "--data-dir", "s3://bucket/data", "--dry-run", "--format", "csv"]
+    command = [
+        "gss_grid",
+        "--scale",
+        "smoke",
+        "--data-dir",
+        "s3://bucket/data",
+        "--dry-run",
+        "--format",
+        "csv",
+    ]
     shown = sweep(*command, "--corpus", "ptb", "--corpus", "pydocs")
     assert (shown.returncode, shown.stdout.count("\n")) == (0, 1 + 2 * 4)
     assert shown.stderr.startswith("A dry run copies nothing from s3://bucket/data")
-    assert "corpus check mine --data-dir s3://bucket/data" in sweep(*command, "--corpus", "mine").stderr
+    assert (
+        "corpus check mine --data-dir s3://bucket/data"
+        in sweep(*command, "--corpus", "mine").stderr
+    )
 
 
 @pytest.mark.parametrize(("command", "listed"), [("run", True), ("retry", False)])
 def test_retry_takes_the_options_of_run_but_lists_no_plan(command: str, listed: bool) -> None:
     shown = sweep(command, "--help").stdout
-    assert [option in shown for option in ("--dry-run", "--format", "--set")] == [listed, listed, True]
+    assert [option in shown for option in ("--dry-run", "--format", "--set")] == [
+        listed,
+        listed,
+        True,
+    ]
 
 
 def test_the_text_that_a_study_ends_the_program_with_is_shown(tmp_path: Path) -> None:
@@ -100,9 +118,14 @@ def test_of_the_variants_of_a_study_the_one_with_these_settings_is_stopped(
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
-def test_a_missing_gpu_is_said_before_ray_is_started_and_before_a_trial_is_registered(tmp_path: Path) -> None:
+def test_a_missing_gpu_is_said_before_ray_is_started_and_before_a_trial_is_registered(
+    tmp_path: Path,
+) -> None:
     answer = sweep("gss_grid", "--scale", "smoke", "--gpus-per-trial", "1", "--storage", tmp_path)
     assert answer.returncode == 2 and "Ray" not in answer.stdout
     with open_store(f"sqlite:///{tmp_path / 'results.db'}") as store:
         assert store.studies() == []
-    assert "A trial asks for a GPU" in answer.stderr and "or train on CPUs with --gpus-per-trial 0" in answer.stderr
+    assert (
+        "A trial asks for a GPU" in answer.stderr
+        and "or train on CPUs with --gpus-per-trial 0" in answer.stderr
+    )

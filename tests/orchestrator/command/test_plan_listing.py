@@ -34,9 +34,14 @@ from tests.support.command import ROOT, sweep
 def test_lists_are_one_table_on_a_terminal_of_80_columns(words: tuple[str, ...]) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+    }
     process = subprocess.Popen(
-        [sys.executable, ROOT / "sweep.py", *words], stdout=theirs, stderr=theirs, env={**environment, "NO_COLOR": "1"}
+        [sys.executable, ROOT / "sweep.py", *words],
+        stdout=theirs,
+        stderr=theirs,
+        env={**environment, "NO_COLOR": "1"},
     )
     os.close(theirs)
     shown = b""
@@ -55,13 +60,17 @@ def test_what_a_cpu_will_take_is_said_in_core_time() -> None:
     shown = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
     assert "core time" in shown and "GPU" not in shown
     assert re.search(r"4 trials, estimated [\d.]+ s of one core with [\d.]+ GB\.", shown)
-    assert "GPU" in sweep("gss_grid", "--scale", "smoke", "--dry-run", "--gpus-per-trial", "1").stdout
+    assert (
+        "GPU" in sweep("gss_grid", "--scale", "smoke", "--dry-run", "--gpus-per-trial", "1").stdout
+    )
 
 
 def test_of_all_studies_each_has_a_line_with_what_it_takes_alone() -> None:
     shown = sweep("all", "--scale", "smoke", "--dry-run").stdout
     for study in ("gss_grid", "fair_capacity", "dirichlet"):
-        alone = re.search(r"([\d,]+) trials, estimated (.+?) of one core with (\S+ GB)", _last(study))
+        alone = re.search(
+            r"([\d,]+) trials, estimated (.+?) of one core with (\S+ GB)", _last(study)
+        )
         assert alone is not None
         line = next(line for line in shown.splitlines() if line.startswith(f"│ {study} "))
         assert [cell.strip() for cell in line.split("│")[3:6]] == list(alone.groups())
@@ -73,7 +82,9 @@ def _last(study: str) -> str:
     return next(line for line in shown.splitlines() if line.startswith(f"{study}, scale smoke"))
 
 
-def test_studies_without_a_source_or_a_corpus_are_listed_with_their_trials(capsys: pytest.CaptureFixture[str]) -> None:
+def test_studies_without_a_source_or_a_corpus_are_listed_with_their_trials(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["studies", "--format", "csv"]) == 0
     rows = {row["study"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert rows["softcap"]["trials"] == "60 on ptb" and rows["spam"]["trials"] == "900"

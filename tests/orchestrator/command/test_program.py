@@ -1,4 +1,5 @@
-"""The program by its two names: what a shell completes of it, what it says of a mistyped word or a missing package."""
+"""The program by its two names: what a shell completes of it, what it says of a mistyped word or a
+missing package."""
 
 from __future__ import annotations
 
@@ -29,12 +30,19 @@ def script(tmp_path: Path) -> Path:
     return script
 
 
-def test_the_installed_script_names_itself_in_what_is_to_be_typed_next(script: Path, tmp_path: Path) -> None:
-    answer = subprocess.run([script, "gss_grid", "--format", "csv"], cwd=tmp_path, capture_output=True, text=True)
+def test_the_installed_script_names_itself_in_what_is_to_be_typed_next(
+    script: Path, tmp_path: Path
+) -> None:
+    answer = subprocess.run(
+        [script, "gss_grid", "--format", "csv"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert answer.returncode == 2
     assert answer.stderr.endswith("the results of a run are shown by: sweep results gss_grid\n")
     usage = subprocess.run([script, "--help"], cwd=tmp_path, capture_output=True, text=True)
-    assert usage.stdout.startswith("Usage: sweep [OPTIONS] COMMAND") and "`sweep STUDY` plans" in usage.stdout
+    assert (
+        usage.stdout.startswith("Usage: sweep [OPTIONS] COMMAND")
+        and "`sweep STUDY` plans" in usage.stdout
+    )
 
 
 def test_what_make_typed_is_what_is_to_be_typed_next(tmp_path: Path) -> None:
@@ -44,7 +52,9 @@ def test_what_make_typed_is_what_is_to_be_typed_next(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     command = ["./python", "sweep.py", "gss_grid", "--format", "csv"]
     answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert answer.stderr.endswith("the results of a run are shown by: ./python sweep.py results gss_grid\n")
+    assert answer.stderr.endswith(
+        "the results of a run are shown by: ./python sweep.py results gss_grid\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,13 +76,19 @@ def test_what_make_typed_is_what_is_to_be_typed_next(tmp_path: Path) -> None:
 def test_a_shell_completes_commands_studies_options_and_scales(
     script: Path, typed: str, completions: list[str]
 ) -> None:
-    asked = {"_SWEEP_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    asked = {
+        "_SWEEP_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
     answer = subprocess.run([script], env={**os.environ, **asked}, capture_output=True, text=True)
     assert answer.stdout.split() == completions, answer.stderr
 
 
 def test_without_its_packages_the_program_says_how_to_install_them() -> None:
-    answer = subprocess.run([sys.executable, "-S", ROOT / "sweep.py", "gss_grid"], capture_output=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-S", ROOT / "sweep.py", "gss_grid"], capture_output=True, text=True
+    )
     assert answer.returncode == 2 and answer.stdout == ""
     assert "is not installed for" in answer.stderr and "type `make sweep` once" in answer.stderr
     assert answer.stderr.count("\n") == 1
@@ -80,7 +96,8 @@ def test_without_its_packages_the_program_says_how_to_install_them() -> None:
 
 @pytest.mark.parametrize("version", [(3, 8, 1), (3, 10, 9)])
 def test_an_old_python_is_told_which_one_is_needed(version: tuple[int, ...]) -> None:
-    """Before 3.10 there is no sys.orig_argv, and what is imported has words that these do not read."""
+    """Before 3.10 there is no sys.orig_argv, and what is imported has words that these do not
+    read."""
     script = f"""
 import runpy, sys
 del sys.orig_argv
@@ -90,7 +107,10 @@ runpy.run_path({str(ROOT / "sweep.py")!r}, run_name="__main__")
 """
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert answer.returncode == 2 and answer.stdout == ""
-    assert answer.stderr.startswith("error: this Python is too old: ") and answer.stderr.count("\n") == 1
+    assert (
+        answer.stderr.startswith("error: this Python is too old: ")
+        and answer.stderr.count("\n") == 1
+    )
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,20 +122,35 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("gss_grid --epochs 3", "there is no option --epochs: for language models, type --set training.epochs=VALUE"),
+        (
+            "gss_grid --epochs 3",
+            "there is no option --epochs: for language models, type --set training.epochs=VALUE",
+        ),
         ("retry gss_grid --learning-rate 3", "type --set training.learning_rate=VALUE"),
         ("gss_grid --vocabulary-limit=9", "type --set corpus.vocabulary_limit=VALUE"),
-        ("gss_grid --epoch 3", "there is no option --epoch: for language models, type --set training.epochs=VALUE"),
-        ("gss_grid --lr 3", "there is no option --lr: for language models, type --set training.learning_rate=VALUE"),
+        (
+            "gss_grid --epoch 3",
+            "there is no option --epoch: for language models, type --set training.epochs=VALUE",
+        ),
+        (
+            "gss_grid --lr 3",
+            "there is no option --lr: for language models, type --set training.learning_rate=VALUE",
+        ),
         ("gss_grid --learning-rat 3", "type --set training.learning_rate=VALUE"),
         ("gss_grid --hiden-width 3", "type --set model.hidden_width=VALUE"),
         ("gss_grid --storag x", "No such option: --storag"),
-        ("gss_grid --seds 3", "for several seeds of each setting type --seeds N; for language models, type"),
+        (
+            "gss_grid --seds 3",
+            "for several seeds of each setting type --seeds N; for language models, type",
+        ),
         (
             "gss_grid --seed 3",
             "for several seeds of each setting type --seeds N; for language models, type",
         ),
-        ("gss_grid --set training.lr=3", "--set knows no key 'training.lr': did you mean training.learning_rate?"),
+        (
+            "gss_grid --set training.lr=3",
+            "--set knows no key 'training.lr': did you mean training.learning_rate?",
+        ),
         ("statu", "there is no command 'statu': did you mean status?"),
         ("gss_grid --sha256 0", "No such option: --sha256"),
         ("gss_grid --name=mos", "No such option: --name"),
@@ -131,7 +166,9 @@ def test_a_mistyped_word_is_answered_with_the_right_one(
 
 
 @pytest.mark.parametrize("typed", ["traning=3", "training.averging=3", "evaluatio=3"])
-def test_of_settings_only_those_that_take_a_value_are_offered(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_settings_only_those_that_take_a_value_are_offered(
+    typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["gss_grid", "--set", typed]) == 2
     offered = re.search(r"did you mean (.*?)\? ", capsys.readouterr().err)
     for key in offered[1].split(" or ") if offered else ():

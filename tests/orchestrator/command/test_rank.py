@@ -38,7 +38,9 @@ def test_one_checkpoint_is_said_by_name_measure_and_value(tmp_path: Path) -> Non
     ]
     assert "log_p_rank_bound" in shown.stdout and "float32" in shown.stdout
     ranks = json.loads(sweep("rank", path.parent, "--format", "json").stdout)
-    lines = dict(csv.reader(io.StringIO(sweep("rank", path, "--tensor", HEAD, "--format", "csv").stdout)))
+    lines = dict(
+        csv.reader(io.StringIO(sweep("rank", path, "--tensor", HEAD, "--format", "csv").stdout))
+    )
     assert list(lines) == ["measure", *ranks]
     sigma = np.linalg.svd(head(40, 6, decay=1 / 4).astype(np.float32), compute_uv=False)
     assert ranks["sigma_min"] == pytest.approx(sigma[-1], rel=1e-6)
@@ -52,7 +54,11 @@ def test_several_are_one_table_in_the_order_of_their_steps(tmp_path: Path) -> No
     rows = list(csv.DictReader(io.StringIO(answer.stdout)))
     assert [row["step"] for row in rows] == ["0", "16", "1000"]
     assert [row["file"] for row in rows] == [str(path) for path in reversed(paths)]
-    assert float(rows[0]["entropy_rank"]) > float(rows[1]["entropy_rank"]) > float(rows[2]["entropy_rank"])
+    assert (
+        float(rows[0]["entropy_rank"])
+        > float(rows[1]["entropy_rank"])
+        > float(rows[2]["entropy_rank"])
+    )
     assert answer.stderr.count("The head is") == 1, "what is the same for all is said once"
     records = json.loads(sweep("rank", *paths, "--format", "json").stdout)
     assert [record["step"] for record in records] == [0, 16, 1000] and {*records[0]} == {*rows[0]}
@@ -61,9 +67,12 @@ def test_several_are_one_table_in_the_order_of_their_steps(tmp_path: Path) -> No
 
 
 def test_a_rank_of_zero_is_shown(tmp_path: Path) -> None:
-    """Contexts times so small a head say nothing of the words: no direction is needed within 0.001 nats."""
+    """Contexts times so small a head say nothing of the words: no direction is needed within 0.001
+    nats."""
     paths = [
-        write_checkpoint(tmp_path / f"step{step}.safetensors", {HEAD: 1e-6 * head(40, 6), NORM: np.ones(6)})
+        write_checkpoint(
+            tmp_path / f"step{step}.safetensors", {HEAD: 1e-6 * head(40, 6), NORM: np.ones(6)}
+        )
         for step in (1, 2)
     ]
     answer = sweep("rank", *paths)
@@ -112,7 +121,9 @@ def test_the_figure_is_written_where_it_is_asked_for(
         (["b.safetensors"], []),
     ],
 )
-def test_a_step_stands_in_a_files_name_or_its_folders(tmp_path: Path, names: list[str], steps: list[int]) -> None:
+def test_a_step_stands_in_a_files_name_or_its_folders(
+    tmp_path: Path, names: list[str], steps: list[int]
+) -> None:
     files = [tmp_path / name for name in names]
     ordered, numbers = in_training_order(files)
     assert numbers == steps
@@ -121,5 +132,11 @@ def test_a_step_stands_in_a_files_name_or_its_folders(tmp_path: Path, names: lis
 
 def test_the_help_names_every_option_and_the_page() -> None:
     shown = sweep("rank", "--help").stdout
-    for text in ("--tensor NAME", "--context-norm NORM", "--figure", "gram|qr", "docs/look-at-a-checkpoint.md"):
+    for text in (
+        "--tensor NAME",
+        "--context-norm NORM",
+        "--figure",
+        "gram|qr",
+        "docs/look-at-a-checkpoint.md",
+    ):
         assert text in shown

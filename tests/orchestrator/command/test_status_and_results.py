@@ -1,4 +1,5 @@
-"""What `status` says of trials without a result, and how `results` is asked for the trials of one setting."""
+"""What `status` says of trials without a result, and how `results` is asked for the trials of one
+setting."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def bends(*seeds: int) -> list[PlannedTrial]:
     """Two settings, these seeds of each, all with names that say nothing."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = (GssConfig(c=0.0, k=2.0), GssConfig(c=1.0, k=2.0))
-    configs = [TrialConfig(seed=seed, corpus=corpus, output_layer=layer) for layer in layers for seed in seeds]
+    configs = [
+        TrialConfig(seed=seed, corpus=corpus, output_layer=layer)
+        for layer in layers
+        for seed in seeds
+    ]
     return [PlannedTrial.of(config, f"bend seed={config.seed}") for config in configs]
 
 
@@ -44,7 +49,11 @@ def test_status_names_what_failed_and_why_and_how_many_more(
     run_id, place = store.begin_run(RUN), ("--storage", str(tmp_path))
     assert "Without a result" not in told(capsys, "status", *place)
     for number, trial in enumerate(trials[:3]):
-        store.fail(trial.trial_id, cause=f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}", run_id=run_id)
+        store.fail(
+            trial.trial_id,
+            cause=f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}",
+            run_id=run_id,
+        )
     shown = told(capsys, "status", *place)
     assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {number}" in shown for number in range(3))
     assert all(trial.trial_id[:12] in shown and trial.name in shown for trial in trials[:3])
@@ -66,14 +75,21 @@ def test_results_give_the_trials_of_a_setting_by_the_first_digits_of_its_hash(
     command = ("results", "bends", "--scale", "quick", *place)
     rows = list(csv.DictReader(io.StringIO(told(capsys, *command, "--format", "csv"))))
     assert [row["trial_id"] for row in rows] == [trial.trial_id for trial in trials]
-    by_setting = {row["setting"]: [r for r in rows if r["setting"] == row["setting"]] for row in rows}
-    assert [[r["output_layer.c"] for r in members] for members in by_setting.values()] == [["0.0"] * 3, ["1.0"] * 3]
+    by_setting = {
+        row["setting"]: [r for r in rows if r["setting"] == row["setting"]] for row in rows
+    }
+    assert [[r["output_layer.c"] for r in members] for members in by_setting.values()] == [
+        ["0.0"] * 3,
+        ["1.0"] * 3,
+    ]
     for setting, members in by_setting.items():
         for typed in (setting[:8], f"#{setting[:8]}", setting.upper()):
             answer = told(capsys, *command, "--setting", typed, "--format", "csv")
             assert list(csv.DictReader(io.StringIO(answer))) == members
         table = told(capsys, *command, "--setting", setting)
-        assert table.count(setting) == 3 and all(member["trial_id"][:12] in table for member in members)
+        assert table.count(setting) == 3 and all(
+            member["trial_id"][:12] in table for member in members
+        )
     # The variant that would be shown without it has no such setting.
     last = list(by_setting)[1]
     assert told(capsys, "results", "bends", *place, "--setting", last).count(last) == 3
@@ -85,7 +101,10 @@ def test_of_a_study_that_there_is_not_both_commands_say_which_there_are(
 ) -> None:
     place = ("--storage", str(tmp_path))
     assert main([command, "bend", *place]) == 2
-    assert "has no study 'bend'; it has none: choose one of these, or run it first" in capsys.readouterr().err
+    assert (
+        "has no study 'bend'; it has none: choose one of these, or run it first"
+        in capsys.readouterr().err
+    )
     store.register(KEY, bends(1))
     assert main([command, "bend", *place]) == 2
     assert "has no study 'bend'; it has bends: choose" in capsys.readouterr().err
@@ -103,17 +122,25 @@ def test_what_needs_the_file_of_a_study_of_ones_own_asks_for_it(
 
 
 def test_all_reports_are_also_those_of_your_own_studies_whose_files_are_here(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     store.register(KEY, bends(1))
     store.record(outcome(bends(1)[0].trial_id), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
     assert main(["report", "all", "--storage", str(tmp_path)]) == 2
-    assert "only studies of your own, with no file in this folder: name one, bends.py" in capsys.readouterr().err
+    assert (
+        "only studies of your own, with no file in this folder: name one, bends.py"
+        in capsys.readouterr().err
+    )
     study = "from search_spaces.catalog import load_study\nfrom search_spaces.study import Study\n"
     study += "STUDY = Study(name='bends', trials=load_study('gss_grid').trials)\n"
     Path("bends.py").write_text(study)
-    assert "reports/bends-quick-pydocs/report.html" in told(capsys, "report", "all", "--storage", str(tmp_path))
+    assert "reports/bends-quick-pydocs/report.html" in told(
+        capsys, "report", "all", "--storage", str(tmp_path)
+    )
 
 
 def test_of_a_variant_that_there_is_not_it_is_said_where_the_others_are_shown(
@@ -121,8 +148,9 @@ def test_of_a_variant_that_there_is_not_it_is_said_where_the_others_are_shown(
 ) -> None:
     store.register(KEY, bends(1))
     assert main(["results", "bends", "--scale", "paper", "--storage", str(tmp_path)]) == 2
-    assert "no study 'bends', scale paper: see which variants it has with python sweep.py status bends" in (
-        capsys.readouterr().err
+    assert (
+        "no study 'bends', scale paper: see which variants it has with python sweep.py status bends"
+        in (capsys.readouterr().err)
     )
 
 
@@ -132,10 +160,15 @@ def test_a_setting_that_there_is_not_is_one_sentence(
 ) -> None:
     store.register(KEY, bends(1))
     assert main(["results", "bends", "--storage", str(tmp_path), "--setting", typed]) == 2
-    assert f"bends has one that begins with {typed!r}: see the column setting of" in capsys.readouterr().err
+    assert (
+        f"bends has one that begins with {typed!r}: see the column setting of"
+        in capsys.readouterr().err
+    )
 
 
-def test_an_archive_reads_back_as_the_store(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_archive_reads_back_as_the_store(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = ids(plan(2))
     store.register(KEY, plan(2))
     store.register(replace(KEY, study="others"), [*plan(1), *bends(1)])
@@ -144,7 +177,9 @@ def test_an_archive_reads_back_as_the_store(store: Store, tmp_path: Path, capsys
     store.record(recorded, run_id=store.begin_run(RUN), spectrum=SPECTRUM)
     folder = tmp_path / "new" / "archive"
     told(capsys, "store", "archive", str(folder), "--storage", str(tmp_path))
-    trials, epochs, spectra = (pd.read_parquet(folder / f"{name}.parquet") for name in ("trials", "epochs", "spectra"))
+    trials, epochs, spectra = (
+        pd.read_parquet(folder / f"{name}.parquet") for name in ("trials", "epochs", "spectra")
+    )
     assert list(trials.study) == ["bends", "bends", *["others"] * 3]
     assert list(trials.trial_id) == [first, second, first, *ids(bends(1))]
     numbers = trials[trials.trial_id == first][["test_perplexity", "press_rank", "output_layer.k"]]
@@ -153,7 +188,10 @@ def test_an_archive_reads_back_as_the_store(store: Store, tmp_path: Path, capsys
     assert list(epochs.trial_id) == [first] * 3 and list(epochs.epoch) == [1, 2, 3]
     assert list(epochs.train_loss) == [epoch.train_loss for epoch in recorded.epochs]
     np.testing.assert_allclose(epochs.valid_perplexity, np.exp(5.25))
-    assert list(spectra.trial_id) == [first] and spectra.singular_values[0].tolist() == SPECTRUM.tolist()
+    assert (
+        list(spectra.trial_id) == [first]
+        and spectra.singular_values[0].tolist() == SPECTRUM.tolist()
+    )
 
 
 def test_an_archive_of_an_empty_store_has_no_rows(
@@ -162,6 +200,8 @@ def test_an_archive_of_an_empty_store_has_no_rows(
     store.register(KEY, plan(1))
     place = ("--storage", str(tmp_path))
     told(capsys, "store", "archive", str(tmp_path / "archive"), *place)
-    assert [len(pd.read_parquet(tmp_path / f"archive/{name}.parquet")) for name in ("epochs", "spectra")] == [0, 0]
+    assert [
+        len(pd.read_parquet(tmp_path / f"archive/{name}.parquet")) for name in ("epochs", "spectra")
+    ] == [0, 0]
     assert main(["store", "archive", str(tmp_path / "results.db"), *place]) == 2
     assert "results.db: cannot write" in capsys.readouterr().err

@@ -1,4 +1,5 @@
-"""The guard of a command: real processes and real signals. A program here is what `guarded` runs."""
+"""The guard of a command: real processes and real signals. A program here is what `guarded`
+runs."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ WAITS = """
 """
 PATIENT_S = 2.5
 PATIENT = f"guard.STILL_S = {PATIENT_S}"
-"""After a program, for which the machine may then stand still for so long, before what holds it up and after it."""
+"""After a program, for which the machine may then stand still for so long, before what holds it up
+and after it."""
 
 
 @pytest.fixture
@@ -95,7 +97,9 @@ def is_alive(pid: int) -> bool:
     return state(pid) != "Z"
 
 
-@pytest.mark.parametrize(("body", "status"), [("    return 0", 0), ("    return 2", 2), ("    sys.exit(5)", 1)])
+@pytest.mark.parametrize(
+    ("body", "status"), [("    return 0", 0), ("    return 2", 2), ("    sys.exit(5)", 1)]
+)
 def test_the_status_of_the_command_is_the_guards(start: Start, body: str, status: int) -> None:
     assert end(start(body, wait=False))[0] == status
 
@@ -107,7 +111,9 @@ def test_a_bug_ends_with_its_traceback(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=lambda value: value
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=lambda value: value,
 )
 @pytest.mark.parametrize("whom", ["guard", "group", "command"])
 def test_a_signal_interrupts_the_command(
@@ -122,7 +128,9 @@ def test_a_signal_interrupts_the_command(
     assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
 
 
-def test_a_command_that_does_not_stop_is_answered_for_and_ended(start: Start, tmp_path: Path) -> None:
+def test_a_command_that_does_not_stop_is_answered_for_and_ended(
+    start: Start, tmp_path: Path
+) -> None:
     process = start(BUSY)
     process.terminate()
     assert process.stderr is not None
@@ -154,7 +162,9 @@ def test_a_command_that_says_that_it_stops_is_not_talked_over(start: Start) -> N
     assert end(process) == (143, "")
 
 
-def test_the_second_signal_ends_it_at_once_but_not_one_that_comes_with_the_first(start: Start) -> None:
+def test_the_second_signal_ends_it_at_once_but_not_one_that_comes_with_the_first(
+    start: Start,
+) -> None:
     process = start("    guard.STOP_S = 60" + BUSY, before="")
     process.terminate()
     time.sleep(0.1)
@@ -164,7 +174,9 @@ def test_the_second_signal_ends_it_at_once_but_not_one_that_comes_with_the_first
     process.send_signal(signal.SIGINT)
     status, said = end(process, timeout_s=10)
     assert status == 143
-    assert said.endswith("Ended at once. Results and checkpoints are kept; type the same command again to go on.\n")
+    assert said.endswith(
+        "Ended at once. Results and checkpoints are kept; type the same command again to go on.\n"
+    )
 
 
 def test_nohup_is_respected(start: Start) -> None:
@@ -196,7 +208,9 @@ def test_a_guard_that_is_killed_takes_the_command_with_it(start: Start, tmp_path
     wait_for(lambda: not is_alive(pid), timeout_s=10, what="the command's end")
 
 
-def test_it_is_started_again_as_it_asks_until_that_brings_nothing_on(start: Start, tmp_path: Path) -> None:
+def test_it_is_started_again_as_it_asks_until_that_brings_nothing_on(
+    start: Start, tmp_path: Path
+) -> None:
     body = """
     if starts() < 5:
         trial_ended()
@@ -206,7 +220,9 @@ def test_it_is_started_again_as_it_asks_until_that_brings_nothing_on(start: Star
     assert status == 3
     *again, given_up = said.splitlines()
     assert set(again) == {"Ray's process gcs_server died: the sweep is started again, and goes on."}
-    assert given_up.startswith("error: Ray's process gcs_server died. That was the 3rd time without a trial done")
+    assert given_up.startswith(
+        "error: Ray's process gcs_server died. That was the 3rd time without a trial done"
+    )
     assert (tmp_path / "starts").read_text() == "x" * 7
 
 
@@ -219,14 +235,19 @@ def test_it_is_started_again_as_it_asks_until_that_brings_nothing_on(start: Star
         ("os.abort()", "The sweep's process crashed (SIGABRT)"),
     ],
 )
-def test_a_sweep_that_stands_still_or_crashes_is_started_again(start: Start, trouble: str, said: str) -> None:
+def test_a_sweep_that_stands_still_or_crashes_is_started_again(
+    start: Start, trouble: str, said: str
+) -> None:
     body = f"""
     if starts() == 2:
         return 0
     beat()
     {trouble}
 """
-    assert end(start(body, wait=False)) == (0, f"{said}: the sweep is started again, and goes on.\n")
+    assert end(start(body, wait=False)) == (
+        0,
+        f"{said}: the sweep is started again, and goes on.\n",
+    )
 
 
 def test_a_sweep_that_crashes_where_it_may_take_long_is_started_again(start: Start) -> None:
@@ -254,9 +275,14 @@ def test_a_sweep_that_a_library_ends_is_started_again(start: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_that_reaches_the_guard_after_what_it_ended_is_answered(start: Start, number: signal.Signals) -> None:
+def test_a_signal_that_reaches_the_guard_after_what_it_ended_is_answered(
+    start: Start, number: signal.Signals
+) -> None:
     """As `scancel` sends it, to one process after another."""
-    process = start("    with watched(), unwatched():\n        ready()\n        time.sleep(1)\n        os._exit(1)")
+    process = start(
+        "    with watched(), unwatched():\n        ready()\n        time.sleep(1)\n        "
+        "os._exit(1)"
+    )
     time.sleep(1.2)
     process.send_signal(number)
     status, said = end(process)
@@ -279,7 +305,9 @@ def test_a_volley_of_signals_ends_without_a_traceback(start: Start, tmp_path: Pa
 
 
 def test_what_crashes_after_the_sweep_is_not_started_again(start: Start) -> None:
-    status, said = end(start("    with watched(), unwatched():\n        pass\n    os.abort()", wait=False))
+    status, said = end(
+        start("    with watched(), unwatched():\n        pass\n    os.abort()", wait=False)
+    )
     assert status == 134 and said.startswith("error: the command's process was ended by SIGABRT")
 
 
@@ -309,13 +337,17 @@ def test_a_killed_command_is_named_and_not_started_again(start: Start) -> None:
     status, said = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
     assert status == 137
     assert said == (
-        "error: the command's process was ended by SIGKILL (by hand, or by the system where memory ran out). "
+        "error: the command's process was ended by SIGKILL (by hand, or by the system where memory "
+        "ran out). "
         "Results and checkpoints are kept; type the same command again to go on.\n"
     )
 
 
 def test_ctrl_z_stops_everything_and_fg_goes_on(start: Start, tmp_path: Path) -> None:
-    process = start("    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return 0")
+    process = start(
+        "    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return "
+        "0"
+    )
     pid = int((tmp_path / "pid").read_text())
     process.send_signal(signal.SIGTSTP)
     wait_for(lambda: state(pid) == "T", timeout_s=10, what="the stop")
@@ -341,7 +373,9 @@ def test_a_signal_in_a_destructor_is_not_forgotten(start: Start) -> None:
 
 @pytest.mark.parametrize("after_s", [0.03, 0.05, 0.07, 0.1])
 def test_a_signal_during_the_first_imports_ends_without_a_traceback(after_s: float) -> None:
-    process = subprocess.Popen([sys.executable, ROOT / "sweep.py", "studies"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "sweep.py", "studies"], stderr=subprocess.PIPE, text=True
+    )
     time.sleep(after_s)
     process.terminate()
     status, said = end(process)
@@ -351,7 +385,10 @@ def test_a_signal_during_the_first_imports_ends_without_a_traceback(after_s: flo
 
 
 def test_a_guard_that_was_stopped_goes_on(start: Start, tmp_path: Path) -> None:
-    process = start("    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return 0")
+    process = start(
+        "    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return "
+        "0"
+    )
     pids = (process.pid, int((tmp_path / "pid").read_text()))
     for number in (signal.SIGSTOP, signal.SIGCONT) * 3:
         for pid in pids:
@@ -360,13 +397,22 @@ def test_a_guard_that_was_stopped_goes_on(start: Start, tmp_path: Path) -> None:
     assert end(process) == (0, "")
 
 
-def test_what_a_shell_had_started_before_it_became_the_command_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(f"{HEAD}    time.sleep(0.3)\n    return 0\nsys.exit(guarded(run))")
+def test_what_a_shell_had_started_before_it_became_the_command_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "program.py").write_text(
+        f"{HEAD}    time.sleep(0.3)\n    return 0\nsys.exit(guarded(run))"
+    )
     # It starts processes in the meantime, and ends where one of them is killed.
     shell = f"(while sleep 0.1; do :; done) & echo $! > pid; exec {sys.executable} program.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(
-        ["bash", "-c", shell], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=30
+        ["bash", "-c", shell],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        check=False,
+        timeout=30,
     )
     assert ended.returncode == 0
     time.sleep(0.3)

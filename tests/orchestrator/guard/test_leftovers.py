@@ -25,7 +25,9 @@ from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
 NOTHING = Leftovers(folders=0, size_bytes=0, processes=0)
-REMOVED = re.compile(r"Removed \d+ temporary folders? \(\d+\.\d MB\).* that earlier runs had left\.\n")
+REMOVED = re.compile(
+    r"Removed \d+ temporary folders? \(\d+\.\d MB\).* that earlier runs had left\.\n"
+)
 """What a command says: beside the folder of the test there may be one of another test."""
 OWNS = """
 from pathlib import Path
@@ -51,7 +53,8 @@ while True:
 
 @pytest.fixture
 def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
-    """Where temporary files go, of this process and those that it starts; pytest's own lie elsewhere by then.
+    """Where temporary files go, of this process and those that it starts; pytest's own lie
+    elsewhere by then.
 
     This process does not look at what other tests leave beside it; commands do.
     """
@@ -66,7 +69,9 @@ def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a Python process with a program; whatever lives in the end is killed."""
     with ExitStack() as stack:
 
-        def start(program: str, title: str = sys.executable, **environment: str) -> subprocess.Popen[str]:
+        def start(
+            program: str, title: str = sys.executable, **environment: str
+        ) -> subprocess.Popen[str]:
             process = subprocess.Popen(
                 [title, "-c", program],
                 executable=sys.executable,
@@ -106,7 +111,9 @@ def ended(process: subprocess.Popen[str]) -> int:
     return process.wait(timeout=10)
 
 
-def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(base: Path, python: Start) -> None:
+def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(
+    base: Path, python: Start
+) -> None:
     killed, lives = python(OWNS), python(OWNS)
     left, kept = folder_of(killed), folder_of(lives)
     asleep = "import time; time.sleep(600)"
@@ -130,7 +137,9 @@ def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(
 
 
 @pytest.mark.chaos(3, 100)
-def test_whenever_it_is_killed_a_run_leaves_nothing_that_is_not_removed(base: Path, python: Start, rounds: int) -> None:
+def test_whenever_it_is_killed_a_run_leaves_nothing_that_is_not_removed(
+    base: Path, python: Start, rounds: int
+) -> None:
     for _ in range(rounds):
         killed = python(MAKES_AND_REMOVES)
         folder_of(killed)
@@ -138,7 +147,8 @@ def test_whenever_it_is_killed_a_run_leaves_nothing_that_is_not_removed(base: Pa
         killed.kill()
         killed.wait()
         remove_leftovers()
-        # Killed within its first microseconds, a folder holds nothing by which it could be told from others.
+        # Killed within its first microseconds, a folder holds nothing by which it could be told
+        # from others.
         assert {path.name for path in base.glob("*/*")} <= {f"{OWNER}.unfinished"}
 
 
@@ -146,7 +156,11 @@ def test_what_works_in_a_run_s_folder_ends_with_the_run(base: Path, python: Star
     with scratch_folder() as folder:
         daemon = python("import time; time.sleep(600)", TMPDIR=str(folder))
         # For a moment after it has begun, the kernel has not set up its environment.
-        wait_for(lambda: str(folder) in Path(f"/proc/{daemon.pid}/environ").read_text(), timeout_s=20, what="begun")
+        wait_for(
+            lambda: str(folder) in Path(f"/proc/{daemon.pid}/environ").read_text(),
+            timeout_s=20,
+            what="begun",
+        )
         assert remove_leftovers() == NOTHING
     assert ended(daemon) == -signal.SIGKILL
     assert [*base.iterdir()] == []
@@ -187,26 +201,42 @@ def test_what_belongs_to_another_user_stays(base: Path, given: str) -> None:
 
 
 @pytest.mark.usefixtures("no_ray")
-def test_the_next_run_removes_what_is_left_before_it_looks_for_its_cluster(base: Path, tmp_path: Path) -> None:
+def test_the_next_run_removes_what_is_left_before_it_looks_for_its_cluster(
+    base: Path, tmp_path: Path
+) -> None:
     dead_folder(base)
-    command = ("gss_grid", "--scale", "smoke", "--storage", tmp_path / "results", "--address", "127.0.0.1:1")
+    command = (
+        "gss_grid",
+        "--scale",
+        "smoke",
+        "--storage",
+        tmp_path / "results",
+        "--address",
+        "127.0.0.1:1",
+    )
     answer = sweep(*command)
     assert REMOVED.match(answer.stderr)
     assert "\nerror: No Ray cluster answers" in answer.stderr
     assert [*base.iterdir()] == []
 
 
-def test_clean_says_what_it_removed(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clean_says_what_it_removed(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dead_folder(base)
     storage, copies = tmp_path / "results", tmp_path / "softmax-bottleneck-sweeps"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for unfinished in (storage / ".writable-0123456789abcdef", copies / f".train.txt.{2**22 + 1}-01234567.tmp"):
+    for unfinished in (
+        storage / ".writable-0123456789abcdef",
+        copies / f".train.txt.{2**22 + 1}-01234567.tmp",
+    ):
         unfinished.parent.mkdir()
         unfinished.write_bytes(b"x")
         os.utime(unfinished, (0, 0))
     first, second = (sweep("clean", "--storage", storage).stdout for _ in range(2))
     assert REMOVED.sub("", first) == (
-        f"Removed 1 unfinished file (0.0 MB) below {storage}.\nRemoved 1 unfinished file (0.0 MB) below {copies}.\n"
+        f"Removed 1 unfinished file (0.0 MB) below {storage}.\nRemoved 1 unfinished file (0.0 MB) "
+        f"below {copies}.\n"
     )
     assert REMOVED.match(first)
     assert REMOVED.sub("", second) in ("There was nothing to remove.\n", "")
@@ -214,7 +244,8 @@ def test_clean_says_what_it_removed(base: Path, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("storage", "says"), [("s3://bucket", "is an object store"), ("/nonexistent", "a folder that exists")]
+    ("storage", "says"),
+    [("s3://bucket", "is an object store"), ("/nonexistent", "a folder that exists")],
 )
 def test_clean_takes_a_folder(storage: str, says: str) -> None:
     answer = sweep("clean", "--storage", storage)

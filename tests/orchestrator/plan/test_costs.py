@@ -20,7 +20,9 @@ def paper_plan(study: str, corpus: str = "ptb", **request: object) -> Plan:
 def with_network(trial: TrialPlan) -> TrialPlan:
     """The trial with a layer that no stack has."""
     assert isinstance(trial.config, TrialConfig)
-    return replace(trial, config=trial.config.model_copy(update={"output_layer": MonotoneNnConfig()}))
+    return replace(
+        trial, config=trial.config.model_copy(update={"output_layer": MonotoneNnConfig()})
+    )
 
 
 def epoch_s(step_ms: float, v100_s: float) -> float:
@@ -34,7 +36,9 @@ def test_a_grid_of_equal_shapes_is_stacked_whole(precision: str, step_ms: float)
     trial_hours = 72 * 1000 / 3600
     assert (costs.stacked, costs.alone, costs.alone_hours) == (72, {}, (0, 0))
     assert costs.hours_with == pytest.approx((trial_hours * epoch_s(step_ms, 58),) * 2)
-    assert costs.hours_without == pytest.approx((trial_hours * epoch_s(9, 58), trial_hours * epoch_s(12, 58)))
+    assert costs.hours_without == pytest.approx(
+        (trial_hours * epoch_s(9, 58), trial_hours * epoch_s(12, 58))
+    )
 
 
 def test_trials_that_train_alone_gain_nothing_and_are_told_apart_by_the_reason() -> None:
@@ -67,5 +71,7 @@ def test_a_dry_run_says_both_costs_only_where_a_trial_has_a_whole_gpu() -> None:
     assert "1,160 GPU-hours" in whole and "126 to 168 hours without stacks, 132 with them" in whole
     assert "not measured" in whole
     for gpus in ("0.5", "0"):
-        shown = sweep("gss_grid", "--scale", "paper", "--corpus", "ptb", "--dry-run", "--gpus-per-trial", gpus).stdout
+        shown = sweep(
+            "gss_grid", "--scale", "paper", "--corpus", "ptb", "--dry-run", "--gpus-per-trial", gpus
+        ).stdout
         assert "stacks" not in shown

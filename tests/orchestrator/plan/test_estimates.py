@@ -1,4 +1,5 @@
-"""Estimates: the published times come out for the published models, and memory follows the layer."""
+"""Estimates: the published times come out for the published models, and memory follows the
+layer."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from trainables.config import (
 )
 from trainables.corpora import identity
 
-# Frozen slopes take the time of trained ones, and a softcap that of GSS: they have none of their own.
+# Frozen slopes take the time of trained ones, and a softcap that of GSS: they have none of their
+# own.
 TABLE_2 = [
     ("ptb", SoftmaxConfig(), 55),
     ("ptb", SigSoftmaxConfig(), 57),
@@ -44,14 +46,17 @@ def paper(corpus: str, layer: OutputLayerConfig) -> TrialConfig:
 
 
 @pytest.mark.parametrize(("corpus", "layer", "seconds"), TABLE_2)
-def test_the_published_models_take_the_published_times(corpus: str, layer: OutputLayerConfig, seconds: float) -> None:
+def test_the_published_models_take_the_published_times(
+    corpus: str, layer: OutputLayerConfig, seconds: float
+) -> None:
     config = paper(corpus, layer)
     hours = estimate(config, identity(corpus, data_dir=None)).gpu_hours
     assert hours == pytest.approx(seconds * config.training.epochs / 3600)
 
 
 def test_the_kl_rank_of_a_transformers_epochs_takes_the_measured_time() -> None:
-    """0.12 to 0.16 s for 512 x 2,000 of a plain softmax and up to 0.45 s of bends, beside reading and the spectrum."""
+    """0.12 to 0.16 s for 512 x 2,000 of a plain softmax and up to 0.45 s of bends, beside reading
+    and the spectrum."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64, vocabulary_limit=2_000)
     text, config = identity("ptb", data_dir=None), transformer(corpus, SoftmaxConfig(), width=64)
     ranked = config.with_values({"evaluation.epoch_rank_contexts": 512})
@@ -59,12 +64,15 @@ def test_the_kl_rank_of_a_transformers_epochs_takes_the_measured_time() -> None:
     assert 0.15 < epoch_s < 0.25
 
 
-@pytest.mark.parametrize("layer", [SoftmaxConfig(), MosConfig(), MosPlifConfig()], ids=lambda layer: layer.name)
+@pytest.mark.parametrize(
+    "layer", [SoftmaxConfig(), MosConfig(), MosPlifConfig()], ids=lambda layer: layer.name
+)
 def test_memory_holds_the_model_and_never_all_logits(layer: OutputLayerConfig) -> None:
     text, config = identity("wikitext-2", data_dir=None), paper("wikitext-2", layer)
     memory = estimate(config, text)
     weights_gb = 4 * 5 * 20e6 / 1e9
-    # What MoS needs where its N x K x V probabilities are held, once: 110 x 15 x 15 x 33,278 x 4 bytes.
+    # What MoS needs where its N x K x V probabilities are held, once: 110 x 15 x 15 x 33,278 x 4
+    # bytes.
     plain_gb = 4 * 110 * config.training.batch_size * 15 * text.vocabulary_size / 1e9
     assert weights_gb < memory.gpu_memory_gb < plain_gb
     assert memory.memory_gb > 8 * text.vocabulary_size**2 / 1e9, "the Gram matrix"

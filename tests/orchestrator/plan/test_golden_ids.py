@@ -1,7 +1,8 @@
-"""The identity of every trial of every study: a changed default fails here, in review, and not in a user's store.
+"""The identity of every trial of every study: a changed default fails here, in review, and not in a
+user's store.
 
-After a change that is meant, `python -m tests.orchestrator.plan.test_golden_ids` writes the file anew.
-"""
+After a change that is meant, `python -m tests.orchestrator.plan.test_golden_ids` writes the file
+anew."""
 
 from __future__ import annotations
 
@@ -24,20 +25,25 @@ DIGITS = 16
 
 def test_every_trial_keeps_its_identity() -> None:
     golden, now = GOLDEN.read_text().splitlines(), list(lines())
-    assert [line.split()[:4] for line in now] == [line.split()[:4] for line in golden], "study, scale, corpus, trials"
+    assert [line.split()[:4] for line in now] == [line.split()[:4] for line in golden], (
+        "study, scale, corpus, trials"
+    )
     for line, expected in zip(now, golden, strict=True):
         assert line == expected, "a trial has another identity: stores in use would train it again"
 
 
 def lines() -> Iterator[str]:
-    """ "study scale corpus number-of-trials id id ...", of tuned studies the trials that no result is needed for."""
+    """ "study scale corpus number-of-trials id id ...", of tuned studies the trials that no result
+    is needed for."""
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):
             yield line(name, make_plan(study, scale_named(scale), corpus))
     name, corpora = TRANSFORMERS
     for scale, corpus in itertools.product(SCALES, corpora):
-        plan = make_plan(load_study(name), scale_named(scale), corpus, PlanRequest(model="transformer"))
+        plan = make_plan(
+            load_study(name), scale_named(scale), corpus, PlanRequest(model="transformer")
+        )
         yield line(f"{name}--model=transformer", plan)
 
 
@@ -47,7 +53,8 @@ def line(name: str, plan: Plan) -> str:
 
 
 def identity(config: AnyConfig) -> str:
-    """The trial's id, the built-in text taken to have a fixed hash: its real one differs by interpreter."""
+    """The trial's id, the built-in text taken to have a fixed hash: its real one differs by
+    interpreter."""
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") == "pydocs":
         content["corpus"]["sha256"] = "0" * 64

@@ -1,4 +1,5 @@
-"""What plans reckon with is what a model does: operations are counted by torch, checkpoints are weighed."""
+"""What plans reckon with is what a model does: operations are counted by torch, checkpoints are
+weighed."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ SMALL = {
 }
 
 
-def trial(layer: OutputLayerConfig | None = None, *, head_rank: int | None = None) -> TransformerTrialConfig:
+def trial(
+    layer: OutputLayerConfig | None = None, *, head_rank: int | None = None
+) -> TransformerTrialConfig:
     head: Literal["tied", "untied"] = "tied" if head_rank is None else "untied"
     config = transformer(CORPUS, layer or SoftmaxConfig(), width=32, head=head, head_rank=head_rank)
     return config.with_values(SMALL | {"model.heads": 2})

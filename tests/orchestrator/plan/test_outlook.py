@@ -1,4 +1,5 @@
-"""Times of trials to run, from those that are done: by layer, by size of the model, and for trials not named yet."""
+"""Times of trials to run, from those that are done: by layer, by size of the model, and for trials
+not named yet."""
 
 from __future__ import annotations
 
@@ -41,13 +42,21 @@ def end(store: Store, plan: Plan, seconds: dict[str, float]) -> None:
 def test_many_mixtures_take_longer_than_few_though_the_layer_is_the_same(store: Store) -> None:
     plan = plan_of("mos_k")
     configs = {trial.name: trial.config for trial in plan.trials}
-    end(store, plan, {name: 2 * core_seconds(configs[name], plan.corpus) for name in ("mos K=1", "mos K=3")})
+    end(
+        store,
+        plan,
+        {name: 2 * core_seconds(configs[name], plan.corpus) for name in ("mos K=1", "mos K=3")},
+    )
     pace = measured_pace(plan, store, gpu=False)
     assert pace.trials == 2
     for name in ("mos K=5", "mos K=20"):
-        assert pace.seconds(configs[name]) == pytest.approx(2 * core_seconds(configs[name], plan.corpus))
+        assert pace.seconds(configs[name]) == pytest.approx(
+            2 * core_seconds(configs[name], plan.corpus)
+        )
     [sentence] = remaining([plan], store, gpu=False)
-    assert sentence.startswith("Scale quick, corpus pydocs: 2 of 6 trials are done; by the times of 2 measured")
+    assert sentence.startswith(
+        "Scale quick, corpus pydocs: 2 of 6 trials are done; by the times of 2 measured"
+    )
 
 
 def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> None:
@@ -55,9 +64,13 @@ def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> 
     configs = {trial.config.family: trial for trial in plan.trials}
     softmax, mos = configs["softmax"], configs["mos"].config
     end(store, plan, {softmax.name: 3 * core_seconds(softmax.config, plan.corpus)})
-    assert measured_pace(plan, store, gpu=False).seconds(mos) == pytest.approx(3 * core_seconds(mos, plan.corpus))
+    assert measured_pace(plan, store, gpu=False).seconds(mos) == pytest.approx(
+        3 * core_seconds(mos, plan.corpus)
+    )
     on_a_gpu = measured_pace(plan, store, gpu=True)
-    assert (on_a_gpu.trials, on_a_gpu.seconds(mos)) == (0, gpu_seconds(mos, plan.corpus)), "the estimates stand alone"
+    assert (on_a_gpu.trials, on_a_gpu.seconds(mos)) == (0, gpu_seconds(mos, plan.corpus)), (
+        "the estimates stand alone"
+    )
     assert remaining([plan], store, gpu=True) == []
 
 
@@ -76,12 +89,18 @@ def test_configs_of_an_older_version_and_a_study_that_is_done_are_no_trouble(sto
     plan = plan_of("mos_k")
     end(store, plan, {trial.name: 10.0 for trial in plan.trials})
     old_id = hashlib.sha256(b'{"kind":"language_model","schema_version":1}').hexdigest()
-    old = PlannedTrial(trial_id=old_id, name="old", config={"kind": "language_model", "schema_version": 1})
+    old = PlannedTrial(
+        trial_id=old_id, name="old", config={"kind": "language_model", "schema_version": 1}
+    )
     store.register(replace(plan.key, study="older"), [old])
-    outcome = TrialOutcome(trial_id=old.trial_id, state="done", measurements={"cost@1": {"wall_seconds": 1.0}})
+    outcome = TrialOutcome(
+        trial_id=old.trial_id, state="done", measurements={"cost@1": {"wall_seconds": 1.0}}
+    )
     store.record(outcome, run_id=store.begin_run(RUN), spectrum=None)
     assert measured_pace(plan, store, gpu=False).trials == 6
-    assert remaining([plan], store, gpu=False) == ["Scale quick, corpus pydocs: 6 of 6 trials are done."]
+    assert remaining([plan], store, gpu=False) == [
+        "Scale quick, corpus pydocs: 6 of 6 trials are done."
+    ]
 
 
 def test_a_trial_of_two_studies_counts_once(store: Store) -> None:
@@ -97,5 +116,9 @@ def test_damage_in_another_study_is_no_trouble(store: Store, tmp_path: Path) -> 
         end(store, plan, {trial.name: 10.0 for trial in plan.trials})
     assert measured_pace(plans[0], store, gpu=False).trials > len(plans[0].trials)
     victim = next(trial.trial_id for trial in plans[1].trials if trial.config.family == "softmax")
-    damage(f"sqlite:///{tmp_path}/results.db", "UPDATE result SET metrics = '{}' WHERE trial_id = :id", id=victim)
+    damage(
+        f"sqlite:///{tmp_path}/results.db",
+        "UPDATE result SET metrics = '{}' WHERE trial_id = :id",
+        id=victim,
+    )
     assert measured_pace(plans[0], store, gpu=False).trials == len(plans[0].trials)

@@ -1,4 +1,5 @@
-"""The rank over a whole test text, where a study takes it over the first contexts: planned by `--set`, and measured."""
+"""The rank over a whole test text, where a study takes it over the first contexts: planned by
+`--set`, and measured."""
 
 from __future__ import annotations
 
@@ -22,17 +23,23 @@ def test_all_contexts_are_planned_as_another_trial_at_every_scale() -> None:
         assert isinstance(whole, TrialConfig) and whole.evaluation.rank_contexts is None
         assert whole.trial_id != scaled.trial_id
         assert isinstance(scaled, TrialConfig)
-        evaluation = whole.evaluation.model_copy(update={"rank_contexts": scaled.evaluation.rank_contexts})
+        evaluation = whole.evaluation.model_copy(
+            update={"rank_contexts": scaled.evaluation.rank_contexts}
+        )
         assert whole.model_copy(update={"evaluation": evaluation}) == scaled
 
 
 def test_all_contexts_are_measured() -> None:
     few = tiny.trial()
-    few = few.model_copy(update={"evaluation": few.evaluation.model_copy(update={"rank_contexts": 100})})
+    few = few.model_copy(
+        update={"evaluation": few.evaluation.model_copy(update={"rank_contexts": 100})}
+    )
     [whole] = apply_overrides([few], ALL)
     model, corpus = tiny.trained(SoftmaxConfig()), tiny.corpus()
     rows = []
     for config in (few, whole):
         assert isinstance(config, TrialConfig)
-        rows.append(measure([SPECTRUM], model, corpus, config, Runtime())[SPECTRUM].metrics["rank_rows"])
+        rows.append(
+            measure([SPECTRUM], model, corpus, config, Runtime())[SPECTRUM].metrics["rank_rows"]
+        )
     assert rows == [100, len(corpus.test)]

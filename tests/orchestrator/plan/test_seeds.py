@@ -1,4 +1,5 @@
-"""Seeds of a setting: how many a scale or `--seeds` gives, in which order, and which studies have no use for them."""
+"""Seeds of a setting: how many a scale or `--seeds` gives, in which order, and which studies have
+no use for them."""
 
 from __future__ import annotations
 
@@ -26,11 +27,15 @@ from trainables.trial_folder.outcome import TrialOutcome
 GRID = load_study("gss_grid")
 
 
-def plan_of(study: Study, scale: str = "paper", corpus: str = "ptb", *, seeds: int | None = None) -> Plan:
+def plan_of(
+    study: Study, scale: str = "paper", corpus: str = "ptb", *, seeds: int | None = None
+) -> Plan:
     return make_plan(study, scale_named(scale), corpus, PlanRequest(seeds=seeds))
 
 
-@pytest.mark.parametrize(("scale", "seeds"), [("smoke", 1), ("quick", 3), ("small", 1), ("paper", 1)])
+@pytest.mark.parametrize(
+    ("scale", "seeds"), [("smoke", 1), ("quick", 3), ("small", 1), ("paper", 1)]
+)
 def test_the_grid_has_three_seeds_a_cell_at_scale_quick_alone(scale: str, seeds: int) -> None:
     plan = plan_of(GRID, scale)
     cells = {"smoke": 4, "quick": 27}.get(scale, 72)
@@ -39,18 +44,25 @@ def test_the_grid_has_three_seeds_a_cell_at_scale_quick_alone(scale: str, seeds:
 
 
 def test_all_trials_adds_what_quick_leaves_out() -> None:
-    few, whole = plan_of(GRID, "quick"), make_plan(GRID, scale_named("quick"), "ptb", PlanRequest(all_trials=True))
+    few, whole = (
+        plan_of(GRID, "quick"),
+        make_plan(GRID, scale_named("quick"), "ptb", PlanRequest(all_trials=True)),
+    )
     assert (whole.key, whole.total, whole.seeds) == (few.key, 216, 3)
     assert {trial.trial_id for trial in few.trials} < {trial.trial_id for trial in whole.trials}
 
 
 def test_all_trials_is_refused_by_a_study_that_tunes() -> None:
     with pytest.raises(UserError, match="--all-trials"):
-        make_plan(load_study("fair_capacity"), scale_named("quick"), "ptb", PlanRequest(all_trials=True))
+        make_plan(
+            load_study("fair_capacity"), scale_named("quick"), "ptb", PlanRequest(all_trials=True)
+        )
 
 
 def test_trials_that_a_scale_makes_equal_run_once() -> None:
-    plan = make_plan(load_study("head_rank"), scale_named("quick"), "ptb", PlanRequest(all_trials=True))
+    plan = make_plan(
+        load_study("head_rank"), scale_named("quick"), "ptb", PlanRequest(all_trials=True)
+    )
     assert len({trial.trial_id for trial in plan.trials}) == len(plan.trials) < 2 * 187
 
 
@@ -61,13 +73,21 @@ def test_all_trials_of_all_studies_leaves_out_the_one_that_tunes(scale: str) -> 
 
 
 def test_more_seeds_are_more_of_the_same_variant_round_by_round() -> None:
-    """The setting's own seed (141, SM Table 6) comes first; nothing but the seed differs between two rounds."""
+    """The setting's own seed (141, SM Table 6) comes first; nothing but the seed differs between
+    two rounds."""
     one, three = plan_of(GRID), plan_of(GRID, seeds=3)
     assert one.key == three.key
-    assert [trial.trial_id for trial in three.trials[:72]] == [trial.trial_id for trial in one.trials]
-    assert one.trials[0].name == "gss c=-2 k=1.25" and three.trials[0].name == "gss c=-2 k=1.25 seed=141"
+    assert [trial.trial_id for trial in three.trials[:72]] == [
+        trial.trial_id for trial in one.trials
+    ]
+    assert (
+        one.trials[0].name == "gss c=-2 k=1.25"
+        and three.trials[0].name == "gss c=-2 k=1.25 seed=141"
+    )
     seeds = [141, *RANDOM_SEEDS[:2]]
-    assert [trial.config.seed for trial in three.trials] == [seed for seed in seeds for _ in range(72)]
+    assert [trial.config.seed for trial in three.trials] == [
+        seed for seed in seeds for _ in range(72)
+    ]
     for number, trial in enumerate(three.trials):
         own = one.trials[number % 72]
         assert trial.name == f"{own.name} seed={trial.config.seed}"
@@ -77,7 +97,9 @@ def test_more_seeds_are_more_of_the_same_variant_round_by_round() -> None:
 def test_a_seed_that_is_the_settings_own_is_no_further_one() -> None:
     request = PlanRequest(overrides={"seed": RANDOM_SEEDS[1]}, seeds=3)
     plan = make_plan(GRID, scale_named("smoke"), "pydocs", request)
-    assert list(dict.fromkeys(t.config.seed for t in plan.trials)) == [RANDOM_SEEDS[i] for i in (1, 0, 2)]
+    assert list(dict.fromkeys(t.config.seed for t in plan.trials)) == [
+        RANDOM_SEEDS[i] for i in (1, 0, 2)
+    ]
 
 
 def test_trials_that_are_done_count_when_more_seeds_are_asked_for(store: Store) -> None:
@@ -85,7 +107,11 @@ def test_trials_that_are_done_count_when_more_seeds_are_asked_for(store: Store) 
     store.register(one.key, [trial.planned() for trial in one.trials])
     run_id = store.begin_run(RUN)
     for trial in one.trials:
-        store.record(TrialOutcome(trial_id=trial.trial_id, state="done", environment={}), run_id=run_id, spectrum=None)
+        store.record(
+            TrialOutcome(trial_id=trial.trial_id, state="done", environment={}),
+            run_id=run_id,
+            spectrum=None,
+        )
     assert configs_left(one, store) == {}
     assert list(configs_left(two, store)) == [trial.trial_id for trial in two.trials[4:]]
     store.register(two.key, [trial.planned() for trial in two.trials])
@@ -123,7 +149,9 @@ def test_a_study_without_a_use_for_more_seeds_says_so(study: str, why: str) -> N
 
 def test_a_study_that_repeats_its_settings_itself_has_no_seeds_by_scale() -> None:
     study = replace(load_study("seeds"), seeds={"quick": 3})
-    with pytest.raises(UserError, match=r"the field seeds of seeds is for studies .* seeds has 11 of each"):
+    with pytest.raises(
+        UserError, match=r"the field seeds of seeds is for studies .* seeds has 11 of each"
+    ):
         plan_of(study, "quick")
     assert plan_of(study, "paper").total == 55
 
@@ -132,7 +160,15 @@ def test_all_gives_them_to_the_studies_that_they_are_for() -> None:
     answer = sweep("all", "--scale", "paper", "--seeds", "2", "--dry-run")
     assert answer.returncode == 0
     doubled = {line.split()[1] for line in answer.stdout.splitlines() if " x 2 " in line}
-    several = {"seeds", "plif_frozen", "fair_capacity", "dirichlet", "layer_gates", "layer_jacobian", "spam"}
+    several = {
+        "seeds",
+        "plif_frozen",
+        "fair_capacity",
+        "dirichlet",
+        "layer_gates",
+        "layer_jacobian",
+        "spam",
+    }
     assert doubled == set(NAMES) - several - {"press_robustness", "published"}
 
 
@@ -141,7 +177,9 @@ def test_a_study_says_of_a_scale_how_many_seeds_and_which_trials() -> None:
     assert plan_of(study, "smoke").total == 8
     plan = plan_of(study, "quick")
     assert (plan.total, plan.seeds) == (16, 2)
-    assert [trial.name for trial in plan.trials[:8]] == [f"{t.name} seed=141" for t in plan_of(study).trials[::9]]
+    assert [trial.name for trial in plan.trials[:8]] == [
+        f"{t.name} seed=141" for t in plan_of(study).trials[::9]
+    ]
     assert scale_summary(study, "quick").startswith("a part of the study")
     assert scale_summary(replace(GRID, quick=None), "quick").startswith("the whole study")
     mistakes: list[Any] = [{"quikc": 3}, {"quick": 0}, {"quick": "3"}, 3]
@@ -154,10 +192,18 @@ def test_retry_names_the_option_that_a_failed_seed_needs(tmp_path: Path) -> None
     two = plan_of(GRID, "smoke", "pydocs", seeds=2)
     with open_store(str(tmp_path / "results.db"), create=True) as opened:
         opened.register(two.key, [trial.planned() for trial in two.trials])
-        failed = TrialOutcome(trial_id=two.trials[-1].trial_id, state="failed", environment={}, cause="a disk was full")
+        failed = TrialOutcome(
+            trial_id=two.trials[-1].trial_id,
+            state="failed",
+            environment={},
+            cause="a disk was full",
+        )
         opened.record(failed, run_id=opened.begin_run(RUN), spectrum=None)
     answer = sweep("retry", "gss_grid", "--scale", "smoke", "--storage", str(tmp_path))
-    assert "nothing to retry" in answer.stdout and "type the --seeds that they were run with" in answer.stdout
+    assert (
+        "nothing to retry" in answer.stdout
+        and "type the --seeds that they were run with" in answer.stdout
+    )
 
 
 def test_done_trials_of_seeds_that_are_not_asked_for_are_named(tmp_path: Path) -> None:
@@ -168,7 +214,9 @@ def test_done_trials_of_seeds_that_are_not_asked_for_are_named(tmp_path: Path) -
         for number, trial in enumerate(two.trials):
             state, cause = ("failed", "a disk was full") if number < 4 else ("done", None)
             measured = {"perplexity@1": {"test_perplexity": 2.0}} if state == "done" else {}
-            outcome = TrialOutcome(trial_id=trial.trial_id, state=state, measurements=measured, cause=cause)
+            outcome = TrialOutcome(
+                trial_id=trial.trial_id, state=state, measurements=measured, cause=cause
+            )
             opened.record(outcome, run_id=run_id, spectrum=None)
     with without_ray():
         answer = sweep("gss_grid", "--scale", "smoke", "--storage", str(tmp_path))

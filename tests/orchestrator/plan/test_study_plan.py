@@ -1,4 +1,5 @@
-"""The plan: the published grids, scales, overrides, identities; a scale is the paper's where it changes no trial."""
+"""The plan: the published grids, scales, overrides, identities; a scale is the paper's where it
+changes no trial."""
 
 from __future__ import annotations
 
@@ -33,14 +34,28 @@ from trainables.parameters import in_millions
 
 
 def plan_of(corpus: str, scale: str = "paper", overrides: dict[str, object] | None = None):  # type: ignore[no-untyped-def]
-    return make_plan(load_study("gss_grid"), scale_named(scale), corpus, PlanRequest(overrides=overrides or {}))
+    return make_plan(
+        load_study("gss_grid"), scale_named(scale), corpus, PlanRequest(overrides=overrides or {})
+    )
 
 
 @pytest.mark.parametrize(
     ("corpus", "cs", "ks", "millions", "epochs_hours"),
     [
-        ("ptb", [x / 2 for x in range(-4, 5)], [x / 4 for x in range(5, 13)], "24.22", 72 * 58 * 1000 / 3600),
-        ("wikitext-2", [x / 2 for x in range(-4, 5)], [1.5, 2.0, 2.5, 3.0], "33.55", 36 * 87 * 1000 / 3600),
+        (
+            "ptb",
+            [x / 2 for x in range(-4, 5)],
+            [x / 4 for x in range(5, 13)],
+            "24.22",
+            72 * 58 * 1000 / 3600,
+        ),
+        (
+            "wikitext-2",
+            [x / 2 for x in range(-4, 5)],
+            [1.5, 2.0, 2.5, 3.0],
+            "33.55",
+            36 * 87 * 1000 / 3600,
+        ),
     ],
 )
 def test_paper_scale_is_the_published_grid(
@@ -48,7 +63,9 @@ def test_paper_scale_is_the_published_grid(
 ) -> None:
     trials = plan_of(corpus).trials
     layers = [trial.config.output_layer for trial in trials]
-    assert [(x.c, x.k) for x in layers if isinstance(x, GssConfig)] == [(c, k) for c in cs for k in ks]
+    assert [(x.c, x.k) for x in layers if isinstance(x, GssConfig)] == [
+        (c, k) for c in cs for k in ks
+    ]
     assert {in_millions(trial.parameters) for trial in trials} == {millions}
     assert sum(trial.estimate.gpu_hours for trial in trials) == pytest.approx(epochs_hours)
 
@@ -65,9 +82,20 @@ def test_paper_scale_has_the_hyperparameters_of_sm_table_6() -> None:
     for config in (ptb, wikitext):
         model, training = config.model, config.training
         assert (model.embedding_width, model.hidden_width, model.context_width) == (400, 1150, 400)
-        assert (model.dropout_output, model.dropout_embedding_matrix, model.dropconnect) == (0.4, 0.1, 0.5)
-        assert (training.weight_decay, training.gradient_clip_norm, training.bptt) == (1.2e-6, 0.25, 70)
-        assert (training.activation_regularisation, training.temporal_activation_regularisation) == (2.0, 1.0)
+        assert (model.dropout_output, model.dropout_embedding_matrix, model.dropconnect) == (
+            0.4,
+            0.1,
+            0.5,
+        )
+        assert (training.weight_decay, training.gradient_clip_norm, training.bptt) == (
+            1.2e-6,
+            0.25,
+            70,
+        )
+        assert (
+            training.activation_regularisation,
+            training.temporal_activation_regularisation,
+        ) == (2.0, 1.0)
         assert (training.averaging, training.epochs) == (EtAsgdConfig(switch_epoch=200), 1000)
 
 
@@ -82,7 +110,9 @@ def test_overrides_are_json_or_text() -> None:
     settings = ["a=1", "b=0.5", "c=null", "d=word", 'e="1"']
     assert parse_overrides(settings) == {"a": 1, "b": 0.5, "c": None, "d": "word", "e": "1"}
     config = plan_of("ptb").trials[0].config
-    [changed] = apply_overrides([config], {"training.averaging": {"name": "nt_asgd"}, "corpus.vocabulary_limit": 50})
+    [changed] = apply_overrides(
+        [config], {"training.averaging": {"name": "nt_asgd"}, "corpus.vocabulary_limit": 50}
+    )
     assert isinstance(changed, TrialConfig)
     assert changed.training.averaging == NtAsgdConfig(nonmonotone_interval=5)
     assert changed.corpus.vocabulary_limit == 50
@@ -100,7 +130,9 @@ heavy = [name for name in libraries if name in sys.modules]
 print(heavy, file=sys.stderr)
 sys.exit(status)
 """
-    answer = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert answer.stderr.strip() == "[]"
     trials = json.loads(answer.stdout)
     assert [t["corpus"] for t in trials] == ["ptb"] * 72 + ["wikitext-2"] * 36
@@ -113,7 +145,9 @@ sys.exit(status)
 def test_what_the_papers_full_set_costs_is_what_the_documentation_says() -> None:
     said = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
     answer = sweep("all", "--scale", "paper", "--dry-run")
-    found = re.search(r"All together: ([\d,]+) different trials, estimated ([\d,]+) GPU-hours", answer.stdout)
+    found = re.search(
+        r"All together: ([\d,]+) different trials, estimated ([\d,]+) GPU-hours", answer.stdout
+    )
     assert found is not None, answer.stdout
     trials, hours = found.groups()
     assert f"{trials} different trials and estimates {hours} GPU-hours" in said
@@ -132,7 +166,9 @@ def test_what_the_papers_full_set_costs_is_what_the_documentation_says() -> None
         ("gss_grid", ["paper"]),
     ],
 )
-def test_a_scale_that_changes_no_trial_is_the_papers_whatever_its_name(name: str, scales: list[str]) -> None:
+def test_a_scale_that_changes_no_trial_is_the_papers_whatever_its_name(
+    name: str, scales: list[str]
+) -> None:
     study = load_study(name)
     corpus = "ptb" if study.reads_text else "none"
     plans = {scale: make_plan(study, scale_named(scale), corpus) for scale in SCALES}
@@ -149,7 +185,12 @@ def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:
     answer = sweep("published", "--dry-run", "--format", "json")
     for trial in json.loads(answer.stdout):
         assert trial["config"] == WordPairsConfig(seed=0, text=trial["config"]["text"]).model_dump()
-        assert trial["parameters"] is trial["estimated_gpu_hours"] is trial["estimated_gpu_memory_gb"] is None
+        assert (
+            trial["parameters"]
+            is trial["estimated_gpu_hours"]
+            is trial["estimated_gpu_memory_gb"]
+            is None
+        )
         assert trial["estimated_core_hours"] > 0
     table = sweep("published", "--dry-run").stdout
     assert "None" not in table and "0.00M" not in table
@@ -162,14 +203,20 @@ def test_by_default_a_trial_is_named_by_what_varies_besides_the_seed_at_any_scal
         for seed in (1, 2):
             for rate in rates:
                 training = TrainingConfig(learning_rate=rate)
-                yield TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig(), training=training)
+                yield TrialConfig(
+                    seed=seed, corpus=corpus, output_layer=SoftmaxConfig(), training=training
+                )
             yield TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=0.0, k=2.0))
 
     study = Study(name="rates", trials=trials, corner=lambda trials: trials[1:4:2])
     groups = [*(f"softmax, training.learning_rate={rate:.9g}" for rate in rates), "gss c=0 k=2"]
     plan = make_plan(study, scale_named("quick"), "pydocs")
-    assert [trial.name for trial in plan.trials] == [f"{group} seed={seed}" for seed in (1, 2) for group in groups]
+    assert [trial.name for trial in plan.trials] == [
+        f"{group} seed={seed}" for seed in (1, 2) for group in groups
+    ]
     assert plan.measurements == ("perplexity@1", "spectrum@1")
     for overrides in ({}, {"training.epochs": 2}):
         smoke = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
-        assert [trial.name for trial in smoke.trials] == [f"{group} seed=1" for group in groups[1::2]]
+        assert [trial.name for trial in smoke.trials] == [
+            f"{group} seed=1" for group in groups[1::2]
+        ]

@@ -23,7 +23,9 @@ from trainables.errors import UserError
 RATE, EPOCHS = "training.learning_rate", "training.epochs"
 
 
-def plan_of(study: str = "gss_grid", corpus: str = "pydocs", scale: str = "smoke", **request: Any) -> Plan:
+def plan_of(
+    study: str = "gss_grid", corpus: str = "pydocs", scale: str = "smoke", **request: Any
+) -> Plan:
     return make_plan(load_study(study), scale_named(scale), corpus, PlanRequest(**request))
 
 
@@ -50,7 +52,19 @@ def test_values_have_commas_between_them_and_json_keeps_its_own(text: str, value
 
 @pytest.mark.parametrize(
     "typed",
-    ["true", "null", '{"name": "softmax"}', '"x,y"', "true,false", "5,10", "0.1", "nt_asgd", '"7"', "adam,sgd", "a b"],
+    [
+        "true",
+        "null",
+        '{"name": "softmax"}',
+        '"x,y"',
+        "true,false",
+        "5,10",
+        "0.1",
+        "nt_asgd",
+        '"7"',
+        "adam,sgd",
+        "a b",
+    ],
 )
 def test_what_is_shown_of_a_variant_is_read_back_as_it_was_typed(typed: str) -> None:
     overrides = parse_overrides([f"some.key={typed}", "other=1"])
@@ -65,9 +79,19 @@ def test_what_holds_no_settings_shows_none(text: str) -> None:
 
 
 def test_from_python_a_list_is_what_commas_are() -> None:
-    settings = {RATE: [20.0, 5.0], "training.optimizer": ("sgd", "adam"), "learning_rates": [[0.1, 0.2]], "bptt": [70]}
+    settings = {
+        RATE: [20.0, 5.0],
+        "training.optimizer": ("sgd", "adam"),
+        "learning_rates": [[0.1, 0.2]],
+        "bptt": [70],
+    }
     words = [word.removeprefix("--set=") for word in _words({"settings": settings})]
-    typed = {RATE: (5.0, 20.0), "training.optimizer": ("adam", "sgd"), "learning_rates": [0.1, 0.2], "bptt": 70}
+    typed = {
+        RATE: (5.0, 20.0),
+        "training.optimizer": ("adam", "sgd"),
+        "learning_rates": [0.1, 0.2],
+        "bptt": 70,
+    }
     assert parse_overrides(words) == plain_settings(settings) == typed
     assert overrides_json(typed) == overrides_json(parse_overrides(words[::-1]))
 
@@ -107,10 +131,18 @@ def test_a_trial_without_the_setting_is_there_once() -> None:
         ("gss_grid", "output_layer.c=1,2", "drop the --set of what its trials differ in"),
         ("gss_grid", "seed=1,2", "type --seeds N"),
         ("gss_grid", "training.epochs=1,,2", "one of training.epochs's is empty"),
-        ("gss_grid", 'training.averaging={"name": "nt_asgd"},{"name": "et_asgd"}', "a whole part of a config"),
+        (
+            "gss_grid",
+            'training.averaging={"name": "nt_asgd"},{"name": "et_asgd"}',
+            "a whole part of a config",
+        ),
         ("gss_grid", "training.epoch=1,2", "did you mean training.epochs"),
         ("gss_grid", "training.epochs=1,many", "training.epochs the value 'many'"),
-        ("fair_capacity", "training.epochs=1,2", "fair_capacity tunes: give training.epochs one value"),
+        (
+            "fair_capacity",
+            "training.epochs=1,2",
+            "fair_capacity tunes: give training.epochs one value",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(study: str, setting: str, sentence: str) -> None:
@@ -120,7 +152,10 @@ def test_what_makes_no_sense_is_refused(study: str, setting: str, sentence: str)
 
 @given(
     st.lists(
-        st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.integers(), max_size=2)), min_size=1
+        st.one_of(
+            st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.integers(), max_size=2)
+        ),
+        min_size=1,
     )
 )
 @example(["a,b"])

@@ -1,4 +1,5 @@
-"""A text that is too short for a trial's windows is refused before it is trained, and so are windows that differ."""
+"""A text that is too short for a trial's windows is refused before it is trained, and so are
+windows that differ."""
 
 from __future__ import annotations
 
@@ -19,18 +20,27 @@ def trial(**values: int) -> TransformerTrialConfig:
     """Four streams of windows of ten, measured on one stream, but for `values`."""
     config = transformer(CorpusConfig(name="tiny", sha256="0" * 64), SoftmaxConfig())
     sizes = {"training.batch_size": 4, "training.window": 10, "evaluation.window": 10}
-    return config.with_values({**sizes, **{key.replace("__", "."): value for key, value in values.items()}})
+    return config.with_values(
+        {**sizes, **{key.replace("__", "."): value for key, value in values.items()}}
+    )
 
 
 def test_a_stream_needs_a_whole_window_and_the_token_behind_it() -> None:
     require_text(trial(), replace(TEXT, train_tokens=44))
-    with pytest.raises(UserError, match="a batch of 4 with windows of 10 needs at least 44 tokens, but the train text"):
+    with pytest.raises(
+        UserError,
+        match="a batch of 4 with windows of 10 needs at least 44 tokens, but the train text",
+    ):
         require_text(trial(), replace(TEXT, train_tokens=43))
 
 
 def test_what_is_measured_may_end_within_a_window() -> None:
-    require_text(trial(evaluation__valid_batch_size=2), replace(TEXT, valid_tokens=6, test_tokens=3))
-    with pytest.raises(UserError, match="a batch of 2 needs at least 6 tokens, but the valid text of tiny has 5"):
+    require_text(
+        trial(evaluation__valid_batch_size=2), replace(TEXT, valid_tokens=6, test_tokens=3)
+    )
+    with pytest.raises(
+        UserError, match="a batch of 2 needs at least 6 tokens, but the valid text of tiny has 5"
+    ):
         require_text(trial(evaluation__valid_batch_size=2), replace(TEXT, valid_tokens=5))
 
 
@@ -39,5 +49,8 @@ def test_an_lstm_needs_no_whole_window() -> None:
 
 
 def test_windows_of_training_and_of_measuring_are_the_same() -> None:
-    with pytest.raises(UserError, match=r"evaluation.window is the same as training.window; got 10 and 12: set both"):
+    with pytest.raises(
+        UserError,
+        match=r"evaluation.window is the same as training.window; got 10 and 12: set both",
+    ):
         require_text(trial(training__window=12), TEXT)

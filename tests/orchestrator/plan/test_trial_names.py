@@ -33,8 +33,15 @@ SPACED = ("a b", "a  b", "a\nb", "ab")
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
     """Four settings, two seeds of each."""
     for seed in (1, 2):
-        for rate, layer in itertools.product((10.0, 20.0), (SoftmaxConfig(), GssConfig(c=0.0, k=2.0))):
-            yield TrialConfig(seed=seed, corpus=corpus, output_layer=layer, training=TrainingConfig(learning_rate=rate))
+        for rate, layer in itertools.product(
+            (10.0, 20.0), (SoftmaxConfig(), GssConfig(c=0.0, k=2.0))
+        ):
+            yield TrialConfig(
+                seed=seed,
+                corpus=corpus,
+                output_layer=layer,
+                training=TrainingConfig(learning_rate=rate),
+            )
 
 
 def place(config: Any) -> int:
@@ -48,19 +55,30 @@ def plan_of(label: Callable[[Any], Any], **request: Any) -> Plan:
 
 
 def test_what_a_scale_has_changed_in_a_name_is_found() -> None:
-    """20 in the study is 20 at paper scale, and 0.02 at quick; what the command line says stands as it is."""
+    """20 in the study is 20 at paper scale, and 0.02 at quick; what the command line says stands as
+    it is."""
     study = Study(
-        name="mine", trials=trials, label=lambda config: f"{config.output_layer.name}, training.learning_rates=7"
+        name="mine",
+        trials=trials,
+        label=lambda config: f"{config.output_layer.name}, training.learning_rates=7",
     )
     for scale, overrides, changed in (
         ("quick", {}, {"training.learning_rate": {"10": 0.01, "20": 0.02}}),
         ("paper", {}, {}),
-        ("quick", {"training.epochs": (2, 22)}, {"training.learning_rate": {"10": 0.01, "20": 0.02}}),
+        (
+            "quick",
+            {"training.epochs": (2, 22)},
+            {"training.learning_rate": {"10": 0.01, "20": 0.02}},
+        ),
     ):
         plan = make_plan(study, scale_named(scale), "ptb", PlanRequest(overrides=overrides))
         for trial in plan.trials:
             settings = flat_values(trial.config.model_dump(mode="json"))
-            written = trial.name.partition(", training.learning_rate=")[2].partition(",")[0].partition(" ")[0]
+            written = (
+                trial.name.partition(", training.learning_rate=")[2]
+                .partition(",")[0]
+                .partition(" ")[0]
+            )
             expected = {key: by_name[written] for key, by_name in changed.items()}
             assert differing_settings(trial.name, settings) == pytest.approx(expected), trial.name
 
@@ -69,7 +87,12 @@ def stored(plan: Plan) -> list[dict[str, Any]]:
     """The plan's trials as the store gives them."""
     given = {"state": "done", "attempt": 1, "cause": None, "metrics": {}}
     return [
-        {**given, "trial_id": t.trial_id, "name": t.name, "config": t.config.model_dump(mode="json")}
+        {
+            **given,
+            "trial_id": t.trial_id,
+            "name": t.name,
+            "config": t.config.model_dump(mode="json"),
+        }
         for t in plan.trials
     ]
 
@@ -78,7 +101,9 @@ def settings_by_group(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
     """What the analyses would take for seeds of one setting, by the configs themselves."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for group, row in zip(flatten(rows).groups, rows, strict=True):
-        groups[group].add(json.dumps({key: value for key, value in row["config"].items() if key != "seed"}))
+        groups[group].add(
+            json.dumps({key: value for key, value in row["config"].items() if key != "seed"})
+        )
     return groups
 
 
@@ -92,12 +117,16 @@ LABELS: dict[str, Callable[[Any], str]] = {
     "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[place(config)]} seed={config.seed}",
     "another setting's name": lambda config: f"x{COMPLETED[place(config)]}",
     "white space": lambda config: f"{SPACED[place(config)]} seed={config.seed}",
-    "look-alikes": lambda config: f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[place(config)]}x seed={config.seed}",
+    "look-alikes": lambda config: (
+        f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[place(config)]}x seed={config.seed}"
+    ),
     "invisible": lambda config: f"{ZERO_WIDTH * place(config)}x seed={config.seed}",
     "the end of a long text": lambda config: f"{'x' * 5000}{place(config)} seed={config.seed}",
     "what follows the seed": lambda config: f"x seed={config.seed} \n",
     "broken text": lambda config: f"\ud800\x1b[2J\x00_{place(config) // 2} seed={config.seed}",
-    "names of other columns": lambda config: f"{('model', 'pairs', 'benchmark', '_model')[place(config)]} seed=0",
+    "names of other columns": lambda config: (
+        f"{('model', 'pairs', 'benchmark', '_model')[place(config)]} seed=0"
+    ),
 }
 
 
@@ -108,12 +137,17 @@ def test_each_setting_is_one_group(label: Callable[[Any], str]) -> None:
     assert [len(settings) for settings in groups.values()] == [1] * 4
     names = [row["name"] for row in rows]
     assert len(set(names)) == 8 and names == [record["name"] for record in flatten(rows).records]
-    assert all(name.isprintable() and len(name) < 200 and name == " ".join(name.split()) for name in names)
+    assert all(
+        name.isprintable() and len(name) < 200 and name == " ".join(name.split()) for name in names
+    )
     assert {group_of(name) for name in names} == set(groups)
 
 
 def test_labels_that_tell_the_settings_apart_stay_as_they_are() -> None:
-    names = [trial.name for trial in plan_of(lambda config: f"μ=0.{place(config)} ≤ 3 seed={config.seed}").trials]
+    names = [
+        trial.name
+        for trial in plan_of(lambda config: f"μ=0.{place(config)} ≤ 3 seed={config.seed}").trials
+    ]
     assert names == [f"μ=0.{place} ≤ 3 seed={seed}" for seed in (1, 2) for place in (0, 1, 2, 3)]
 
 
@@ -127,12 +161,16 @@ def test_what_differs_is_named_where_that_is_short_and_hashed_where_it_is_not() 
     assert names == [f"mine #{mark} seed=1" for mark in hashes]
     names = [trial.name for trial in plan_of(lambda config: config.output_layer.name).trials]
     layers_and_rates = itertools.product((10, 20), ("softmax", "gss"))
-    assert names[:4] == [f"{layer}, training.learning_rate={rate} seed=1" for rate, layer in layers_and_rates]
+    assert names[:4] == [
+        f"{layer}, training.learning_rate={rate} seed=1" for rate, layer in layers_and_rates
+    ]
 
 
 def test_the_hash_in_a_name_is_that_of_the_trial_as_it_is_trained_whatever_the_scale() -> None:
     for scale in ("smoke", "quick", "paper"):
-        study = Study(name="mine", trials=trials, label=LABELS["another setting's name"], corner=list)
+        study = Study(
+            name="mine", trials=trials, label=LABELS["another setting's name"], corner=list
+        )
         plan = make_plan(study, scale_named(scale), "pydocs")
         for row in stored(plan):
             mark = group_of(row["name"]).rpartition("#")[2]
@@ -140,10 +178,17 @@ def test_the_hash_in_a_name_is_that_of_the_trial_as_it_is_trained_whatever_the_s
 
 
 def test_trials_of_an_older_study_in_the_store_stay_groups_of_their_own() -> None:
-    """As a label function that was changed between two runs leaves them, or a hand in the database."""
+    """As a label function that was changed between two runs leaves them, or a hand in the
+    database."""
     rows = stored(plan_of(LABELS["case"]))
-    for names in (["x seed={seed}"] * 4, ["softmax seed={seed}", "SOFTMAX seed={seed}", "\x1bsoftmax seed={seed}", ""]):
-        left = [{**row, "name": names[i % 4].format(seed=row["config"]["seed"])} for i, row in enumerate(rows)]
+    for names in (
+        ["x seed={seed}"] * 4,
+        ["softmax seed={seed}", "SOFTMAX seed={seed}", "\x1bsoftmax seed={seed}", ""],
+    ):
+        left = [
+            {**row, "name": names[i % 4].format(seed=row["config"]["seed"])}
+            for i, row in enumerate(rows)
+        ]
         for placed in (left, [{**row, "place": object()} for row in left]):
             assert [len(settings) for settings in settings_by_group(placed).values()] == [1] * 4
 
@@ -161,7 +206,10 @@ def test_forged_hashes_and_hashes_that_begin_alike_are_told_apart_too() -> None:
         "x #bbbbbbbb",
         "x #aaaaaaaa #cccccccc",
     ]
-    assert told_apart(["x", "x"], ["a" * 64, "a" * 63 + "b"]) == [f"x #{'a' * 64}", f"x #{'a' * 63}b"]
+    assert told_apart(["x", "x"], ["a" * 64, "a" * 63 + "b"]) == [
+        f"x #{'a' * 64}",
+        f"x #{'a' * 63}b",
+    ]
 
 
 def test_only_shared_labels_are_marked() -> None:

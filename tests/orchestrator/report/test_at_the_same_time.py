@@ -21,7 +21,8 @@ ENDS: dict[str, bytes | tuple[bytes, ...]] = {
 }
 """What a file ends with that is whole."""
 FILES = 2 + 5 * 3 + 7 + 72
-"""The page and its entry for the index, five figures in three formats, seven tables, a page a trial."""
+"""The page and its entry for the index, five figures in three formats, seven tables, a page a
+trial."""
 
 
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
@@ -41,12 +42,18 @@ def broken(folder: Path) -> list[str]:
     for path in folder.rglob("*.*"):
         if path.suffix in ENDS and not path.read_bytes().endswith(ENDS[path.suffix]):
             found.append(path.name)
-        if path.suffix == ".csv" and path.name == "trials.csv" and path.read_bytes().count(b"\n") != 73:
+        if (
+            path.suffix == ".csv"
+            and path.name == "trials.csv"
+            and path.read_bytes().count(b"\n") != 73
+        ):
             found.append(path.name)
     return found
 
 
-def test_two_at_once_write_whole_files_and_the_next_report_puts_right_what_they_have_mixed(tmp_path: Path) -> None:
+def test_two_at_once_write_whole_files_and_the_next_report_puts_right_what_they_have_mixed(
+    tmp_path: Path,
+) -> None:
     shared, alone = tmp_path / "shared", tmp_path / "alone"
     shared.mkdir()
     processes = [Process(tmp_path, write, shared, seed) for seed in range(2)]

@@ -1,4 +1,5 @@
-"""From any number of a report to its configs: by its label, its setting's hash and the trials' ids."""
+"""From any number of a report to its configs: by its label, its setting's hash and the trials'
+ids."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ NEWER = {
     "training": ("optimizer", "warm_up_tokens"),
     "evaluation": ("epoch_rank_contexts",),
 }
-"""Config values that are no part of an identity while they are what they were before there was a choice."""
+"""Config values that are no part of an identity while they are what they were before there was a
+choice."""
 CONFIG_KEYS = ("output_layer.c", "output_layer.k")
 
 
@@ -52,7 +54,9 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 def rows() -> list[dict[str, Any]]:
     """Named so that no two settings can be told by their names, as an older store may have it."""
     rows, _ = make_results(replace(STUDY, trials=trials), columns=50)
-    return [row | {"name": f"x{' ' * i}seed={row['config']['seed']}"} for i, row in enumerate(rows, 1)]
+    return [
+        row | {"name": f"x{' ' * i}seed={row['config']['seed']}"} for i, row in enumerate(rows, 1)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -70,25 +74,31 @@ def folder(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory)
         Curves(x="press_rank", metrics=("test_perplexity",), caption="made up"),
         Lines(x="output_layer.c", by="output_layer.k", metrics=METRICS),
     )
-    return report_on(rows, tmp_path_factory.mktemp("report"), study=replace(STUDY, analyses=requests)).path.parent
+    return report_on(
+        rows, tmp_path_factory.mktemp("report"), study=replace(STUDY, analyses=requests)
+    ).path.parent
 
 
-def test_each_setting_has_one_line_with_its_trials(rows: list[dict[str, Any]], folder: Path) -> None:
+def test_each_setting_has_one_line_with_its_trials(
+    rows: list[dict[str, Any]], folder: Path
+) -> None:
     configs = csv_records(folder / "configs.csv")
     settings: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         content = {key: value for key, value in row["config"].items() if key != "seed"}
         for section, keys in NEWER.items():
-            content[section] = {key: value for key, value in content[section].items() if key not in keys}
+            content[section] = {
+                key: value for key, value in content[section].items() if key not in keys
+            }
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         settings.setdefault(hashlib.sha256(text.encode()).hexdigest(), []).append(row)
     assert {line["setting"]: line["trial_ids"].split() for line in configs} == {
         setting[:12]: [row["trial_id"] for row in members] for setting, members in settings.items()
     }
     assert len({line["group"] for line in configs}) == len(configs) == 6
-    assert {(float(line["output_layer.c"]), float(line["output_layer.k"])) for line in configs} == set(
-        itertools.product((-1.0, 0.0, 1.0), (1.5, 2.0))
-    )
+    assert {
+        (float(line["output_layer.c"]), float(line["output_layer.k"])) for line in configs
+    } == set(itertools.product((-1.0, 0.0, 1.0), (1.5, 2.0)))
     page = (folder / "report.html").read_text()
     assert all(line["setting"] in page and line["trial_ids"][:12] in page for line in configs)
 
@@ -107,7 +117,11 @@ def test_every_label_in_every_file_is_one_of_the_configs(folder: Path) -> None:
 
 def values(folder: Path, setting: str, metric: str) -> list[float]:
     """Of the lines that `results --setting` prints as well."""
-    return [float(row[metric]) for row in csv_records(folder / "trials.csv") if row["setting"] == setting]
+    return [
+        float(row[metric])
+        for row in csv_records(folder / "trials.csv")
+        if row["setting"] == setting
+    ]
 
 
 def test_a_mean_comes_out_again_from_the_trials_of_its_setting(folder: Path) -> None:
@@ -119,7 +133,9 @@ def test_a_mean_comes_out_again_from_the_trials_of_its_setting(folder: Path) -> 
     for line in csv_records(folder / "cells.csv"):
         means += [(float(line[metric]), line["group"], metric) for metric in METRICS]
     for line in csv_records(folder / "tests.csv"):
-        means += [(float(line[f"mean_{whose}"]), line[whose], "test_perplexity") for whose in LABELS]
+        means += [
+            (float(line[f"mean_{whose}"]), line[whose], "test_perplexity") for whose in LABELS
+        ]
     for line in csv_records(folder / "curves.csv"):
         means += [(float(line[metric]), line["group"], metric) for metric in METRICS]
     assert len(means) == 12 + 12 + 10 + 12
@@ -135,9 +151,13 @@ def test_a_number_without_a_label_leads_there_by_its_config_values(folder: Path)
     assert corner == " \\ ".join(CONFIG_KEYS)
     for (c, *numbers), _ in zip(cells, range(3), strict=True):
         for k, number in zip(ks, numbers, strict=True):
-            assert math.isclose(float(number), mean(values(folder, setting[float(c), float(k)], "press_rank")))
+            assert math.isclose(
+                float(number), mean(values(folder, setting[float(c), float(k)], "press_rank"))
+            )
     for line in csv_records(folder / "lines.csv"):
-        ours = values(folder, setting[tuple(float(line[key]) for key in CONFIG_KEYS)], line["metric"])
+        ours = values(
+            folder, setting[tuple(float(line[key]) for key in CONFIG_KEYS)], line["metric"]
+        )
         assert math.isclose(float(line["mean"]), mean(ours)) and int(line["n"]) == 3
 
 
@@ -147,14 +167,21 @@ def test_a_cell_over_several_settings_says_so(folder: Path) -> None:
     assert "over c and seed, each the mean of 2 trials of up to 2 settings." in page
 
 
-def test_every_config_is_looked_at_once_however_many_settings_there_are(rows: list[dict[str, Any]]) -> None:
+def test_every_config_is_looked_at_once_however_many_settings_there_are(
+    rows: list[dict[str, Any]],
+) -> None:
     config = rows[0]["config"]
     configs = [
         config | {"seed": seed, "output_layer": config["output_layer"] | {"c": c}}
         for c in range(100)
         for seed in (1, 2, 3)
     ]
-    results = flatten([{**rows[0], "trial_id": str(number), "config": config} for number, config in enumerate(configs)])
+    results = flatten(
+        [
+            {**rows[0], "trial_id": str(number), "config": config}
+            for number, config in enumerate(configs)
+        ]
+    )
 
     def cost_s(action: Callable[[], object]) -> float:
         start_s = time.process_time()

@@ -1,4 +1,5 @@
-"""A study's own function from results to sentences, tables and figures: shown, escaped, and harmless where it fails."""
+"""A study's own function from results to sentences, tables and figures: shown, escaped, and
+harmless where it fails."""
 
 from __future__ import annotations
 
@@ -21,16 +22,21 @@ from tests.support.command import ROOT
 from tests.support.synthetic_results import STUDY, csv_records, fail, make_results, report_on
 from trainables.errors import UserError
 
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "write-a-study.md").read_text(), re.DOTALL)
+BLOCKS = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs" / "write-a-study.md").read_text(), re.DOTALL
+)
 DOCS_STUDY, DOCS_FUNCTION = (
-    next(block for block in BLOCKS if start in block) for start in ("my_study.py", "def gap_by_bend")
+    next(block for block in BLOCKS if start in block)
+    for start in ("my_study.py", "def gap_by_bend")
 )
 
 
 def report_with(function: Callable[[pd.DataFrame], Any], out: Path) -> ReportResult:
     rows, _ = make_results(columns=50)
     rows[7] = fail(rows[7], state="failed", cause="no memory")
-    return report_on(rows, out, study=replace(STUDY, analyses=(function, Correlation())), as_printed=True)
+    return report_on(
+        rows, out, study=replace(STUDY, analyses=(function, Correlation())), as_printed=True
+    )
 
 
 def test_the_function_of_the_docs_becomes_a_section_as_it_stands_there(tmp_path: Path) -> None:
@@ -49,7 +55,9 @@ def test_the_function_of_the_docs_becomes_a_section_as_it_stands_there(tmp_path:
     values = [row["metrics"] for row in make_results(columns=50)[0][:7]]
     mean = sum(metrics["test_perplexity"] - metrics["train_perplexity"] for metrics in values) / 7
     assert [float(line["output_layer.c"]) for line in lines] == [-2 + 0.5 * i for i in range(9)]
-    assert float(lines[0]["mean"]) == pytest.approx(mean), "the failed trial, the eighth, is left out"
+    assert float(lines[0]["mean"]) == pytest.approx(mean), (
+        "the failed trial, the eighth, is left out"
+    )
     files = {path.name for path in report.path.parent.glob("analysis_gap_by_bend_1.*")}
     assert files == {f"analysis_gap_by_bend_1.{form}" for form in ("svg", "png", "pdf")}
 
@@ -70,7 +78,11 @@ def test_what_it_returns_is_escaped(tmp_path: Path) -> None:
     def attacking(_: pd.DataFrame) -> list[Any]:
         figure = Figure()
         figure.suptitle(attack)
-        return [attack, figure, pd.DataFrame({attack: [attack, None]}, index=pd.Index([1.5, 2.5], name=attack + "2"))]
+        return [
+            attack,
+            figure,
+            pd.DataFrame({attack: [attack, None]}, index=pd.Index([1.5, 2.5], name=attack + "2")),
+        ]
 
     page = report_with(attacking, tmp_path).path.read_text()
     assert attack not in page and page.count("<script>") == 1
@@ -100,7 +112,10 @@ class _NoRaster(Figure):
     ("function", "error"),
     [
         (failing, r" in line \d+: ValueError: no column for 71 trials\.$"),
-        (lambda _: {"a": 1}, ": TypeError: it returned a dict; return a pandas DataFrame, a matplotlib Figure"),
+        (
+            lambda _: {"a": 1},
+            ": TypeError: it returned a dict; return a pandas DataFrame, a matplotlib Figure",
+        ),
         (badly_drawn, ": ValueError: "),
         (lambda _: _NoRaster(), r" in line \d+: ValueError: too many pixels"),
         (lambda _: sys.exit("no such column"), r" in line \d+: SystemExit: no such column"),
@@ -112,7 +127,9 @@ def test_a_function_that_fails_costs_its_section_one_sentence(
     report = report_with(function, tmp_path)
     first, second = report.answers[0].section, report.answers[1].section
     [sentence] = first.findings
-    assert re.match(rf"The analysis {re.escape(function.__name__)} of the study failed{error}", sentence)
+    assert re.match(
+        rf"The analysis {re.escape(function.__name__)} of the study failed{error}", sentence
+    )
     assert "second line" not in sentence and first.for_terminal == (sentence,)
     page = report.path.read_text()
     assert "of the study failed" in page and second.heading in page and "Traceback" not in page
@@ -153,7 +170,9 @@ def test_an_index_becomes_columns_whatever_its_names(index: pd.Index[Any], head:
 def test_columns_that_are_intervals_stand_beside_an_index() -> None:
     table = pd.crosstab(pd.Series([1, 2], name="seed"), pd.cut(pd.Series([0.1, 0.9]), [0, 0.5, 1]))
     section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
-    assert [part.head for part in section.tables] == [["seed", "(0.0, 0.5]", "(0.5, 1.0]"]], section.findings
+    assert [part.head for part in section.tables] == [["seed", "(0.0, 0.5]", "(0.5, 1.0]"]], (
+        section.findings
+    )
 
 
 def test_without_a_result_it_is_not_called() -> None:
@@ -162,5 +181,7 @@ def test_without_a_result_it_is_not_called() -> None:
 
 
 def test_a_class_in_the_place_of_a_request_is_refused() -> None:
-    with pytest.raises(UserError, match=r"analyses of a study is a tuple of requests and functions"):
+    with pytest.raises(
+        UserError, match=r"analyses of a study is a tuple of requests and functions"
+    ):
         replace(STUDY, analyses=(Correlation,))  # type: ignore[arg-type]

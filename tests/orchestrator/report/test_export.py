@@ -35,7 +35,9 @@ def written(results: FlatResults, form: Any) -> str:
     return stream.getvalue()
 
 
-def test_json_and_parquet_hold_every_value_and_the_table_every_name(results: FlatResults, tmp_path: Path) -> None:
+def test_json_and_parquet_hold_every_value_and_the_table_every_name(
+    results: FlatResults, tmp_path: Path
+) -> None:
     records = [dict(record) for record in results.records]
     assert json.loads(written(results, "json")) == records
     write_parquet(results, tmp_path / "results.parquet")
@@ -52,12 +54,23 @@ def test_csv_reads_back_with_its_columns_in_order(results: FlatResults) -> None:
     assert float(lines[7][head.index("test_perplexity")]) == results.records[7]["test_perplexity"]
 
 
-def test_every_file_says_first_which_variant_of_a_study_it_is_of(results: FlatResults, tmp_path: Path) -> None:
-    key = StudyKey(study="made_up", scale="quick", corpus="pydocs", overrides='{"training.epochs":3}')
-    variant = {"study": "made_up", "scale": "quick", "corpus": "pydocs", "overrides": '{"training.epochs":3}'}
+def test_every_file_says_first_which_variant_of_a_study_it_is_of(
+    results: FlatResults, tmp_path: Path
+) -> None:
+    key = StudyKey(
+        study="made_up", scale="quick", corpus="pydocs", overrides='{"training.epochs":3}'
+    )
+    variant = {
+        "study": "made_up",
+        "scale": "quick",
+        "corpus": "pydocs",
+        "overrides": '{"training.epochs":3}',
+    }
     of_key = results.of_variant(key)
     rows = [variant | record for record in results.records]
-    assert [list(row.items()) for row in json.loads(written(of_key, "json"))] == [list(row.items()) for row in rows]
+    assert [list(row.items()) for row in json.loads(written(of_key, "json"))] == [
+        list(row.items()) for row in rows
+    ]
     write_parquet(of_key, tmp_path / "results.parquet")
     read = pyarrow.parquet.read_table(tmp_path / "results.parquet")
     assert read.to_pylist() == rows and read.column_names == [*variant, *results.columns]
@@ -65,7 +78,9 @@ def test_every_file_says_first_which_variant_of_a_study_it_is_of(results: FlatRe
     assert head == [*variant, *results.columns]
     assert [*head, "group", "kind", "output_layer"] == list(of_key.frame().columns)
     assert first[:4] == list(variant.values())
-    assert written(of_key, "table") == written(results, "table"), "what is the same in every row says nothing there"
+    assert written(of_key, "table") == written(results, "table"), (
+        "what is the same in every row says nothing there"
+    )
 
 
 @pytest.mark.parametrize("form", get_args(ResultsFormat))
@@ -79,8 +94,12 @@ def test_every_file_says_first_which_variant_of_a_study_it_is_of(results: FlatRe
         [{"x": "half a character \ud800"}, {"\udfff": 1}],
     ],
 )
-def test_whatever_a_store_may_hold_is_written(tmp_path: Path, metrics: list[dict[str, Any]], form: Any) -> None:
-    results = flatten([trial_row(f"x seed={seed}", **values) for seed, values in enumerate(metrics)])
+def test_whatever_a_store_may_hold_is_written(
+    tmp_path: Path, metrics: list[dict[str, Any]], form: Any
+) -> None:
+    results = flatten(
+        [trial_row(f"x seed={seed}", **values) for seed, values in enumerate(metrics)]
+    )
     if form != "parquet":
         assert written(results, form)
         return
@@ -98,8 +117,12 @@ def test_a_config_value_called_like_another_column_is_refused(name: str) -> None
         flatten([trial_row("x", config={name: 1}, test_perplexity=2.0)])
 
 
-@pytest.mark.parametrize(("form", "answer"), [("parquet", "binary"), ("xml", "table, csv, json, parquet, got 'xml'")])
-def test_what_is_no_text_or_unknown_is_refused(results: FlatResults, form: Any, answer: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "answer"), [("parquet", "binary"), ("xml", "table, csv, json, parquet, got 'xml'")]
+)
+def test_what_is_no_text_or_unknown_is_refused(
+    results: FlatResults, form: Any, answer: str
+) -> None:
     with pytest.raises(UserError, match=answer):
         written(results, form)
 
@@ -109,15 +132,31 @@ def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
     code = "import sys, orchestrator.report.export as e, orchestrator.analysis.frames as f\n"
     code += f"e.write_results(f.flatten([]), {form!r}, sys.stderr)\n"
     code += "print([m for m in ('pandas', 'matplotlib', 'scipy.stats', 'torch', 'ray') if m in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "[]"
 
 
 def test_a_studys_own_metrics_come_first_in_its_table() -> None:
-    metrics = {"zero_share": 0.5, "vanishing_1e-3": 0.5, "entropy_rank": 61.0, "sigma_max": 2.0, "sigma_min": 0.0}
+    metrics = {
+        "zero_share": 0.5,
+        "vanishing_1e-3": 0.5,
+        "entropy_rank": 61.0,
+        "sigma_max": 2.0,
+        "sigma_min": 0.0,
+    }
     row = trial_row("dense seed=1", config={"seed": 1}, **metrics)
     own = group_metrics(load_study("layer_jacobian"))
     assert own[0] == "zero_share" and "log10_condition_excess" in own
     table = trials_table(flatten([row]), own)
-    assert table.head == ("trial", "state", "rows of zeros", "at most 1e-3 of the largest", "entropy rank")
-    assert trials_table(flatten([row])).head == ("trial", "state", "entropy rank"), "without them, none of its own"
+    assert table.head == (
+        "trial",
+        "state",
+        "rows of zeros",
+        "at most 1e-3 of the largest",
+        "entropy rank",
+    )
+    assert trials_table(flatten([row])).head == ("trial", "state", "entropy rank"), (
+        "without them, none of its own"
+    )

@@ -1,4 +1,5 @@
-"""Figures of whole studies show all of their words; a linear spectrum shows a spectrum whatever the matrix' size."""
+"""Figures of whole studies show all of their words; a linear spectrum shows a spectrum whatever the
+matrix' size."""
 
 from __future__ import annotations
 
@@ -24,8 +25,11 @@ from tests.support.synthetic_results import fail, training, trial_row
 from trainables.config import CorpusConfig
 
 
-def figures(study: Study, *, columns: int = 10_000, without: str = "") -> Iterator[tuple[str, Figure]]:
-    """All of a study, of trials whose ranks go from the least to the greatest there can be; `without` has failed."""
+def figures(
+    study: Study, *, columns: int = 10_000, without: str = ""
+) -> Iterator[tuple[str, Figure]]:
+    """All of a study, of trials whose ranks go from the least to the greatest there can be;
+    `without` has failed."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64)
     configs = {study.label(config): config for config in study.trials(corpus)}
     rows, spectra, epochs = [], {}, {}
@@ -36,18 +40,31 @@ def figures(study: Study, *, columns: int = 10_000, without: str = "") -> Iterat
             900 / index / (1 + (index / rank) ** 4),
             training([9, rank, rank], [6.0, 5.0, 4.5]),
         )
-        measured = {"press_rank": rank, "press_tolerance": 1e-3, "sigma_max": 900.0, "parameters": 24_220_000}
+        measured = {
+            "press_rank": rank,
+            "press_tolerance": 1e-3,
+            "sigma_max": 900.0,
+            "parameters": 24_220_000,
+        }
         perplexity = {f"{part}_perplexity": 57.0 + i for part in ("train", "valid", "test")}
-        rows.append(trial_row(name, config=config.model_dump(mode="json"), **measured, **perplexity))
+        rows.append(
+            trial_row(name, config=config.model_dump(mode="json"), **measured, **perplexity)
+        )
     rows = [fail(row, state="failed", cause="") if row["name"] == without else row for row in rows]
     key = StudyKey(study=study.name, scale="paper", corpus="ptb")
-    results = StudyResults(study=study, key=key, frame=flatten(rows).frame(), spectra=spectra, epochs=epochs)
-    for drawing in (drawing for answered in answer(results) for drawing in answered.section.drawings):
+    results = StudyResults(
+        study=study, key=key, frame=flatten(rows).frame(), spectra=spectra, epochs=epochs
+    )
+    for drawing in (
+        drawing for answered in answer(results) for drawing in answered.section.drawings
+    ):
         with mpl.rc_context(STYLE):
             yield drawing.name, drawing.draw()
 
 
-@pytest.mark.parametrize("study", [MOS_K, AVERAGING, SEEDS, RANK_METRICS], ids=lambda study: study.name)
+@pytest.mark.parametrize(
+    "study", [MOS_K, AVERAGING, SEEDS, RANK_METRICS], ids=lambda study: study.name
+)
 def test_no_word_is_cut_at_an_edge(study: Study) -> None:
     drawn = dict(figures(study))
     assert {"groups", "rank_over_training", "spectra_linear", "spectra_logarithmic"} <= set(drawn)
@@ -59,7 +76,9 @@ def test_no_word_is_cut_at_an_edge(study: Study) -> None:
 
 
 def test_a_group_has_its_colour_and_line_in_every_figure_of_a_report_and_whatever_fails() -> None:
-    first = RANK_METRICS.label(next(iter(RANK_METRICS.trials(CorpusConfig(name="ptb", sha256="0" * 64)))))
+    first = RANK_METRICS.label(
+        next(iter(RANK_METRICS.trials(CorpusConfig(name="ptb", sha256="0" * 64))))
+    )
     whole, rest = (
         {
             (line.get_label(), line.get_color(), line.get_linestyle())
@@ -69,7 +88,12 @@ def test_a_group_has_its_colour_and_line_in_every_figure_of_a_report_and_whateve
         }
         for drawn in (dict(figures(RANK_METRICS)), dict(figures(RANK_METRICS, without=first)))
     )
-    assert len({label for label, _, _ in whole}) == len(whole) == len({(colour, line) for _, colour, line in whole}) > 3
+    assert (
+        len({label for label, _, _ in whole})
+        == len(whole)
+        == len({(colour, line) for _, colour, line in whole})
+        > 3
+    )
     assert rest < whole and len(rest) == len(whole) - 1
 
 

@@ -1,4 +1,5 @@
-"""How numbers are written, the same everywhere: no digit that means nothing, none lost that does."""
+"""How numbers are written, the same everywhere: no digit that means nothing, none lost that
+does."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ MINUS, DASH = formats.MINUS, "\N{EN DASH}"
         (formats.ranked, {"a": 2.0, "b": 2.0, "c": 1.0}, "c 1, a = b 2"),
     ],
 )
-def test_values_are_written_one_way(write: Callable[[object], str], value: object, text: str) -> None:
+def test_values_are_written_one_way(
+    write: Callable[[object], str], value: object, text: str
+) -> None:
     assert write(value) == text
 
 
@@ -63,8 +66,13 @@ def test_means_have_no_finer_digits_than_their_spread_allows(
 
 
 def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
-    assert formats.printed(PublishedNumber(value=42.45, deviation=1.03), "train_perplexity") == "42.45 ± 1.03"
-    assert formats.printed(PublishedNumber(value=8904.0, deviation=57.0), "press_rank") == "8,904 ± 57"
+    assert (
+        formats.printed(PublishedNumber(value=42.45, deviation=1.03), "train_perplexity")
+        == "42.45 ± 1.03"
+    )
+    assert (
+        formats.printed(PublishedNumber(value=8904.0, deviation=57.0), "press_rank") == "8,904 ± 57"
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +85,9 @@ def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
         (0.5, 0.0, "+0.50"),
     ],
 )
-def test_numbers_have_as_many_decimals_as_their_interval_has_meaning_for(value: float, half: float, text: str) -> None:
+def test_numbers_have_as_many_decimals_as_their_interval_has_meaning_for(
+    value: float, half: float, text: str
+) -> None:
     assert formats.to_width(value, Interval(low=-half, high=half), signed=True) == text
 
 

@@ -19,7 +19,9 @@ NAMES = ['a <b> & "c"', "d\ne", "f"]
 
 
 def drawn(figure: Figure, out: Path) -> ElementTree.Element:
-    return ElementTree.fromstring(draw(Drawing(name="f", caption="", draw=lambda: figure), out)["f.svg"])
+    return ElementTree.fromstring(
+        draw(Drawing(name="f", caption="", draw=lambda: figure), out)["f.svg"]
+    )
 
 
 def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
@@ -43,7 +45,9 @@ def test_a_name_lies_on_its_point(scale: str, tmp_path: Path) -> None:
     svg = drawn(figure, tmp_path)
     markers = svg.find(f".//{SVG}g[@id='PathCollection_1']")
     assert markers is not None
-    places = [(float(use.get("x", "")), float(use.get("y", ""))) for use in markers.iter(f"{SVG}use")]
+    places = [
+        (float(use.get("x", "")), float(use.get("y", ""))) for use in markers.iter(f"{SVG}use")
+    ]
     assert list(named(svg)) == NAMES
     np.testing.assert_allclose([mark[0] for mark in named(svg).values()], places, atol=0.06)
 
@@ -53,8 +57,13 @@ def test_what_the_axes_do_not_show_has_no_name(tmp_path: Path) -> None:
     axes = panels[0][0]
     axes.set(xlim=(1, 10), ylim=(1, 10), xscale="log")
     curve = [(0.5, 2), (2, 2), (4, 3), (40, 3)]
-    name_marks(axes, [(0.0, 2.0), (2.0, float("nan")), (5.0, 5.0), curve], ["zero", "nan", "seen", "curve"])
-    assert {name: len(points) for name, points in named(drawn(figure, tmp_path)).items()} == {"seen": 1, "curve": 2}
+    name_marks(
+        axes, [(0.0, 2.0), (2.0, float("nan")), (5.0, 5.0), curve], ["zero", "nan", "seen", "curve"]
+    )
+    assert {name: len(points) for name, points in named(drawn(figure, tmp_path)).items()} == {
+        "seen": 1,
+        "curve": 2,
+    }
 
 
 def test_cells_are_named_over_their_whole_area_and_lead_to_their_trials(tmp_path: Path) -> None:
@@ -71,4 +80,6 @@ def test_cells_are_named_over_their_whole_area_and_lead_to_their_trials(tmp_path
     text = ElementTree.tostring(svg, encoding="unicode").replace("ns0:", "")
     assert "href" not in re.sub(r'href="#', "", text), "a file of its own leads nowhere"
     links = re.findall(r'<a href="([^"]*)" tabindex="-1"><path [^>]*><title>([^<]*)', linked(text))
-    assert links == [(trial_page(digit * 64), f"p, {name}") for digit, name in (("0", "x: 1"), ("1", "y: 2"))]
+    assert links == [
+        (trial_page(digit * 64), f"p, {name}") for digit, name in (("0", "x: 1"), ("1", "y: 2"))
+    ]

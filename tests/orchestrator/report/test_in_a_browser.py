@@ -43,7 +43,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_it_loads_alone_without_a_complaint_and_fits(browser: Browser, address: str, width: int, dark: bool) -> None:
+def test_it_loads_alone_without_a_complaint_and_fits(
+    browser: Browser, address: str, width: int, dark: bool
+) -> None:
     browser.open(address, width=width, dark=dark)
     assert browser.complaints() == []
     assert [url for url in browser.requests() if not url.startswith("data:")] == [address]
@@ -52,10 +54,13 @@ def test_it_loads_alone_without_a_complaint_and_fits(browser: Browser, address: 
     assert browser.evaluate("document.querySelectorAll('figure svg').length") == 5
 
 
-def test_a_column_sorts_by_number_both_ways_with_missing_values_last(browser: Browser, address: str) -> None:
+def test_a_column_sorts_by_number_both_ways_with_missing_values_last(
+    browser: Browser, address: str
+) -> None:
     browser.open(address, width=1280)
     column = browser.evaluate(
-        "[...document.querySelectorAll('#trials-table th')].findIndex((h) => h.textContent === 'test perplexity')"
+        "[...document.querySelectorAll('#trials-table th')].findIndex((h) => h.textContent === "
+        "'test perplexity')"
     )
     assert column > 0
     for sign in (1, -1):
@@ -71,27 +76,39 @@ def test_a_sheet_of_paper_holds_the_whole_width(browser: Browser, address: str) 
     browser.open(address, width=718)
     browser.call("Emulation.setEmulatedMedia", media="print")
     assert browser.evaluate("document.documentElement.scrollWidth") <= 718
-    assert browser.evaluate("[...document.querySelectorAll('table')].every((t) => t.scrollWidth <= innerWidth)")
+    assert browser.evaluate(
+        "[...document.querySelectorAll('table')].every((t) => t.scrollWidth <= innerWidth)"
+    )
     browser.call("Emulation.setEmulatedMedia", media="")
 
 
-def test_a_mark_says_which_trial_it_is_and_leads_to_its_page_as_its_row_does(browser: Browser, address: str) -> None:
+def test_a_mark_says_which_trial_it_is_and_leads_to_its_page_as_its_row_does(
+    browser: Browser, address: str
+) -> None:
     browser.open(address, width=1280)
     name = "gss c=2 k=3"  # drawn last: no other mark covers it
     mark = f"[...document.querySelectorAll('.marks a')].find((a) => a.textContent.startsWith('{name}\\n'))"
     browser.evaluate(f"{mark}.scrollIntoView({{block: 'center'}})")
-    box = browser.evaluate(f"(({{x, y, width}}) => ({{x, y, width}}))({mark}.getBoundingClientRect())")
+    box = browser.evaluate(
+        f"(({{x, y, width}}) => ({{x, y, width}}))({mark}.getBoundingClientRect())"
+    )
     assert 10 < box["width"] < 16
     under = "document.elementFromPoint({}, {}).closest('a')?.textContent ?? ''"
     x, y = (box[name] + box["width"] / 2 for name in "xy")
     for away in (-5, 0, 5):
         lines = browser.evaluate(under.format(x, y + away)).split("\n")
-        assert lines[0] == name and lines[1].startswith("Press rank ") and lines[2].startswith("test perplexity ")
+        assert (
+            lines[0] == name
+            and lines[1].startswith("Press rank ")
+            and lines[2].startswith("test perplexity ")
+        )
     assert not browser.evaluate(under.format(x + 9, y)).startswith(name)
-    row = f"[...document.querySelectorAll('#trials-table a')].find((a) => a.textContent === '{name}')"
-    assert browser.evaluate(f"{row}.href") == browser.evaluate(f"{mark}.href.baseVal ?? {mark}.href").replace(
-        "trials/", f"{address.removesuffix('report.html')}trials/"
+    row = (
+        f"[...document.querySelectorAll('#trials-table a')].find((a) => a.textContent === '{name}')"
     )
+    assert browser.evaluate(f"{row}.href") == browser.evaluate(
+        f"{mark}.href.baseVal ?? {mark}.href"
+    ).replace("trials/", f"{address.removesuffix('report.html')}trials/")
     browser.events.clear()
     browser.evaluate(f"{row}.click()")
     browser.wait_for_load()
@@ -101,20 +118,28 @@ def test_a_mark_says_which_trial_it_is_and_leads_to_its_page_as_its_row_does(bro
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_figure_is_as_dark_as_its_page(browser: Browser, address: str, dark: bool) -> None:
-    for page in (address, f"{address.removesuffix('report.html')}{trial_page(make_results()[0][0]['trial_id'])}"):
+    for page in (
+        address,
+        f"{address.removesuffix('report.html')}{trial_page(make_results()[0][0]['trial_id'])}",
+    ):
         browser.open(page, width=1280, dark=dark)
         box = browser.evaluate(
-            "(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector('figure svg')"
+            "(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector('figure "
+            "svg')"
             ".getBoundingClientRect())"
         )
-        shot = browser.call("Page.captureScreenshot", format="png", clip={**box, "scale": 1})["data"]
+        shot = browser.call("Page.captureScreenshot", format="png", clip={**box, "scale": 1})[
+            "data"
+        ]
         pixels = matplotlib.image.imread(io.BytesIO(b64decode(shot)))[..., :3]
         assert (np.median(pixels) < 0.15) if dark else (np.median(pixels) > 0.95)
         ink = np.abs(pixels - np.median(pixels)).max()
         assert ink > 0.6, "something can be read on it"
 
 
-def test_on_a_dark_page_a_colour_keeps_its_hue_and_can_be_seen(browser: Browser, address: str) -> None:
+def test_on_a_dark_page_a_colour_keeps_its_hue_and_can_be_seen(
+    browser: Browser, address: str
+) -> None:
     marks = "[...document.querySelectorAll('figure svg *')].map((mark) => getComputedStyle(mark))"
     used = f"[...new Set({marks}.flatMap(({{fill, stroke}}) => [fill, stroke]).filter((c) => c.startsWith('rgb(')))]"
     browser.open(address, width=1280)
@@ -122,9 +147,17 @@ def test_on_a_dark_page_a_colour_keeps_its_hue_and_can_be_seen(browser: Browser,
     browser.open(address, width=1280, dark=True)
     dark = coloured(browser.evaluate(used))
     assert len(light) > 20
-    assert sorted(hue(colour) for colour in dark) == pytest.approx(sorted(hue(colour) for colour in light), abs=6)
+    assert sorted(hue(colour) for colour in dark) == pytest.approx(
+        sorted(hue(colour) for colour in light), abs=6
+    )
     # WCAG 2; the page's background is #15181d.
-    assert min((luminance(colour) + 0.05) / (luminance(np.array([21, 24, 29])) + 0.05) for colour in dark) > 2.25
+    assert (
+        min(
+            (luminance(colour) + 0.05) / (luminance(np.array([21, 24, 29])) + 0.05)
+            for colour in dark
+        )
+        > 2.25
+    )
 
 
 def coloured(colours: Sequence[str]) -> list[NDArray[np.float64]]:
@@ -140,18 +173,24 @@ def hue(colour: NDArray[np.float64]) -> float:
 def luminance(colour: NDArray[np.generic]) -> float:
     shares = np.asarray(colour, dtype=float) / 255
     return float(
-        np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+        np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+        @ [0.2126, 0.7152, 0.0722]
     )
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_the_index_is_a_table_that_fits_and_sorts(browser: Browser, width: int, tmp_path: Path) -> None:
+def test_the_index_is_a_table_that_fits_and_sorts(
+    browser: Browser, width: int, tmp_path: Path
+) -> None:
     rows, _ = make_results(columns=50)
     for corpus, settings in (("ptb", "{}"), ("pydocs", '{"training.epochs":40}')):
         key = replace(KEY, corpus=corpus, overrides=settings)
         report_on(rows, tmp_path / key.variant, key=key)
     browser.open(write_index(tmp_path).as_uri(), width=width)
-    assert browser.complaints() == [] and browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert (
+        browser.complaints() == []
+        and browser.evaluate("document.documentElement.scrollWidth") <= width
+    )
     cells = "[...document.querySelectorAll('tbody tr')].map((row) => row.cells[3].textContent)"
     assert browser.evaluate(cells) == ["PTB", "pydocs"]
     browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
@@ -162,7 +201,9 @@ def test_the_index_is_a_table_that_fits_and_sorts(browser: Browser, width: int, 
     assert "Over 72 cells" in shown and shown.count("training.epochs=40") == 1
 
 
-def test_the_audit_has_its_verdicts_on_the_screen_and_its_tables_folded(browser: Browser, tmp_path: Path) -> None:
+def test_the_audit_has_its_verdicts_on_the_screen_and_its_tables_folded(
+    browser: Browser, tmp_path: Path
+) -> None:
     study = replace(STUDY, analyses=(Audit(),))
     page = report_on([], tmp_path, study=study).path
     browser.open(page.as_uri(), width=1280)
@@ -178,16 +219,21 @@ def test_the_audit_has_its_verdicts_on_the_screen_and_its_tables_folded(browser:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_text_of_a_cell_can_be_read_on_its_colour(browser: Browser, address: str, dark: bool) -> None:
+def test_the_text_of_a_cell_can_be_read_on_its_colour(
+    browser: Browser, address: str, dark: bool
+) -> None:
     browser.open(address, width=1280, dark=dark)
     cells = "[...document.querySelectorAll('#figure-press_rank_over_c_k .marks path')]"
     boxes = browser.evaluate(
-        f"{cells}.map((cell) => cell.getBoundingClientRect()).map((b) => [b.x, b.y + scrollY, b.width, b.height])"
+        f"{cells}.map((cell) => cell.getBoundingClientRect()).map((b) => [b.x, b.y + scrollY, "
+        f"b.width, b.height])"
     )
     assert len(boxes) == 72
     for x, y, width, height in boxes[::5]:
         clip = {"x": x + 3, "y": y + 3, "width": width - 6, "height": height - 6, "scale": 3}
-        shot = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
+        shot = browser.call(
+            "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
+        )["data"]
         pixels = matplotlib.image.imread(io.BytesIO(b64decode(shot)))[..., :3].reshape(-1, 3)
         linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
         luminance = linear @ [0.2126, 0.7152, 0.0722]

@@ -27,12 +27,26 @@ def texts(section: Section, table: int) -> list[list[str]]:
 def test_word_similarity_keeps_a_column_for_each_model_whatever_its_name() -> None:
     rho = {"pairs": 0.25, "benchmark": 0.5, "model": 0.75}
     rows = [
-        trial_row(name, config={"seed": 1, "layer": {"name": name}}, **{"similarity men": r, "similarity pairs men": 9})
+        trial_row(
+            name,
+            config={"seed": 1, "layer": {"name": name}},
+            **{"similarity men": r, "similarity pairs men": 9},
+        )
         for name, r in rho.items()
     ]
-    section = similarity_section(similarity_numbers(flatten(rows).frame(), Similarity(), corpus="ptb"))
-    assert texts(section, 0) == [["benchmark", "pairs", *rho], ["men", "9", "+0.25", "+0.50", "+0.75"]]
-    wins = [["model", *rho], ["pairs", "0", "0", "0"], ["benchmark", "1", "0", "0"], ["model", "1", "1", "0"]]
+    section = similarity_section(
+        similarity_numbers(flatten(rows).frame(), Similarity(), corpus="ptb")
+    )
+    assert texts(section, 0) == [
+        ["benchmark", "pairs", *rho],
+        ["men", "9", "+0.25", "+0.50", "+0.75"],
+    ]
+    wins = [
+        ["model", *rho],
+        ["pairs", "0", "0", "0"],
+        ["benchmark", "1", "0", "0"],
+        ["model", "1", "1", "0"],
+    ]
     assert texts(section, 1) == wins
     assert [[str(cell) for cell in line] for line in section.files["similarity_wins.csv"]] == wins
     head, *lines = section.files["word_similarity.csv"]
@@ -50,7 +64,9 @@ def test_predictions_keep_a_column_for_each_model_whatever_its_name() -> None:
         )
         for i, name in enumerate(("context", "next word"))
     ]
-    section = prediction_section(prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb"))
+    section = prediction_section(
+        prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb")
+    )
     head, line = texts(section, 1)
     assert head == ["context", "next word", "context", "next word"]
     assert line == ["yang 1", "tons", "word0 0.50 (1)", "word1 0.50 (1)"]
@@ -59,11 +75,22 @@ def test_predictions_keep_a_column_for_each_model_whatever_its_name() -> None:
 def test_layers_of_as_many_experts_that_differ_otherwise_are_two_entries_of_a_legend() -> None:
     rows, spectra = [], {}
     for width in (8, 16):
-        layer = {"name": "experts", "experts": 2, "gates": "softmax", "gate_for": "expert", "width": width}
-        rows.append(trial_row(f"layer seed={width}", config={"seed": 1, "layer": layer}, zero_share=0.25))
+        layer = {
+            "name": "experts",
+            "experts": 2,
+            "gates": "softmax",
+            "gate_for": "expert",
+            "width": width,
+        }
+        rows.append(
+            trial_row(f"layer seed={width}", config={"seed": 1, "layer": layer}, zero_share=0.25)
+        )
         spectra[f"layer seed={width}"] = np.array([3.0, 1.0])
     numbers = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
     axes = jacobian_section(numbers).drawings[0].draw().axes[0]
     legend = axes.get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["layer, layer.width=8", "layer, layer.width=16"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "layer, layer.width=8",
+        "layer, layer.width=16",
+    ]

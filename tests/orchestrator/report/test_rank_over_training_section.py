@@ -15,7 +15,14 @@ from orchestrator.report.build import ReportResult
 from orchestrator.report.sections.rank_over_training import rank_training_section
 from orchestrator.report.sections.section import Section
 from search_spaces.study import GridMap, RankOverTraining
-from tests.support.synthetic_results import SEEDED_STUDY, STUDY, csv_records, make_results, report_on, training
+from tests.support.synthetic_results import (
+    SEEDED_STUDY,
+    STUDY,
+    csv_records,
+    make_results,
+    report_on,
+    training,
+)
 from trainables.trial_folder.outcome import EpochMetrics
 
 Trials = dict[str, list[EpochMetrics]]
@@ -34,12 +41,18 @@ def moved() -> tuple[list[dict[str, Any]], Trials]:
 
 
 def section_of(report: ReportResult) -> Section:
-    (section,) = [answer.section for answer in report.answers if answer.section.kind == "rank-over-training"]
+    (section,) = [
+        answer.section for answer in report.answers if answer.section.kind == "rank-over-training"
+    ]
     return section
 
 
-def report_with(tmp_path: Path, rows: list[dict[str, Any]], epochs: Trials, *more: Any) -> ReportResult:
-    return report_on(rows, tmp_path, study=replace(STUDY, analyses=(*more, RankOverTraining())), epochs=epochs)
+def report_with(
+    tmp_path: Path, rows: list[dict[str, Any]], epochs: Trials, *more: Any
+) -> ReportResult:
+    return report_on(
+        rows, tmp_path, study=replace(STUDY, analyses=(*more, RankOverTraining())), epochs=epochs
+    )
 
 
 def test_averaging_is_spoken_of_where_any_trial_averaged() -> None:
@@ -52,8 +65,13 @@ def test_averaging_is_spoken_of_where_any_trial_averaged() -> None:
                            averaged_from=averaged_from)
             for name in epochs
         }  # fmt: skip
-        section = rank_training_section(rank_training_numbers(results.frame(), trials, RankOverTraining()))
-        captions = [*(table.caption for table in section.tables), *(drawing.caption for drawing in section.drawings)]
+        section = rank_training_section(
+            rank_training_numbers(results.frame(), trials, RankOverTraining())
+        )
+        captions = [
+            *(table.caption for table in section.tables),
+            *(drawing.caption for drawing in section.drawings),
+        ]
         heads = [name for table in section.tables for name in table.head]
         words = " ".join([*section.findings, *captions, *heads, section.method])
         assert words.count("averag") == (0 if averaged_from is None else 5)
@@ -69,7 +87,9 @@ def test_every_number_of_the_figure_is_in_files(tmp_path: Path) -> None:
         in section_of(report).cautions[-1]
     )
     lines = [
-        line for line in csv_records(report.path.parent / "rank_over_training.csv") if line["rank"] == "press_rank"
+        line
+        for line in csv_records(report.path.parent / "rank_over_training.csv")
+        if line["rank"] == "press_rank"
     ]
     assert len(lines) == 720
     trial = epochs[rows[3]["trial_id"]]
@@ -83,7 +103,10 @@ def test_the_scatter_stays_on_top(tmp_path: Path) -> None:
     page = report_with(tmp_path, rows, epochs, *STUDY.analyses).path.read_text(encoding="utf-8")
     first, *_ = (part.partition('"')[0] for part in page.split('id="figure-')[1:])
     assert first == "test_perplexity_against_press_rank"
-    assert page.count('id="figure-rank_over_training"') == 1 and (tmp_path / "rank_over_training.png").exists()
+    assert (
+        page.count('id="figure-rank_over_training"') == 1
+        and (tmp_path / "rank_over_training.png").exists()
+    )
 
 
 def test_two_epochs_are_drawn_without_a_finding(tmp_path: Path) -> None:
@@ -99,41 +122,61 @@ def test_without_ranks_of_epochs_there_is_no_section(tmp_path: Path) -> None:
     bare = {key: [epoch.model_copy(update={"press_rank": None, "entropy_rank": None}) for epoch in trial]
             for key, trial in epochs.items()}  # fmt: skip
     for unranked in (bare, {}):
-        report = report_with(tmp_path, rows, unranked, GridMap(row="output_layer.c", column="output_layer.k"))
+        report = report_with(
+            tmp_path, rows, unranked, GridMap(row="output_layer.c", column="output_layer.k")
+        )
         assert "rank-over-training" not in [answer.section.kind for answer in report.answers]
 
 
 def test_half_ways_are_counted_in_one_sentence(tmp_path: Path) -> None:
     rows, _ = make_results()
-    paths = [((10, 80, 160), (9, 7.5, 5))] * 6 + [((10, 20, 160), (9, 6, 5))] + [((10, 40, 160), (9, 7, 5))] * 2
+    paths = (
+        [((10, 80, 160), (9, 7.5, 5))] * 6
+        + [((10, 20, 160), (9, 6, 5))]
+        + [((10, 40, 160), (9, 7, 5))] * 2
+    )
     epochs = {
-        row["trial_id"]: training(*path) for row, path in zip(rows, [*paths, ((10, 11, 10), (9, 6, 5))], strict=False)
+        row["trial_id"]: training(*path)
+        for row, path in zip(rows, [*paths, ((10, 11, 10), (9, 6, 5))], strict=False)
     }
     press, _ = section_of(report_with(tmp_path, rows, epochs)).findings
-    assert press == "Press rank made half of its change earlier than log perplexity did in 6 of 9 settings."
+    assert (
+        press
+        == "Press rank made half of its change earlier than log perplexity did in 6 of 9 settings."
+    )
 
 
 def test_a_line_is_the_mean_of_its_seeds(tmp_path: Path) -> None:
     rows, _ = make_results(SEEDED_STUDY)
-    two = [row for row in rows if row["name"].startswith(("gss c=-2 k=1.25 ", "gss c=-2 k=1.5 "))][:-1]
-    report = report_with(tmp_path, two, {row["trial_id"]: training((10, 80), (9, 6)) for row in two})
+    two = [row for row in rows if row["name"].startswith(("gss c=-2 k=1.25 ", "gss c=-2 k=1.5 "))][
+        :-1
+    ]
+    report = report_with(
+        tmp_path, two, {row["trial_id"]: training((10, 80), (9, 6)) for row in two}
+    )
     assert "a line a setting, the mean of 2 to 3 seeds" in section_of(report).drawings[0].caption
 
 
 @pytest.mark.parametrize(("epochs", "shown"), [(50, 50), (51, 26), (1000, 50)])
-def test_a_page_shows_at_most_50_epochs_with_the_last_one(tmp_path: Path, epochs: int, shown: int) -> None:
+def test_a_page_shows_at_most_50_epochs_with_the_last_one(
+    tmp_path: Path, epochs: int, shown: int
+) -> None:
     rows, _ = make_results()
     long = training(np.linspace(10, 200, epochs), np.linspace(6, 4, epochs))
     report = report_with(tmp_path, rows[:1], {rows[0]["trial_id"]: long})
     table = section_of(report).tables[0]
     assert (len(table.body), table.body[-1][0].text) == (shown, str(epochs))
     step = math.ceil(epochs / 50)
-    assert (f"one epoch in {step}, all of them in rank_over_training.csv" in table.caption) == (step > 1)
+    assert (f"one epoch in {step}, all of them in rank_over_training.csv" in table.caption) == (
+        step > 1
+    )
     assert len(csv_records(report.path.parent / "rank_over_training.csv")) == 2 * epochs
 
 
 def test_a_grid_over_what_a_softmax_has_not_leaves_the_lines_uncoloured(tmp_path: Path) -> None:
     rows, epochs = moved()
     del rows[0]["config"]["output_layer"]["c"]
-    report = report_with(tmp_path, rows, epochs, GridMap(row="output_layer.k", column="output_layer.c"))
+    report = report_with(
+        tmp_path, rows, epochs, GridMap(row="output_layer.k", column="output_layer.c")
+    )
     assert all("coloured" not in drawing.caption for drawing in section_of(report).drawings)

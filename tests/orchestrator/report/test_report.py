@@ -48,12 +48,21 @@ class PageReader(HTMLParser):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
     rows, spectra = make_results()
-    rows[10] = fail(rows[10], state="failed", cause=f"RuntimeError: {INJECTION}") | {"name": f"gss {INJECTION}"}
+    rows[10] = fail(rows[10], state="failed", cause=f"RuntimeError: {INJECTION}") | {
+        "name": f"gss {INJECTION}"
+    }
     rows[40] = fail(rows[40], state="diverged", cause="the loss became infinite in epoch 3")
     same = {"device": "cpu", "host": "<b>box</b>"}
-    environments = {row["trial_id"]: same | {"torch": "2.13.0" if i < 60 else "2.14.1"} for i, row in enumerate(rows)}
+    environments = {
+        row["trial_id"]: same | {"torch": "2.13.0" if i < 60 else "2.14.1"}
+        for i, row in enumerate(rows)
+    }
     return report_on(
-        rows, tmp_path_factory.mktemp("report"), spectra=spectra, environments=environments, paper_command=PAPER_COMMAND
+        rows,
+        tmp_path_factory.mktemp("report"),
+        spectra=spectra,
+        environments=environments,
+        paper_command=PAPER_COMMAND,
     )
 
 
@@ -84,7 +93,9 @@ def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
     text = "".join(page.text)
     rows, _ = make_results(columns=50)
     assert all(row["name"] in text for i, row in enumerate(rows) if i != 10)
-    assert f"gss {INJECTION}" in text and f"RuntimeError: {INJECTION}" in text and "<b>box</b>" in text
+    assert (
+        f"gss {INJECTION}" in text and f"RuntimeError: {INJECTION}" in text and "<b>box</b>" in text
+    )
     assert INJECTION not in html
     assert sum(tag == "script" for tag, _ in page.tags) == 1
     assert len(html) < 1_000_000
@@ -133,10 +144,15 @@ def luminance(colour: NDArray[np.float64]) -> float:
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
-def test_the_heat_map_has_numbers_that_can_be_read_and_states_of_cells_without_one(report: ReportResult) -> None:
+def test_the_heat_map_has_numbers_that_can_be_read_and_states_of_cells_without_one(
+    report: ReportResult,
+) -> None:
     axes = heat_map(report.answers[1].numbers[1]).axes[0]
     assert len(axes.texts) == 72
-    assert sorted(text.get_text() for text in axes.texts if text.get_text().isalpha()) == ["diverged", "failed"]
+    assert sorted(text.get_text() for text in axes.texts if text.get_text().isalpha()) == [
+        "diverged",
+        "failed",
+    ]
     mesh = axes.collections[0]
     mesh.update_scalarmappable()
     filled = [cell.value is not None for row in report.answers[1].numbers[1].cells for cell in row]
@@ -161,7 +177,9 @@ def rows_in_state(state: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("rows", [[], rows_in_state("failed"), rows_in_state("planned")])
-def test_a_report_without_a_single_result_says_so(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_report_without_a_single_result_says_so(
+    rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     result = report_on(rows, tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
     assert "a correlation needs at least 3 points, there is none" in text
@@ -208,8 +226,14 @@ def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
         report_on([], tmp_path / "taken")
 
 
-@pytest.mark.parametrize(("source", "heading"), [("Somebody (2024)", "Deviations from the source"), ("", "Deviations")])
-def test_only_a_study_with_a_source_deviates_from_it(tmp_path: Path, source: str, heading: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "heading"), [("Somebody (2024)", "Deviations from the source"), ("", "Deviations")]
+)
+def test_only_a_study_with_a_source_deviates_from_it(
+    tmp_path: Path, source: str, heading: str
+) -> None:
     study = replace(STUDY, source=source, deviations=("The models are small.",))
-    page = report_on(rows_in_state("planned"), tmp_path / "report", study=study).path.read_text(encoding="utf-8")
+    page = report_on(rows_in_state("planned"), tmp_path / "report", study=study).path.read_text(
+        encoding="utf-8"
+    )
     assert f'<h2 id="deviations">{heading}</h2>' in page

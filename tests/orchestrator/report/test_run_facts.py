@@ -20,7 +20,10 @@ def facts(rows: list[dict[str, object]], *times: tuple[datetime, datetime]) -> d
 def test_what_all_trials_share_is_said_once_and_what_differs_as_a_range() -> None:
     rows, _ = make_results(columns=50)
     said = facts(rows)
-    assert (said["embedding width"], said["LSTM layers"]) == ("400", "3, of widths 1,150, 1,150, 400")
+    assert (said["embedding width"], said["LSTM layers"]) == (
+        "400",
+        "3, of widths 1,150, 1,150, 400",
+    )
     assert (said["epochs"], said["vocabulary"], said["weights"]) == ("1,000", "50", "61,234")
     assert said["time of all trials"] == "18 min", "72 trials of 15.25 s"
     rows[3]["config"]["training"]["learning_rate"] = 0.5
@@ -37,7 +40,9 @@ def test_what_all_trials_share_is_said_once_and_what_differs_as_a_range() -> Non
 def test_the_sizes_of_transformers_stand_beside_those_of_lstms() -> None:
     rows, _ = make_results(columns=50)
     narrow, wide = (
-        transformer(CorpusConfig(name="ptb", sha256="0" * 64), SoftmaxConfig(), width=width).model_dump(mode="json")
+        transformer(
+            CorpusConfig(name="ptb", sha256="0" * 64), SoftmaxConfig(), width=width
+        ).model_dump(mode="json")
         for width in (64, 512)
     )
     for row, config in zip(rows, (narrow, wide), strict=False):
@@ -50,14 +55,24 @@ def test_the_sizes_of_transformers_stand_beside_those_of_lstms() -> None:
     assert said["LSTM layers"] == "3, of widths 1,150, 1,150, 400"
     assert said["rank of the head"] == "64 to 100"
     alone = facts(rows[:2])
-    assert "LSTM layers" not in alone and "embedding width" not in alone and alone["vocabulary"] == "50"
+    assert (
+        "LSTM layers" not in alone
+        and "embedding width" not in alone
+        and alone["vocabulary"] == "50"
+    )
     assert "Transformer" not in facts(rows[2:])
 
 
 def test_the_date_is_from_the_first_start_to_the_last_end() -> None:
     rows, _ = make_results(columns=50)
-    first, last = datetime(2026, 3, 4, 23, 58, 59, tzinfo=UTC), datetime(2026, 3, 4, 23, 59, tzinfo=UTC)
+    first, last = (
+        datetime(2026, 3, 4, 23, 58, 59, tzinfo=UTC),
+        datetime(2026, 3, 4, 23, 59, tzinfo=UTC),
+    )
     later = datetime(2026, 3, 5, 7, 1, tzinfo=UTC)
     assert facts(rows, (first, last))["date"] == "2026-03-04 23:58 to 23:59 UTC"
-    assert facts(rows, (last, later), (first, last))["date"] == "2026-03-04 23:58 to 2026-03-05 07:01 UTC"
+    assert (
+        facts(rows, (last, later), (first, last))["date"]
+        == "2026-03-04 23:58 to 2026-03-05 07:01 UTC"
+    )
     assert "date" not in facts(rows)

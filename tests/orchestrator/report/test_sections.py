@@ -53,7 +53,10 @@ def test_means_that_differ_are_never_called_equal(tmp_path: Path) -> None:
     ranks = {"a": (6, 7), "b": (6, 6), "c": (2, 3), "d": (6, 6)}
     for i, row in enumerate(rows):
         group = "abcd"[i % 4]
-        row["name"], row["metrics"]["press_rank"] = f"{group} seed={i // 4}", ranks[group][i // 4 % 2]
+        row["name"], row["metrics"]["press_rank"] = (
+            f"{group} seed={i // 4}",
+            ranks[group][i // 4 % 2],
+        )
         row["config"] = rows[0]["config"] | {"seed": i // 4}
     study = replace(STUDY, analyses=(GroupTable(metrics=("press_rank",)),))
     page = report_on(rows, tmp_path, study=study).path.read_text()
@@ -69,10 +72,18 @@ def test_the_page_explains_the_words_that_it_uses_and_no_others(tmp_path: Path) 
 
 
 def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
-    told = {"next": "<unk>", "next_in_text": "banknote", "probability": 0.1, "rank": 1, "top": [["<unk>", 0.1]]}
+    told = {
+        "next": "<unk>",
+        "next_in_text": "banknote",
+        "probability": 0.1,
+        "rank": 1,
+        "top": [["<unk>", 0.1]],
+    }
     [row] = make_results()[0][:1]
     row["metrics"] = {"top_k A 1": json.dumps(told)}
-    section = prediction_section(prediction_numbers(flatten([row]).frame(), Predictions(), corpus="ptb"))
+    section = prediction_section(
+        prediction_numbers(flatten([row]).frame(), Predictions(), corpus="ptb")
+    )
     assert "banknote (as <unk>)" in [cell.text for line in section.tables[1].body for cell in line]
     assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
 
@@ -86,12 +97,23 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
         "top": [["big", 0.5], ["black", 0.25]],
     }
     miss = {**hit, "rank": 9, "top": [["a", 0.5], ["the", 0.25]]}
-    unknown = {**hit, "context": "one two three four five six seven eight", "next": "<unk>", "next_in_text": "Monday"}
+    unknown = {
+        **hit,
+        "context": "one two three four five six seven eight",
+        "next": "<unk>",
+        "next_in_text": "Monday",
+    }
     rows = [
-        trial_row("mos", config={"seed": 1}, **{"top_k A 1": json.dumps(hit), "top_k A 2": json.dumps(unknown)}),
+        trial_row(
+            "mos",
+            config={"seed": 1},
+            **{"top_k A 1": json.dumps(hit), "top_k A 2": json.dumps(unknown)},
+        ),
         trial_row("softmax", config={"seed": 1}, **{"top_k A 1": json.dumps(miss)}),
     ]
-    section = prediction_section(prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb"))
+    section = prediction_section(
+        prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb")
+    )
     table = section.tables[1]
     assert list(table.head) == ["context", "ends in", "next word", "mos", "softmax"]
     assert [cell.text for cell in table.body[0]] == [
@@ -105,23 +127,39 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     [axes] = section.drawings[0].draw().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "A 1: \N{HORIZONTAL ELLIPSIS} no it was \N{RIGHTWARDS ARROW} black",
-        "A 2: \N{HORIZONTAL ELLIPSIS} four five six seven eight \N{RIGHTWARDS ARROW} Monday (as <unk>)",
+        "A 2: \N{HORIZONTAL ELLIPSIS} four five six seven eight \N{RIGHTWARDS ARROW} Monday (as "
+        "<unk>)",
     ]
     assert [text.get_text() for text in axes.texts] == ["big (2)", "a", "big", ""]
     [named] = axes.findobj(NamedMarks)
     assert (
-        named.marks[1].trial_id == "softmax" and "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in named.marks[1].name
+        named.marks[1].trial_id == "softmax"
+        and "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in named.marks[1].name
     )
 
 
 def test_printed_predictions_stand_below_ours() -> None:
-    ours = {"context": "metric", "next": "tons", "probability": 0.25, "rank": 1, "top": [["tons", 0.25]]}
-    printed = {"next": "tons", "probability": None, "rank": None, "top": [("million", 0.38), ("N", 0.24)]}
+    ours = {
+        "context": "metric",
+        "next": "tons",
+        "probability": 0.25,
+        "rank": 1,
+        "top": [["tons", 0.25]],
+    }
+    printed = {
+        "next": "tons",
+        "probability": None,
+        "rank": None,
+        "top": [("million", 0.38), ("N", 0.24)],
+    }
     request = Predictions(
-        source="SM Table 2", published={"ptb": {"mos": {"A 1": printed}, "mos (Yang)": {"A 2": printed}}}
+        source="SM Table 2",
+        published={"ptb": {"mos": {"A 1": printed}, "mos (Yang)": {"A 2": printed}}},
     )
     ours_text = json.dumps(ours)
-    frame = flatten([trial_row("mos", config={"seed": 1}, **{"top_k A 1": ours_text, "top_k A 2": ours_text})]).frame()
+    frame = flatten(
+        [trial_row("mos", config={"seed": 1}, **{"top_k A 1": ours_text, "top_k A 2": ours_text})]
+    ).frame()
     section = prediction_section(prediction_numbers(frame, request, corpus="ptb"))
     hits, words = ([[cell.text for cell in row] for row in table.body] for table in section.tables)
     assert hits == [["mos", "2 of 2", "0 of 1"], ["mos (Yang)", DASH, "0 of 1"]]
@@ -143,7 +181,10 @@ def test_printed_predictions_stand_below_ours() -> None:
 
 PAIRS = Comparison(baselines={"gated": "dense"}, metric="test_error_percent")
 COUNTS = Counts(metric="chosen_learning_rate", values=(0.01, 0.1, 0.3))
-ERRORS = {"gated": [9.0, 18.8, 28.9, 39.1, 48.8, 59.2, 70.0], "dense": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]}
+ERRORS = {
+    "gated": [9.0, 18.8, 28.9, 39.1, 48.8, 59.2, 70.0],
+    "dense": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0],
+}
 GATED = [
     done_trial(group, seed, test_error_percent=value, chosen_learning_rate=0.1 if seed else 0.01)
     for group, values in ERRORS.items()
@@ -159,17 +200,31 @@ def test_pairs_have_a_row_a_comparison_a_file_and_say_who_had_no_partner() -> No
     head, record = section.files["tests.csv"]
     told = dict(zip(head, record, strict=True))
     assert (told["pairs"], told["pairs_lower"], told["without_partner"]) == (6, 6, 1)
-    assert told["test"] == "paired" and told["difference_p"] == told["holm_p"] and told["mean_baseline"] == 35
+    assert (
+        told["test"] == "paired"
+        and told["difference_p"] == told["holm_p"]
+        and told["mean_baseline"] == 35
+    )
 
 
 def test_unpaired_and_published_p_have_columns_of_their_own() -> None:
     rows = [row for row in GATED if row["name"] != "dense seed=0"]
-    request = replace(PAIRS, baselines={"gated": "dense", "late": "dense"}, published={"ptb": {"gated": 0.62}})
-    rows += [done_trial("late", seed, test_error_percent=value) for seed, value in enumerate((1.0, 2.0, 4.0), 10)]
+    request = replace(
+        PAIRS, baselines={"gated": "dense", "late": "dense"}, published={"ptb": {"gated": 0.62}}
+    )
+    rows += [
+        done_trial("late", seed, test_error_percent=value)
+        for seed, value in enumerate((1.0, 2.0, 4.0), 10)
+    ]
     section = contrast_section(contrast_numbers(flatten(rows).frame(), request, corpus="ptb"))
-    gated, late = (dict(zip(section.tables[0].head, line, strict=True)) for line in section.tables[0].body)
+    gated, late = (
+        dict(zip(section.tables[0].head, line, strict=True)) for line in section.tables[0].body
+    )
     p_value = stats.ttest_ind(ERRORS["gated"], ERRORS["dense"][1:]).pvalue
-    assert gated["unpaired p (as in the paper)"].text == f"{p_value:.3f}" and gated["published PTB: p"].text == "0.620"
+    assert (
+        gated["unpaired p (as in the paper)"].text == f"{p_value:.3f}"
+        and gated["published PTB: p"].text == "0.620"
+    )
     r = np.corrcoef(ERRORS["gated"][1:6], ERRORS["dense"][1:])[0, 1]
     assert gated["r over seeds"].text == f"{r:+.2f}"
     assert late["lower at"].text == "unpaired, 3 + 5" and "unpaired (Welch" in section.findings[1]
@@ -183,7 +238,8 @@ def test_counts_are_shown_of_values_that_never_came_up_too() -> None:
     assert section.tables[0].head == ("model", "0.01", "0.1", "0.3")
     assert section.files["counts.csv"][1:] == [["gated", 1, 6, 0], ["dense", 1, 5, 0]]
     assert section.findings == (
-        "Of 13 trials, 2 have the least chosen learning rate of the table (0.01), 0 the greatest (0.3).",
+        "Of 13 trials, 2 have the least chosen learning rate of the table (0.01), 0 the greatest "
+        "(0.3).",
     )
 
 
@@ -194,14 +250,19 @@ def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
         {**row, "trial_id": f"{place:064x}", "state": state, "metrics": metrics[place]}
         for place, row in enumerate(GATED)
     ]
-    page = report_on(rows, tmp_path, study=replace(STUDY, analyses=(PAIRS, COUNTS))).path.read_text()
+    page = report_on(
+        rows, tmp_path, study=replace(STUDY, analyses=(PAIRS, COUNTS))
+    ).path.read_text()
     assert page.count('id="tests"') == page.count('id="counts"') == 1
     assert (tmp_path / "tests.csv").is_file() and "<td>None" not in page
 
 
 def test_the_audit_says_what_it_counts_in_names_that_a_reader_of_the_papers_knows() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
-    assert "compatible (which includes bounds that a wrong number could pass as well)" in section.findings[0]
+    assert (
+        "compatible (which includes bounds that a wrong number could pass as well)"
+        in section.findings[0]
+    )
     assert "print 1636 numbers" in section.findings[-1]
     assert "a check may involve several, on both sides of a difference" in section.findings[-1]
     shown = [cell.text for table in section.tables for row in table.body for cell in row]

@@ -23,11 +23,21 @@ from tests.support.synthetic_results import KEY, STUDY, fail, make_results
 MINUS = formats.MINUS
 
 
-def make_line(value: float | None, *, low: float = 0.0, high: float = 0.0, missing: str = "") -> ComparedCorrelation:
+def make_line(
+    value: float | None, *, low: float = 0.0, high: float = 0.0, missing: str = ""
+) -> ComparedCorrelation:
     interval = Interval(low=low, high=high) if low < high else None
-    pearson = Statistic(value=value, interval=interval, p_value=0.01 if interval else None, missing=missing)
+    pearson = Statistic(
+        value=value, interval=interval, p_value=0.01 if interval else None, missing=missing
+    )
     return ComparedCorrelation(
-        x="press_rank", y="test_perplexity", window=None, n=72, pearson=pearson, spearman=pearson, published={}
+        x="press_rank",
+        y="test_perplexity",
+        window=None,
+        n=72,
+        pearson=pearson,
+        spearman=pearson,
+        published={},
     )
 
 
@@ -44,7 +54,9 @@ def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
     return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}, epochs={}))
 
 
-def cautions(key: StudyKey = KEY, environment: Environment | None = None, study: Study = STUDY) -> list[str]:
+def cautions(
+    key: StudyKey = KEY, environment: Environment | None = None, study: Study = STUDY
+) -> list[str]:
     return sentences.cautions(study, make_summary(key), make_answers(key), environment or {})
 
 
@@ -55,19 +67,26 @@ def test_an_interval_without_zero_gives_a_direction_and_the_variance() -> None:
     assert "25% of the variance" in text
     unsettled = correlation_sentence(make_line(0.1, low=-0.13, high=0.32))
     assert "includes zero" in unsettled and "went with" not in unsettled
-    missing = correlation_sentence(make_line(None, missing="press_rank had the same value at all 72 points"))
-    assert missing.endswith("there is no correlation to report: Press rank had the same value at all 72 points.")
+    missing = correlation_sentence(
+        make_line(None, missing="press_rank had the same value at all 72 points")
+    )
+    assert missing.endswith(
+        "there is no correlation to report: Press rank had the same value at all 72 points."
+    )
 
 
 def test_only_the_published_values_of_this_corpus_and_these_cells_are_held_against_ours() -> None:
     on_ptb = make_answers(replace(KEY, corpus="ptb", scale="paper"))[0].section.remarks
     assert len(on_ptb) == 2 and all("PTB" in text for text in on_ptb)
     better_half = make_answers()[0].section.remarks
-    assert len(better_half) == 2 and not any("+0.24" in text or "+0.21" in text for text in better_half)
+    assert len(better_half) == 2 and not any(
+        "+0.24" in text or "+0.21" in text for text in better_half
+    )
 
 
 @pytest.mark.parametrize(
-    ("published", "words"), [(0.48, "inside our interval"), (0.1, "below our interval"), (0.9, "above our interval")]
+    ("published", "words"),
+    [(0.48, "inside our interval"), (0.1, "below our interval"), (0.9, "above our interval")],
 )
 def test_a_published_value_is_placed_beside_our_interval(published: float, words: str) -> None:
     line = replace(make_line(0.4, low=0.2, high=0.6), published={"ptb": published})
@@ -97,9 +116,13 @@ def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> N
 def test_transformers_in_place_of_lstms_are_no_models_of_the_paper_at_any_scale() -> None:
     chosen = replace(KEY, corpus="ptb", scale="paper", overrides='{"--model":"transformer"}')
     texts = cautions(chosen)
-    assert any(text.startswith("Transformers stand in place of the source's AWD-LSTMs") for text in texts)
+    assert any(
+        text.startswith("Transformers stand in place of the source's AWD-LSTMs") for text in texts
+    )
     assert not any("Settings were changed" in text for text in texts)
-    assert not any("Transformers" in text for text in cautions(replace(KEY, corpus="ptb", scale="paper")))
+    assert not any(
+        "Transformers" in text for text in cautions(replace(KEY, corpus="ptb", scale="paper"))
+    )
 
 
 def test_a_name_that_has_another_value_than_was_trained_is_said() -> None:
@@ -114,12 +137,21 @@ def test_a_name_that_has_another_value_than_was_trained_is_said() -> None:
 
 
 def test_trials_computed_with_different_versions_are_named() -> None:
-    alike = {"code": {"abc": 72}, "torch": {"2.13.0": 72}, "hardware": {"one CPU": 72}, "host": {"a": 60, "b": 12}}
+    alike = {
+        "code": {"abc": 72},
+        "torch": {"2.13.0": 72},
+        "hardware": {"one CPU": 72},
+        "host": {"a": 60, "b": 12},
+    }
     assert not any("computed alike" in text for text in cautions(KEY, alike))
     for name in ("code", "torch", "hardware"):
         different = alike | {name: {"new": 60, "": 12}}
         texts = [text for text in cautions(KEY, different) if "computed alike" in text]
-        assert len(texts) == 1 and "new (60), not recorded (12)" in texts[0] and "abc (" not in texts[0]
+        assert (
+            len(texts) == 1
+            and "new (60), not recorded (12)" in texts[0]
+            and "abc (" not in texts[0]
+        )
 
 
 def test_coverage_counts_every_state() -> None:
@@ -145,5 +177,6 @@ def test_models_that_blew_up_are_named_where_their_numbers_count() -> None:
     said = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
     expected = ", ".join(rows[place]["name"] for place in (0, 1, 5))
     assert said.endswith(
-        f"Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the same: {expected}."
+        f"Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the "
+        f"same: {expected}."
     )

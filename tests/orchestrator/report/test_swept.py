@@ -1,4 +1,5 @@
-"""The report of a study at several values of a setting: what each value has alone, and how they compare."""
+"""The report of a study at several values of a setting: what each value has alone, and how they
+compare."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ from trainables.config import GssConfig, TrialConfig
 RATE, TOKENS = "training.learning_rate", "training.epoch_tokens"
 STUDY = Study(
     name="swept",
-    trials=lambda corpus: [awd_lstm(corpus, GssConfig(c=c, k=k)) for c in (-1.0, 1.0) for k in (1.5, 2.0)],
+    trials=lambda corpus: [
+        awd_lstm(corpus, GssConfig(c=c, k=k)) for c in (-1.0, 1.0) for k in (1.5, 2.0)
+    ],
     analyses=(
         Correlation(),
         GridMap(row="output_layer.c", column="output_layer.k"),
@@ -46,7 +49,9 @@ STUDY = Study(
 
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
     """The plan with these settings, and its trials with numbers that follow from their ids."""
-    plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(overrides=settings, seeds=3))
+    plan = make_plan(
+        STUDY, scale_named("smoke"), "pydocs", PlanRequest(overrides=settings, seeds=3)
+    )
     rows = []
     for trial in plan.trials:
         number = int(trial.trial_id[:6], 16) / 0xFFFFFF
@@ -63,7 +68,8 @@ def answers(**settings: Any) -> list[Answer]:
 
 
 def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None:
-    """Nothing is averaged over the values, and groups have the names that the study's requests call them by."""
+    """Nothing is averaged over the values, and groups have the names that the study's requests call
+    them by."""
     by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
     count = len(STUDY.analyses)
     assert len(swept) == 2 * count
@@ -74,10 +80,13 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
             assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
             if isinstance(ours.request, Comparison):
                 continue  # its p values are corrected over all values
-            assert [table.body for table in ours.section.tables] == [table.body for table in single.section.tables]
+            assert [table.body for table in ours.section.tables] == [
+                table.body for table in single.section.tables
+            ]
             assert list(ours.section.files.values()) == list(single.section.files.values())
             leads = [
-                f"At learning rate {rate}: {text}" for text in single.section.findings[: ours is swept[place * count]]
+                f"At learning rate {rate}: {text}"
+                for text in single.section.findings[: ours is swept[place * count]]
             ]
             assert list(ours.section.findings) == leads
             kept = single.section.findings[len(leads) :] + single.section.remarks
@@ -110,9 +119,14 @@ def test_means_and_intervals_are_those_of_the_values_trials() -> None:
 
 def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
     plan, rows = records(**{RATE: (0.001, 0.005, 0.02)})
-    result = build_report(STUDY, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
+    result = build_report(
+        STUDY, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path
+    )
     page = result.path.read_text(encoding="utf-8")
-    headings = ["By learning rate", *(f"At learning rate {rate}: Results by model" for rate in (0.001, 0.005, 0.02))]
+    headings = [
+        "By learning rate",
+        *(f"At learning rate {rate}: Results by model" for rate in (0.001, 0.005, 0.02)),
+    ]
     assert [page.index(f">{heading}</h2>") for heading in headings] == sorted(
         page.index(f">{heading}</h2>") for heading in headings
     )
@@ -127,7 +141,9 @@ def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
 
 def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> None:
     lists = ([0.1, 0.2], [0.3], None)
-    frame = flatten([trial_row(f"{i}", config={"rates": rates}) for i, rates in enumerate(lists)]).frame()
+    frame = flatten(
+        [trial_row(f"{i}", config={"rates": rates}) for i, rates in enumerate(lists)]
+    ).frame()
     assert swept_settings(frame[:1], '{"rates":[0.1,0.2]}')[0] == ()
     assert [swept_settings(frame, text)[0] for text in ("", "[1]", '{"x":[1,2]}')] == [()] * 3
     keys, shown = swept_settings(frame, '{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}')
@@ -141,9 +157,15 @@ def test_equal_values_are_said_to_be_equal_where_an_interval_would_have_no_width
         for x in ranks
         for i, rank in enumerate(ranks[x])
     ]
-    (table,) = swept_section(swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("press_rank",)))).tables
+    (table,) = swept_section(
+        swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("press_rank",)))
+    ).tables
     low, high = stats.t.interval(0.95, 2, loc=403, scale=stats.sem(ranks[10]))
-    assert [row[-1].text for row in table.body] == ["402 (all equal)", f"403 [{low:.1f}, {high:.1f}]", "402"]
+    assert [row[-1].text for row in table.body] == [
+        "402 (all equal)",
+        f"403 [{low:.1f}, {high:.1f}]",
+        "402",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -158,15 +180,23 @@ def test_equal_values_are_said_to_be_equal_where_an_interval_would_have_no_width
         ({False: 90.0, True: 80.0}, ""),
     ],
 )
-def test_a_best_value_at_an_end_of_the_range_is_said(perplexities: dict[Any, float], said: str) -> None:
+def test_a_best_value_at_an_end_of_the_range_is_said(
+    perplexities: dict[Any, float], said: str
+) -> None:
     """Of a rank, more is not worse: its lowest one says nothing."""
     rows = [
-        trial_row(f"a, x={x}", config={"x": x}, valid_perplexity=perplexity, press_rank=round(perplexity))
+        trial_row(
+            f"a, x={x}", config={"x": x}, valid_perplexity=perplexity, press_rank=round(perplexity)
+        )
         for x, perplexity in perplexities.items()
     ]
-    numbers = swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("valid_perplexity", "press_rank")))
+    numbers = swept_numbers(
+        flatten(rows).frame(), BySetting(key="x", metrics=("valid_perplexity", "press_rank"))
+    )
     by_perplexity, by_rank = swept_section(numbers).findings
-    assert "range" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (said and f"{said}.")
+    assert "range" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (
+        said and f"{said}."
+    )
 
 
 def test_validation_chooses_where_the_test_disagrees() -> None:
@@ -202,7 +232,9 @@ def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
     rows = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     rows += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(rows).frame(), '{"x":[1,2],"y":[3,4]}')
-    places = {tuple(at.values.values()): list(at.frame["name"]) for at in at_each_value(frame, keys)}
+    places = {
+        tuple(at.values.values()): list(at.frame["name"]) for at in at_each_value(frame, keys)
+    }
     assert places == {(x, y): [f"a, x={x}", f"b, y={y}"] for x in (1, 2) for y in (3, 4)}
     numbers = swept_numbers(frame, BySetting(key="x", others=("y",), metrics=("m",)))
     assert [(line.group, line.value) for line in numbers.lines] == [("a", 1), ("a", 2)]
@@ -219,8 +251,12 @@ def test_a_model_with_the_same_value_everywhere_is_lowest_nowhere() -> None:
         numbers = swept_numbers(pd.DataFrame(rows), BySetting(key="x", metrics=("press_rank",)))
         return swept_section(numbers).findings[0]
 
-    assert rank_sentence(values).endswith("lowest at 1, in 1 of them; 1 of them the same at all values.")
-    assert rank_sentence({**values, ("softmax", 2): 15}).endswith("lowest at 1, in every one of them.")
+    assert rank_sentence(values).endswith(
+        "lowest at 1, in 1 of them; 1 of them the same at all values."
+    )
+    assert rank_sentence({**values, ("softmax", 2): 15}).endswith(
+        "lowest at 1, in every one of them."
+    )
     assert rank_sentence({**values, ("softmax", 2): 13}).endswith("lowest at 1, in 1 of them.")
 
 
@@ -234,15 +270,20 @@ def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) ->
     overrides = {"training.optimizer": ("sgd", "adam")}
     plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
     rows = [
-        trial_row(trial.name, config=trial.config.model_dump(mode="json"), valid_perplexity=50.0 + i)
+        trial_row(
+            trial.name, config=trial.config.model_dump(mode="json"), valid_perplexity=50.0 + i
+        )
         | {"trial_id": trial.config.trial_id}
         for i, trial in enumerate(plan.trials)
         if isinstance(trial.config, TrialConfig)
     ]
     rows[-1] |= {"state": "failed", "metrics": {}}
-    result = build_report(study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
+    result = build_report(
+        study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path
+    )
     (first,) = result.answers[0].section.findings
     assert first.startswith(
-        "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; lowest at sgd"
+        "Validation perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; "
+        "lowest at sgd"
     )
     assert (tmp_path / "by_optimizer.svg").is_file()

@@ -33,7 +33,9 @@ def render(shown: RenderableType, width: int) -> str:
 def lines_of_cells(text: str) -> list[list[str]]:
     """The cells of every line of every table."""
     return [
-        [cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in text.splitlines() if line[:1] in ("│", "┃")
+        [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]
+        for line in text.splitlines()
+        if line[:1] in ("│", "┃")
     ]
 
 
@@ -52,7 +54,10 @@ def test_the_grid_has_every_label_and_number(report: ReportResult, width: int) -
     for grid in report.answers[1].numbers:
         lines = [["c \\ k", *map(formats.setting, grid.columns)]]
         for label, cells in zip(grid.rows, grid.cells, strict=True):
-            values = (cell.state if cell.value is None else formats.cell(grid.metric, cell.value) for cell in cells)
+            values = (
+                cell.state if cell.value is None else formats.cell(grid.metric, cell.value)
+                for cell in cells
+            )
             lines.append([formats.setting(label), *values])
         assert (len(grid.rows), len(grid.columns)) == (9, 8)
         start = shown.index(lines[1]) - 1
@@ -66,13 +71,17 @@ def test_the_correlations_have_every_heading_and_number(report: ReportResult, wi
     cells = {cell for line in lines_of_cells(text) for cell in line}
     words = {word for cell in cells for word in cell.split()}
     assert {cell.text for row in table.body for cell in row[1:]} <= cells
-    assert {word for heading in (*table.head, table.body[1][0].text) for word in heading.split()} <= words
+    assert {
+        word for heading in (*table.head, table.body[1][0].text) for word in heading.split()
+    } <= words
     assert table.body[0][0].text == "all cells" and "all cells" in cells
     assert {"+0.48", "+0.53", "+0.24", "+0.21"} <= cells
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_trials_without_a_result_are_named_with_their_cause(report: ReportResult, width: int) -> None:
+def test_trials_without_a_result_are_named_with_their_cause(
+    report: ReportResult, width: int
+) -> None:
     text = render(summary_group(report), width)
     lines = [line for line in lines_of_cells(text) if len(line) == 3]
     start = next(i for i, line in enumerate(lines) if line[:2] == [NAME, "failed"])

@@ -1,4 +1,5 @@
-"""What the widths at which a value is reached, and their laws, become on a page, in a figure and in files."""
+"""What the widths at which a value is reached, and their laws, become on a page, in a figure and in
+files."""
 
 from __future__ import annotations
 
@@ -38,13 +39,19 @@ def records(section: Section, name: str) -> list[dict[str, Any]]:
 def test_findings_name_widths_ratios_and_exponents() -> None:
     widths, apart, same, law = section_of(ROWS).findings
     assert (
-        widths.startswith("The least embedding width with a gap to the entropy (nats) of at most 0.1: softmax 12")
+        widths.startswith(
+            "The least embedding width with a gap to the entropy (nats) of at most 0.1: softmax 12"
+        )
         and widths.count(" at V = 500, 1000, 2000 and 4000") == 3
     )
     assert "exponents b" in law and law.count("[0.") == 3 and "misfit" not in law
     assert "Compared with softmax" in apart and "softcap 1.5" in apart
     assert apart.count("softcap") == 4 and "mos" not in apart and apart.count("at V = ") == 4
-    assert same.count("mos") == 4 and "softcap" not in same and "does not show that they are equal" in same
+    assert (
+        same.count("mos") == 4
+        and "softcap" not in same
+        and "does not show that they are equal" in same
+    )
     assert section_of(ROWS).remarks == ("Others print no width (A 2026).",)
 
 
@@ -60,14 +67,20 @@ def test_every_number_is_in_a_file() -> None:
     assert all(law["b_low"] < law["b"] < law["b_high"] and law["farthest_off"] >= 1 for law in laws)
 
 
-def test_where_nothing_is_reached_the_table_and_a_sentence_say_on_which_side_and_what_a_law_lacks() -> None:
+def test_where_nothing_is_reached_the_table_and_a_sentence_say_on_which_side_and_what_a_law_lacks() -> (
+    None
+):
     section = section_of(FEW)
     assert (
-        "There is no power law over V for softmax and mos yet: of V, it needs 3 or more at which the value is reached, "
+        "There is no power law over V for softmax and mos yet: of V, it needs 3 or more at which "
+        "the value is reached, "
         "and there are 2."
     ) in section.findings
     nowhere = section.findings[1]
-    assert "softmax at V = 100 (below 8)" in nowhere and "softcap at V = 100000 (not up to 64)" in nowhere
+    assert (
+        "softmax at V = 100 (below 8)" in nowhere
+        and "softcap at V = 100000 (not up to 64)" in nowhere
+    )
     assert any("for softcap others are left out" in caution for caution in section.cautions)
     widths = [line[4].text for line in section.tables[0].body]
     assert widths[0] == "below 8" and widths[-1] == "not up to 64" and "[" not in "".join(widths)
@@ -76,13 +89,20 @@ def test_where_nothing_is_reached_the_table_and_a_sentence_say_on_which_side_and
 
 
 @pytest.mark.parametrize("rows", [ROWS, FEW], ids=["reached", "not"])
-def test_all_words_of_the_figure_are_inside_it_and_every_mark_has_a_name(rows: list[dict[str, Any]]) -> None:
+def test_all_words_of_the_figure_are_inside_it_and_every_mark_has_a_name(
+    rows: list[dict[str, Any]],
+) -> None:
     [drawing] = section_of(rows).drawings
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
         figure.draw_without_rendering()
     needed, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert needed.x0 > -0.01 and needed.y0 > -0.01 and needed.x1 < width + 0.01 and needed.y1 < height + 0.01
+    assert (
+        needed.x0 > -0.01
+        and needed.y0 > -0.01
+        and needed.x1 < width + 0.01
+        and needed.y1 < height + 0.01
+    )
     names = [mark for named in figure.findobj(NamedMarks) for mark in named.marks]
     assert len(names) == 12
 
@@ -93,4 +113,8 @@ def test_it_is_a_section_of_a_page_where_a_trial_is_done(state: str, tmp_path: P
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=(REQUEST,))).path.read_text()
     assert page.count('id="thresholds"') == (state == "done")
     if state == "done":
-        assert len(csv_records(tmp_path / "thresholds.csv")) == 12 and ">None<" not in page and ">nan<" not in page
+        assert (
+            len(csv_records(tmp_path / "thresholds.csv")) == 12
+            and ">None<" not in page
+            and ">nan<" not in page
+        )

@@ -23,13 +23,22 @@ LOSSES = np.log(np.linspace(900, 120, EPOCHS))
 
 
 @pytest.fixture(scope="module")
-def trials(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]], Mapping[str, Any]]:
+def trials(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, list[dict[str, Any]], Mapping[str, Any]]:
     """The folder of a report, the trials and their spectra."""
     rows, spectra = make_results(columns=10_000)
     rows[0]["name"] += " <b>"
     rows[1] = fail(rows[1], state="failed", cause="RuntimeError: <i>out of memory</i>")
     epochs = [
-        EpochMetrics(epoch=i, tokens=i, train_loss=loss - 0.1, valid_loss=loss, averaging=i >= SWITCH, seconds=1.0)
+        EpochMetrics(
+            epoch=i,
+            tokens=i,
+            train_loss=loss - 0.1,
+            valid_loss=loss,
+            averaging=i >= SWITCH,
+            seconds=1.0,
+        )
         for i, loss in enumerate(LOSSES.tolist(), 1)
     ]
     del spectra[rows[1]["trial_id"]]
@@ -45,7 +54,8 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[st
 
 
 def polylines(page: str) -> dict[str, np.ndarray]:
-    """The points of a page's lines: of the learning curve, the limits, and the spectrum, which comes last."""
+    """The points of a page's lines: of the learning curve, the limits, and the spectrum, which
+    comes last."""
     lines = re.findall(r'<polyline class="(\w+)" points="([^"]*)"', page)
     return {
         f"{kind} {i}": np.array([place.split(",") for place in text.split()], float)
@@ -59,7 +69,9 @@ def test_one_can_walk_through_all_trials_and_back_to_the_report(trials: Any) -> 
     while path not in seen:
         seen.append(path)
         page = path.read_text()
-        assert (path.parent / "../report.html").resolve() == out / "report.html" and 'href="../report.html"' in page
+        assert (
+            path.parent / "../report.html"
+        ).resolve() == out / "report.html" and 'href="../report.html"' in page
         if behind := re.search(r'href="([^"]*)" rel="next"', page):
             path = (path.parent / behind[1]).resolve()
     assert seen == [out / trial_page(row["trial_id"]) for row in rows]
@@ -80,7 +92,10 @@ def test_it_says_what_the_trial_was_and_why_it_failed(trials: Any) -> None:
     assert "&lt;b&gt;" in done and "a &lt;gpu&gt;" in done and "<b>" not in done
     assert f"<dd>{rows[0]['metrics']['press_rank']}</dd>" in done
     assert "<strong>failed:</strong> RuntimeError: &lt;i&gt;out of memory" in failed
-    assert '<tr><td class="name">k</td><td>1.25</td><td>1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3</td></tr>' in done
+    assert (
+        '<tr><td class="name">k</td><td>1.25</td><td>1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3</td></tr>'
+        in done
+    )
     assert "<svg" not in failed, "it has neither a curve nor a spectrum"
 
 
@@ -90,7 +105,9 @@ def test_the_curve_and_the_spectrum_are_the_trials(trials: Any) -> None:
     lines = polylines(page)
     switch, train, valid, spectrum, tolerance = lines.values()
     # The axes are linear in the epoch and in the logarithms of all else.
-    np.testing.assert_allclose(np.diff(valid[:, 0]), (valid[-1, 0] - valid[0, 0]) / (EPOCHS - 1), atol=0.11)
+    np.testing.assert_allclose(
+        np.diff(valid[:, 0]), (valid[-1, 0] - valid[0, 0]) / (EPOCHS - 1), atol=0.11
+    )
     np.testing.assert_allclose(np.corrcoef(valid[:, 1], LOSSES)[0, 1], -1, atol=1e-5)
     assert len(train) == EPOCHS and switch[0, 0] == pytest.approx(
         (valid[SWITCH - 2, 0] + valid[SWITCH - 1, 0]) / 2, abs=0.2
@@ -100,7 +117,12 @@ def test_the_curve_and_the_spectrum_are_the_trials(trials: Any) -> None:
     above = int((spectrum[:, 1] < tolerance[0, 1]).sum())
     shown = spectrum[above - 1 : above + 1, 0]
     width = spectrum[-1, 0] - spectrum[0, 0]
-    last = np.log(np.flatnonzero(spectra[rows[0]["trial_id"]] > 0.01 * rows[0]["metrics"]["press_tolerance"])[-1] + 1)
+    last = np.log(
+        np.flatnonzero(spectra[rows[0]["trial_id"]] > 0.01 * rows[0]["metrics"]["press_tolerance"])[
+            -1
+        ]
+        + 1
+    )
     place = spectrum[0, 0] + width * np.log(rows[0]["metrics"]["press_rank"]) / last
     assert shown[0] - 2 <= place <= shown[1] + 2
 
@@ -142,14 +164,22 @@ def test_numbers_that_cannot_be_drawn_are_left_out(tmp_path: Path) -> None:
     rows[2]["metrics"]["press_tolerance"] = 1e9
     losses = [(5.0, 4.0), (1e300, 4.0), (4.0, -800.0), (1e9, 1.0), (3.0, 3.5)]
     epochs = [
-        EpochMetrics(epoch=i, tokens=i, train_loss=train, valid_loss=valid, averaging=False, seconds=1.0)
+        EpochMetrics(
+            epoch=i, tokens=i, train_loss=train, valid_loss=valid, averaging=False, seconds=1.0
+        )
         for i, (train, valid) in enumerate(losses, 1)
     ]
     spectra = [np.array([np.inf, 1.0]), np.zeros(5), np.ones(3), np.array([2.0])]
     report_on(
         rows,
         tmp_path,
-        epochs=dict(zip([row["trial_id"] for row in rows], [epochs, epochs[1:4], epochs[:1], []], strict=True)),
+        epochs=dict(
+            zip(
+                [row["trial_id"] for row in rows],
+                [epochs, epochs[1:4], epochs[:1], []],
+                strict=True,
+            )
+        ),
         spectra=dict(zip([row["trial_id"] for row in rows], spectra, strict=True)),
     )
     pages = [(tmp_path / trial_page(row["trial_id"])).read_text() for row in rows]

@@ -29,7 +29,13 @@ def truth(press64: int, press32: int, **changes: Any) -> dict[str, Any]:
 
 def ranks(press: int, effective: int, entropy: float) -> dict[str, Any]:
     effectives = {f"effective_rank_1e-{i}": effective for i in (3, 4, 5)}
-    return {"press_rank": press, **effectives, "entropy_rank": entropy, "stable_rank": 1.1, "rank_rows": 2000}
+    return {
+        "press_rank": press,
+        **effectives,
+        "entropy_rank": entropy,
+        "stable_rank": 1.1,
+        "rank_rows": 2000,
+    }
 
 
 METRICS_BY_NAME: dict[str, dict[str, Any]] = {
@@ -43,9 +49,14 @@ METRICS_BY_NAME: dict[str, dict[str, Any]] = {
 
 
 def rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    configs = {STUDY.label(config): config for config in trials(CorpusConfig(name="markov-20", sha256="0" * 64))}
+    configs = {
+        STUDY.label(config): config
+        for config in trials(CorpusConfig(name="markov-20", sha256="0" * 64))
+    }
     return [
-        trial_row(name, "done" if name in metrics else "planned", config=config.model_dump(mode="json"))
+        trial_row(
+            name, "done" if name in metrics else "planned", config=config.model_dump(mode="json")
+        )
         | {"trial_id": config.trial_id, "metrics": metrics.get(name, {})}
         for name, config in configs.items()
     ]
@@ -70,7 +81,8 @@ def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
     findings = true_rank_section(numbers(METRICS_BY_NAME)).findings
     exact, rounded, noisy = findings[1:4]
     assert exact.startswith(
-        "Of the exact matrix (float64), the true rank, 20, is found by Press rank (float64), effective"
+        "Of the exact matrix (float64), the true rank, 20, is found by Press rank (float64), "
+        "effective"
     )
     assert "and entropy rank; other ranks: Press rank (float32) 19 and stable rank 1.1" in exact
     assert "; other ranks: Press rank (float64) 900 and stable rank" in rounded
@@ -83,14 +95,22 @@ def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
 
 
 def test_a_text_of_too_few_contexts_is_said_to_be_one() -> None:
-    few = {name: truth(17, 17, true_rank=17, different_contexts=17) for name in list(METRICS_BY_NAME)[:1]}
+    few = {
+        name: truth(17, 17, true_rank=17, different_contexts=17)
+        for name in list(METRICS_BY_NAME)[:1]
+    }
     first, second, *_ = true_rank_section(numbers(few)).findings
-    assert "has rank 20; the rows measured (2,000 test tokens, 17 different ones) have rank 17" in first
+    assert (
+        "has rank 20; the rows measured (2,000 test tokens, 17 different ones) have rank 17"
+        in first
+    )
     assert "the true rank, 17, is found by Press rank (float64) and Press rank (float32);" in second
 
 
 def test_without_a_truth_there_is_no_section() -> None:
-    models = {name: value for name, value in METRICS_BY_NAME.items() if not name.startswith("truth")}
+    models = {
+        name: value for name, value in METRICS_BY_NAME.items() if not name.startswith("truth")
+    }
     assert true_rank_numbers(flatten(rows(models)).frame(), REQUEST) is None
 
 

@@ -36,17 +36,24 @@ def say(comparison: Any, p_adjusted: float | None = None, *, names: tuple[str, s
     return verdict(replace(comparison, names=names, p_adjusted=p_adjusted), "test_perplexity")
 
 
-def test_a_significant_difference_says_which_is_lower_and_by_how_much_whichever_way_round_they_come() -> None:
+def test_a_significant_difference_says_which_is_lower_and_by_how_much_whichever_way_round_they_come() -> (
+    None
+):
     plif, softmax = make_values(56.81, 0.11), make_values(*SOFTMAX)
-    text = "PLIF has a lower test perplexity than Softmax, by 0.270 (95% interval 0.171 to 0.369; p = 2.0e-05)." + WELCH
+    text = (
+        "PLIF has a lower test perplexity than Softmax, by 0.270 (95% interval 0.171 to 0.369; p = "
+        "2.0e-05)." + WELCH
+    )
     assert say(compare(plif, softmax), names=("PLIF", "Softmax")) == text
     assert say(compare(softmax, plif), names=("Softmax", "PLIF")) == text
 
 
 def test_what_is_not_significant_is_left_open_with_what_the_seeds_could_have_shown() -> None:
     assert say(compare(make_values(57.02, 0.13), make_values(*SOFTMAX))) == (
-        "The difference in test perplexity between GSS and Softmax is not significant (p = 0.263): GSS minus Softmax "
-        f"may lie anywhere from {MINUS}0.17 to +0.05 (95% interval), and the smallest difference that 10 seeds of each "
+        "The difference in test perplexity between GSS and Softmax is not significant (p = 0.263): "
+        "GSS minus Softmax "
+        f"may lie anywhere from {MINUS}0.17 to +0.05 (95% interval), and the smallest difference "
+        f"that 10 seeds of each "
         "could have shown with 80% power is 0.15." + WELCH
     )
     unequal = compare(make_values(57.02, 0.13, n=6), make_values(*SOFTMAX))
@@ -73,7 +80,8 @@ def test_no_verdict_calls_two_groups_equal(mean: float) -> None:
 
 def test_what_cannot_be_tested_is_said_in_words() -> None:
     assert say(compare([57.0], make_values(*SOFTMAX), names=NAMES)) == (
-        "Nothing can be concluded about the test perplexity of GSS and Softmax: at least 2 values of each group are "
+        "Nothing can be concluded about the test perplexity of GSS and Softmax: at least 2 values "
+        "of each group are "
         "needed, there is 1 of GSS."
     )
     assert "the same in all 6 pairs" in say(pair(DENSE, DENSE))
@@ -81,14 +89,18 @@ def test_what_cannot_be_tested_is_said_in_words() -> None:
 
 def test_pairs_say_at_how_many_seeds_the_difference_goes_which_way() -> None:
     text = say(pair(BETTER, DENSE), 0.001)
-    assert text.startswith("GSS has a lower test perplexity than Softmax at the same seed, by 1.03 (95% interval of")
+    assert text.startswith(
+        "GSS has a lower test perplexity than Softmax at the same seed, by 1.03 (95% interval of"
+    )
     assert text.endswith("; GSS is lower at 6 of 6 seeds.")
 
 
 @pytest.mark.parametrize(
     ("n", "could"), [(6, "6 pairs could have shown with 80% power is"), (4, "at least 5 pairs are")]
 )
-def test_what_is_not_significant_over_pairs_is_left_open_and_never_called_equal(n: int, could: str) -> None:
+def test_what_is_not_significant_over_pairs_is_left_open_and_never_called_equal(
+    n: int, could: str
+) -> None:
     found = pair(UNCLEAR[:n], DENSE[:n])
     text = say(found)
     assert "is not significant (p = " in text and "GSS minus Softmax may lie anywhere from" in text

@@ -1,4 +1,5 @@
-"""Whatever happens to any file of a trial, the next run ends in the same numbers, or says in a sentence why not."""
+"""Whatever happens to any file of a trial, the next run ends in the same numbers, or says in a
+sentence why not."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def stop_in_second_epoch(epoch: EpochMetrics) -> None:
 
 
 def make(config: TrialConfig, storage: Path, state: str) -> None:
-    """A trial's folder as a run leaves it that is killed then, or before it has recorded anything."""
+    """A trial's folder as a run leaves it that is killed then, or before it has recorded
+    anything."""
     directory = trial_directory(storage, config.trial_id)
     if state == "under way":
         with pytest.raises(_StopError):
@@ -78,7 +80,8 @@ def make(config: TrialConfig, storage: Path, state: str) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For each state a storage with the folders of two trials, and a store that plans the first of them."""
+    """For each state a storage with the folders of two trials, and a store that plans the first of
+    them."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         for module in (trial_run, kept_weights):
@@ -96,12 +99,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def truth(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Numbers:
     storage = tmp_path_factory.mktemp("truth")
     numbers, sentences = next_run(made, storage)
-    assert sentences == [] and numbers.spectrum and "press_rank" in numbers.metrics and "parameters" in numbers.metrics
+    assert (
+        sentences == []
+        and numbers.spectrum
+        and "press_rank" in numbers.metrics
+        and "parameters" in numbers.metrics
+    )
     return numbers
 
 
 def next_run(made: Path, storage: Path) -> tuple[Numbers, list[str]]:
-    """What a sweep does with the trial in its driver and its worker, but Ray; and what the user is told."""
+    """What a sweep does with the trial in its driver and its worker, but Ray; and what the user is
+    told."""
     shutil.copy(made / "results.db", storage / "results.db")
     sentences: list[str] = []
     directory = trial_directory(storage, CONFIG.trial_id)
@@ -110,7 +119,11 @@ def next_run(made: Path, storage: Path) -> tuple[Numbers, list[str]]:
         recorder.recover([PlannedTrial.of(CONFIG, "the trial")], note=sentences.append)
         if store.states([CONFIG.trial_id]) != {CONFIG.trial_id: "done"}:
             outcome = trial_run.run_trial(
-                CONFIG, directory=directory, runtime=Runtime(), measurements=AT_ONCE, note=sentences.append
+                CONFIG,
+                directory=directory,
+                runtime=Runtime(),
+                measurements=AT_ONCE,
+                note=sentences.append,
             )
             recorder.outcome(outcome)
             sentences += filter(None, [outcome.cause])
@@ -120,7 +133,11 @@ def next_run(made: Path, storage: Path) -> tuple[Numbers, list[str]]:
                 try:
                     names = lacking[CONFIG.trial_id]
                     kept_weights.measure_kept(
-                        CONFIG, directory=directory, runtime=Runtime(), names=names, note=sentences.append
+                        CONFIG,
+                        directory=directory,
+                        runtime=Runtime(),
+                        names=names,
+                        note=sentences.append,
                     )
                 except UserError as error:
                     sentences.append(str(error))

@@ -24,7 +24,8 @@ def registered(store: Store) -> None:
 
 
 class Searches:
-    """A source that has no trial of its own, and whose store is lost when it is asked for thresholds."""
+    """A source that has no trial of its own, and whose store is lost when it is asked for
+    thresholds."""
 
     def more(self, busy: Collection[str]) -> Sequence[PlannedTrial]:
         del busy
@@ -37,7 +38,9 @@ class Searches:
         raise UserError(f"the connection was lost at {trial.name}")
 
 
-def test_packs_are_claimed_as_they_are_handed_out_and_given_back_at_the_end(store: Store, tmp_path: Path) -> None:
+def test_packs_are_claimed_as_they_are_handed_out_and_given_back_at_the_end(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]
     assert states(store) == ["running"] * 3 + ["planned"] * 3
@@ -46,7 +49,9 @@ def test_packs_are_claimed_as_they_are_handed_out_and_given_back_at_the_end(stor
     assert states(store) == ["done"] + ["planned"] * 5
 
 
-def test_while_a_trial_has_a_machine_for_itself_no_other_is_handed_out(store: Store, tmp_path: Path) -> None:
+def test_while_a_trial_has_a_machine_for_itself_no_other_is_handed_out(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, 1)
     sweep.die("a", at=0, ending=NO_MEMORY)
     assert sweep.pack("b") == [0]
@@ -73,7 +78,9 @@ def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_give
     assert states(store) == ["done"] * 6
 
 
-def test_a_trial_that_is_to_stop_is_given_back_and_its_mates_go_on(store: Store, tmp_path: Path) -> None:
+def test_a_trial_that_is_to_stop_is_given_back_and_its_mates_go_on(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]
     sweep.tell("a", 0, at=1)
@@ -86,7 +93,9 @@ def test_a_trial_that_is_to_stop_is_given_back_and_its_mates_go_on(store: Store,
     assert sweep.heard.stopped_names == ["seed=1", "seed=4"]
 
 
-def test_a_trial_that_is_to_stop_while_it_waits_for_another_attempt_is_given_back(store: Store, tmp_path: Path) -> None:
+def test_a_trial_that_is_to_stop_while_it_waits_for_another_attempt_is_given_back(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, 1)
     sweep.die("a", at=0)
     assert states(store)[0] == "running"
@@ -95,7 +104,9 @@ def test_a_trial_that_is_to_stop_while_it_waits_for_another_attempt_is_given_bac
     assert (states(store)[0], sweep.claimed) == ("planned", [])
 
 
-def test_a_pack_without_a_worker_is_given_up_when_all_its_trials_are_to_stop(store: Store, tmp_path: Path) -> None:
+def test_a_pack_without_a_worker_is_given_up_when_all_its_trials_are_to_stop(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, 2)
     assert sweep.pack("a") == [0, 1]
     sweep.stop(IDS[:1])

@@ -42,12 +42,18 @@ def beat(memory: MachineMemory, machine: str) -> Beat:
     ],
 )
 def test_a_death_on_a_machine_without_memory_is_told_from_others(
-    machine: str, at_the_beat: MachineMemory, now: MachineMemory, kind: EndingKind, monkeypatch: pytest.MonkeyPatch
+    machine: str,
+    at_the_beat: MachineMemory,
+    now: MachineMemory,
+    kind: EndingKind,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What this machine's kernel has ended says nothing of another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explained(DEATH, beat(at_the_beat, machine), "one")
-    with_memory = ", with 31.0 GB of the 64.0 GB of its machine" if kind is EndingKind.OUT_OF_MEMORY else ""
+    with_memory = (
+        ", with 31.0 GB of the 64.0 GB of its machine" if kind is EndingKind.OUT_OF_MEMORY else ""
+    )
     assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 3, step 9{with_memory}")
 
 

@@ -1,4 +1,5 @@
-"""Any write of a sweep fails, once or from then on: a sentence, a sound store, and the next run does the rest."""
+"""Any write of a sweep fails, once or from then on: a sentence, a sound store, and the next run
+does the rest."""
 
 from __future__ import annotations
 
@@ -43,7 +44,11 @@ def problems(store: Path) -> list[str]:
 @pytest.mark.parametrize("error", [FULL, BROKEN], ids=["full", "broken"])
 @pytest.mark.parametrize("lasting", [True, False], ids=["from then on", "once"])
 def test_a_write_that_fails_costs_a_sentence_and_no_number(
-    sweeps: FaultySweeps, truth: tuple[list[dict[str, Any]], int], error: int, lasting: bool, rounds: int
+    sweeps: FaultySweeps,
+    truth: tuple[list[dict[str, Any]], int],
+    error: int,
+    lasting: bool,
+    rounds: int,
 ) -> None:
     table, writes = truth
     assert [row["state"] for row in table] == ["done", "done"] and writes > 50

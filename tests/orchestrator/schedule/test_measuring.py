@@ -13,15 +13,27 @@ from orchestrator.store.store import Store
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.notes import Heard
 from tests.support.scripted_measurements import IN_COMPANY, KEY, NAMES, measure_scripted, store_done
-from tests.support.scripted_trials import BAD_INPUT, EXITS, RAISES, SLOW, SOUND, log_lines, planned, work_in
+from tests.support.scripted_trials import (
+    BAD_INPUT,
+    EXITS,
+    RAISES,
+    SLOW,
+    SOUND,
+    log_lines,
+    planned,
+    work_in,
+)
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 pytestmark = pytest.mark.usefixtures("one_ray")
 
 
-def measured(store: Store, folder: Path, seeds: list[int], **changes: Any) -> tuple[RunSummary, dict[int, Any]]:
-    """The summary of a run over trials with these seeds, and what the store has by seed after it."""
+def measured(
+    store: Store, folder: Path, seeds: list[int], **changes: Any
+) -> tuple[RunSummary, dict[int, Any]]:
+    """The summary of a run over trials with these seeds, and what the store has by seed after
+    it."""
     plan = planned(seeds)
     store_done(store, plan, folder)
     work = work_in(
@@ -33,10 +45,14 @@ def measured(store: Store, folder: Path, seeds: list[int], **changes: Any) -> tu
         functions=TrialFunctions(measure_kept=measure_scripted),
         **changes,
     )
-    return run_trials(plan, work), {row["config"]["seed"]: row["metrics"] for row in store.results(KEY)}
+    return run_trials(plan, work), {
+        row["config"]["seed"]: row["metrics"] for row in store.results(KEY)
+    }
 
 
-def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(store: Store, tmp_path: Path) -> None:
+def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(
+    store: Store, tmp_path: Path
+) -> None:
     seeds = [SOUND, RAISES, EXITS, SOUND + 1, BAD_INPUT, SOUND + 2]
     heard = Heard()
     summary, metrics = measured(store, tmp_path, seeds, listener=heard)
@@ -50,10 +66,16 @@ def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(store
     assert "its process died" in summary.not_measured[ids[EXITS]]
     assert {row.state for row in store.trials(KEY)} == {"done"}, "a done trial stays done"
     assert sorted(heard.starts) == sorted(f"seed={seed}" for seed in [*seeds, EXITS])
-    assert sorted(outcome.state for outcome in heard.outcomes.values()) == ["done"] * 3 + ["failed"] * 3
+    assert (
+        sorted(outcome.state for outcome in heard.outcomes.values())
+        == ["done"] * 3 + ["failed"] * 3
+    )
     assert [note.partition(":")[0] for note in heard.notes] == [f"seed={EXITS}"]
     assert not summary.interrupted
-    assert "the weights are on strike" in (trial_directory(tmp_path, ids[RAISES]) / "error.log").read_text()
+    assert (
+        "the weights are on strike"
+        in (trial_directory(tmp_path, ids[RAISES]) / "error.log").read_text()
+    )
 
 
 def test_trials_are_measured_at_the_same_time(store: Store, tmp_path: Path) -> None:
@@ -71,8 +93,12 @@ def test_a_request_to_stop_the_study_ends_its_measurements(store: Store, tmp_pat
                 store.ask_to_stop(KEY)
 
     heard, seeds = AsksAtTheFirst(), list(range(SLOW, SLOW + 20))
-    summary, metrics = measured(store, tmp_path, seeds, listener=heard, options={"max_concurrent": 1})
+    summary, metrics = measured(
+        store, tmp_path, seeds, listener=heard, options={"max_concurrent": 1}
+    )
     assert summary.interrupted
     assert heard.notes == ["Stopping, as `python sweep.py stop` asked."]
-    assert 1 <= sum(values.keys() == {"first", "second"} for values in metrics.values()) < len(seeds)
+    assert (
+        1 <= sum(values.keys() == {"first", "second"} for values in metrics.values()) < len(seeds)
+    )
     assert len(heard.outcomes) < len(seeds)

@@ -1,4 +1,5 @@
-"""What becomes of trials, without Ray, over a real store: who is blamed for a death, and what counts as a result."""
+"""What becomes of trials, without Ray, over a real store: who is blamed for a death, and what
+counts as a result."""
 
 from __future__ import annotations
 
@@ -13,7 +14,17 @@ from orchestrator.schedule import dispatcher, trial_table
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support import scripted_measurements as later
-from tests.support.numbered_trials import DEATH, IDS, KEY, NO_MEMORY, PLAN, Sweep, done, started, states
+from tests.support.numbered_trials import (
+    DEATH,
+    IDS,
+    KEY,
+    NO_MEMORY,
+    PLAN,
+    Sweep,
+    done,
+    started,
+    states,
+)
 from trainables.errors import UserError
 from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
@@ -34,7 +45,9 @@ def test_what_was_damaged_is_told_with_the_trials_name(store: Store, tmp_path: P
     assert states(store)[0] == "done"
 
 
-def test_a_death_costs_the_running_trial_an_attempt_and_its_mates_nothing(store: Store, tmp_path: Path) -> None:
+def test_a_death_costs_the_running_trial_an_attempt_and_its_mates_nothing(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
     sweep.tell("a", 0, at=1)
@@ -73,12 +86,19 @@ def test_what_ran_out_of_memory_is_tried_once_more_when_nothing_else_runs_and_th
     sweep.ended("f", NO_MEMORY)
     assert sweep.finished
     assert states(store) == ["done", "done", "done", "failed", "done", "done"]
-    assert str(store.trials(KEY)[3].cause).startswith(f"{NO_MEMORY.cause}, alone on its machine too: train with")
+    assert str(store.trials(KEY)[3].cause).startswith(
+        f"{NO_MEMORY.cause}, alone on its machine too: train with"
+    )
 
 
-def test_a_trial_that_stands_still_is_tried_again_and_then_fails_with_its_place(store: Store, tmp_path: Path) -> None:
+def test_a_trial_that_stands_still_is_tried_again_and_then_fails_with_its_place(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, 1)
-    ending = Ending(EndingKind.STOOD_STILL, "it stood still for 64 s in epoch 2, step 114 (my_layer.py, line 12)")
+    ending = Ending(
+        EndingKind.STOOD_STILL,
+        "it stood still for 64 s in epoch 2, step 114 (my_layer.py, line 12)",
+    )
     for key in "ab":
         sweep.die(key, at=0, ending=ending)
     last = f"{ending.cause} (in each of 2 attempts)"
@@ -93,13 +113,17 @@ def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_pat
     sweep.tell("a", at=0)
     folder = trial_directory(tmp_path, IDS[0])
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text(TrialOutcome(trial_id=IDS[0], state="done").model_dump_json())
+    (folder / "result.json").write_text(
+        TrialOutcome(trial_id=IDS[0], state="done").model_dump_json()
+    )
     sweep.ended("a", DEATH)
     assert states(store)[0] == "done"
 
 
 def report_without_spectrum(sweep: Sweep, key: str, number: int) -> None:
-    outcome = TrialOutcome(trial_id=IDS[number], state="done", measurements={"spectrum@1": {"press_rank": 1}})
+    outcome = TrialOutcome(
+        trial_id=IDS[number], state="done", measurements={"spectrum@1": {"press_rank": 1}}
+    )
     sweep.events(key, [started(number), TrialEvent(trial_id=IDS[number], outcome=outcome)])
 
 
@@ -135,11 +159,22 @@ def test_an_end_that_the_store_does_not_take_is_told_as_no_end_of_the_trial(
     assert sweep.pack("a") == [0, 1, 2, 3]
     assert len(store.claim(IDS[:4], owner="another", lease_s=600)) == 4
     diverged = TrialOutcome(trial_id=IDS[0], state="diverged", cause="the loss is not finite")
-    sweep.events("a", [started(0), TrialEvent(trial_id=IDS[0], outcome=diverged), started(1), done(1), started(2)])
+    sweep.events(
+        "a",
+        [
+            started(0),
+            TrialEvent(trial_id=IDS[0], outcome=diverged),
+            started(1),
+            done(1),
+            started(2),
+        ],
+    )
     store.record(TrialOutcome(trial_id=IDS[3], state="done"), run_id=1, spectrum=None, attempt=2)
     folder = trial_directory(tmp_path, IDS[3])
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text(TrialOutcome(trial_id=IDS[3], state="done").model_dump_json())
+    (folder / "result.json").write_text(
+        TrialOutcome(trial_id=IDS[3], state="done").model_dump_json()
+    )
     sweep.ended("a", DEATH)
     assert {PLAN[1].trial_id, PLAN[3].trial_id} == sweep.heard.outcomes.keys()
     assert (sweep.finished, sweep.claimed) == (False, [])
@@ -147,10 +182,17 @@ def test_an_end_that_the_store_does_not_take_is_told_as_no_end_of_the_trial(
     store.release("another", [IDS[2]])
     assert sweep.run("b") == [2]
     assert sweep.finished
-    assert [sweep.heard.outcomes[trial_id].state for trial_id in IDS[:4]] == ["failed", "done", "done", "done"]
+    assert [sweep.heard.outcomes[trial_id].state for trial_id in IDS[:4]] == [
+        "failed",
+        "done",
+        "done",
+        "done",
+    ]
 
 
-def test_workers_that_never_start_a_trial_end_the_sweep_and_blame_no_trial(store: Store, tmp_path: Path) -> None:
+def test_workers_that_never_start_a_trial_end_the_sweep_and_blame_no_trial(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path)
     ending = Ending(EndingKind.ERROR, "No module named 'trainables'")
     for key in "ab":
@@ -181,7 +223,9 @@ def test_a_driver_whose_trials_were_taken_over_says_nothing_of_them_but_what_is_
     sweep.pack("a")
     sweep.tell("a", at=0)
     assert store.claim(IDS[:3], owner="another", lease_s=600) == dict.fromkeys(IDS[:3], 2)
-    epoch = EpochMetrics(epoch=1, tokens=1, train_loss=9.0, valid_loss=9.0, averaging=False, seconds=1.0)
+    epoch = EpochMetrics(
+        epoch=1, tokens=1, train_loss=9.0, valid_loss=9.0, averaging=False, seconds=1.0
+    )
     diverged = TrialOutcome(trial_id=IDS[1], state="diverged", cause="the loss is not finite")
     sweep.events("a", [TrialEvent(trial_id=IDS[0], epoch=epoch)])
     sweep.events("a", [done(0), started(1)])
@@ -192,7 +236,9 @@ def test_a_driver_whose_trials_were_taken_over_says_nothing_of_them_but_what_is_
     assert store.epochs(IDS[0]) == []
 
 
-def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(store: Store, tmp_path: Path) -> None:
+def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path)
     store.record(TrialOutcome(trial_id=IDS[0], state="done"), run_id=1, spectrum=None)
     assert sweep.pack("a") == [1, 2]
@@ -202,14 +248,18 @@ def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(
     assert sweep.heard.notes == ["1 trial is run by another command: waiting for it at the end."]
 
 
-def test_machines_that_leave_cost_a_trial_no_attempt_until_it_has_lost_five(store: Store, tmp_path: Path) -> None:
+def test_machines_that_leave_cost_a_trial_no_attempt_until_it_has_lost_five(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, 1)
     for key in "abcde":
         sweep.die(key, at=0, ending=Ending(EndingKind.MACHINE_LEFT))
     assert store.trials(KEY)[0].cause == f"{EndingKind.MACHINE_LEFT} (in each of 5 attempts)"
 
 
-def test_a_death_costs_no_attempt_once_its_machine_is_seen_to_have_left(store: Store, tmp_path: Path) -> None:
+def test_a_death_costs_no_attempt_once_its_machine_is_seen_to_have_left(
+    store: Store, tmp_path: Path
+) -> None:
     """Two deaths of a process are all that a trial may have."""
     sweep = Sweep(store, tmp_path, 1)
     for key, machine, there in (("a", "3", {"2"}), ("b", "2", {"3"}), ("c", "2", {"2", "3"})):
@@ -219,7 +269,9 @@ def test_a_death_costs_no_attempt_once_its_machine_is_seen_to_have_left(store: S
     assert store.trials(KEY)[0].cause == "its process died (in each of 2 attempts)"
 
 
-def test_a_trial_that_brings_machines_down_fails_however_its_deaths_are_seen(store: Store, tmp_path: Path) -> None:
+def test_a_trial_that_brings_machines_down_fails_however_its_deaths_are_seen(
+    store: Store, tmp_path: Path
+) -> None:
     """The death of the process first, that of the machine a moment later."""
     sweep = Sweep(store, tmp_path, 1)
     for machine in "012345":
@@ -229,7 +281,9 @@ def test_a_trial_that_brings_machines_down_fails_however_its_deaths_are_seen(sto
     assert store.trials(KEY)[0].cause == f"{EndingKind.MACHINE_LEFT} (in each of 5 attempts)"
 
 
-def test_machines_that_leave_before_a_trial_starts_do_not_end_the_sweep(store: Store, tmp_path: Path) -> None:
+def test_machines_that_leave_before_a_trial_starts_do_not_end_the_sweep(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, 1)
     for key in "abcd":
         assert sweep.pack(key) == [0]
@@ -240,7 +294,11 @@ def test_machines_that_leave_before_a_trial_starts_do_not_end_the_sweep(store: S
 @pytest.mark.parametrize(
     ("kind", "starts", "fix"),
     [
-        (EndingKind.LOW_MEMORY, 20, "because the machine ran low on memory): free memory on that machine, then"),
+        (
+            EndingKind.LOW_MEMORY,
+            20,
+            "because the machine ran low on memory): free memory on that machine, then",
+        ),
         (EndingKind.PROCESS_DIED, 3, "the same Ray token (or RAY_AUTH_MODE=disabled), then run"),
     ],
 )
@@ -270,7 +328,9 @@ def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None
         folder.write_measurement(name, ({name.partition("@")[0]: number}, None))
 
 
-def test_a_death_after_the_last_measurement_was_written_is_no_failure(store: Store, tmp_path: Path) -> None:
+def test_a_death_after_the_last_measurement_was_written_is_no_failure(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = measuring(store, tmp_path)
     for number, names_written in enumerate((later.NAMES, later.NAMES[:1])):
         assert sweep.pack("a") == [number]
@@ -282,7 +342,9 @@ def test_a_death_after_the_last_measurement_was_written_is_no_failure(store: Sto
     assert store.lacking(later.KEY, later.NAMES) == {IDS[1]: ["second@1"]}
 
 
-def test_a_driver_that_does_not_know_what_another_has_measured_takes_the_files(store: Store, tmp_path: Path) -> None:
+def test_a_driver_that_does_not_know_what_another_has_measured_takes_the_files(
+    store: Store, tmp_path: Path
+) -> None:
     """Both planned before either began: the second one's workers find the files and write none."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
@@ -291,5 +353,7 @@ def test_a_driver_that_does_not_know_what_another_has_measured_takes_the_files(s
                 write_measurements(tmp_path, number, later.NAMES)
             assert sweep.run("a") == [number]
         assert (sweep.finished, sweep.not_measured, sweep.claimed) == (True, {}, [])
-        assert [row["metrics"] for row in store.results(later.KEY)] == [{"first": n, "second": n} for n in range(2)]
+        assert [row["metrics"] for row in store.results(later.KEY)] == [
+            {"first": n, "second": n} for n in range(2)
+        ]
     assert states(store)[:2] == ["done"] * 2

@@ -11,7 +11,9 @@ from tests.support.store_rows import plan
 
 
 @given(trials=st.integers(0, 60), slots=st.integers(1, 9), seconds=st.floats(1e-4, 1e5))
-def test_every_trial_is_in_exactly_one_pack_and_order_is_kept(trials: int, slots: int, seconds: float) -> None:
+def test_every_trial_is_in_exactly_one_pack_and_order_is_kept(
+    trials: int, slots: int, seconds: float
+) -> None:
     packs = pack(plan(trials), slots=slots, seconds_per_trial=seconds)
     assert all(part.trials for part in packs)
     assert [trial for part in packs for trial in part.trials] == plan(trials)
@@ -28,5 +30,7 @@ def test_every_trial_is_in_exactly_one_pack_and_order_is_kept(trials: int, slots
         (3, 1, 1e6, 1),
     ],
 )
-def test_packs_last_ten_seconds_unless_slots_would_run_dry(trials: int, slots: int, seconds: float, size: int) -> None:
+def test_packs_last_ten_seconds_unless_slots_would_run_dry(
+    trials: int, slots: int, seconds: float, size: int
+) -> None:
     assert pack_size(trials, slots=slots, seconds_per_trial=seconds) == size

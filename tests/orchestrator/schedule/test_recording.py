@@ -31,7 +31,9 @@ def recorder(store: Store, tmp_path: Path) -> Recorder:
 
 
 def done(number: int, measurement: str = "spectrum@1") -> TrialOutcome:
-    return TrialOutcome(trial_id=IDS[number], state="done", measurements={measurement: {"metric": 3}})
+    return TrialOutcome(
+        trial_id=IDS[number], state="done", measurements={measurement: {"metric": 3}}
+    )
 
 
 def leave(storage: Path, number: int, text: str, spectrum: np.ndarray | None = VALUES) -> Path:
@@ -48,7 +50,9 @@ def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
     store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
     leave(tmp_path, 0, done(0).model_dump_json())
-    leave(tmp_path, 2, TrialOutcome(trial_id=IDS[2], state="diverged", cause="NaN.").model_dump_json())
+    leave(
+        tmp_path, 2, TrialOutcome(trial_id=IDS[2], state="diverged", cause="NaN.").model_dump_json()
+    )
     notes: list[str] = []
     assert recorder.recover(PLAN, note=notes.append) == 2
     assert recorder.recover(PLAN, note=notes.append) == 0
@@ -67,13 +71,20 @@ def test_the_measurements_that_leave_a_spectrum_are_known_by_name(
     assert (IDS[0] in store.spectra(KEY)) == kept
 
 
-@pytest.mark.parametrize("damage", ["truncated", "foreign", "no spectrum", "pickled spectrum", "cut spectrum"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "foreign", "no spectrum", "pickled spectrum", "cut spectrum"]
+)
 def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
     store: Store, recorder: Recorder, tmp_path: Path, damage: str
 ) -> None:
     text = done(0 if damage == "foreign" else 1).model_dump_json()
     spectra = {"no spectrum": None, "pickled spectrum": np.array([{"a": 1}], dtype=object)}
-    folder = leave(tmp_path, 1, text[: len(text) // 2] if damage == "truncated" else text, spectra.get(damage, VALUES))
+    folder = leave(
+        tmp_path,
+        1,
+        text[: len(text) // 2] if damage == "truncated" else text,
+        spectra.get(damage, VALUES),
+    )
     if damage == "cut spectrum":
         (folder / "spectrum.npy").write_bytes((folder / "spectrum.npy").read_bytes()[:-5])
     notes: list[str] = []
@@ -84,7 +95,9 @@ def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
     assert "seed=1 runs again" in note
 
 
-def test_two_drivers_may_set_the_same_result_aside(store: Store, recorder: Recorder, tmp_path: Path) -> None:
+def test_two_drivers_may_set_the_same_result_aside(
+    store: Store, recorder: Recorder, tmp_path: Path
+) -> None:
     folder = leave(tmp_path, 1, "{")
     notes: list[str] = []
 
@@ -94,7 +107,9 @@ def test_two_drivers_may_set_the_same_result_aside(store: Store, recorder: Recor
 
     assert recorder.recover(PLAN, note=while_another_driver_finds_it) == 0
     assert len(notes) == 2
-    assert (folder / "result.json.unusable").read_text() == "{" and not (folder / "result.json").exists()
+    assert (folder / "result.json.unusable").read_text() == "{" and not (
+        folder / "result.json"
+    ).exists()
     assert store.states([IDS[1]]) == {IDS[1]: "planned"}
 
 

@@ -1,4 +1,5 @@
-"""Packs of trials that are trained as one: which come together, what a death means for them, and a run over Ray."""
+"""Packs of trials that are trained as one: which come together, what a death means for them, and a
+run over Ray."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from tests.support.notes import Heard
 from tests.support.numbered_trials import DEATH, IDS, KEY, PLAN, Sweep, done, started, states
 from tests.support.scripted_trials import planned, work_in
 from tests.trainables.trial.test_trial_run import smoke_trial
-from trainables.config import GssConfig, MonotoneNnConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
+from trainables.config import (
+    GssConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SoftmaxConfig,
+    TrialConfig,
+)
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -28,7 +36,9 @@ def layers(*outputs: OutputLayerConfig, width: int = 400) -> list[PlannedTrial]:
     (first,) = planned([1])
     config = TrialConfig.model_validate(first.config)
     model = config.model.model_copy(update={"embedding_width": width, "context_width": width})
-    configs = [config.model_copy(update={"output_layer": output, "model": model}) for output in outputs]
+    configs = [
+        config.model_copy(update={"output_layer": output, "model": model}) for output in outputs
+    ]
     return [PlannedTrial.of(each, each.output_layer.name) for each in configs]
 
 
@@ -36,7 +46,10 @@ def test_what_has_one_shape_comes_together_and_no_slot_stays_empty() -> None:
     wide = layers(SoftmaxConfig(), GssConfig(c=1, k=2), MosConfig(), MonotoneNnConfig())
     narrow = layers(SoftmaxConfig(), GssConfig(c=1, k=2), width=200)
     packs, alone = stacked([*wide, *narrow], lambda _: 16, slots=1)
-    assert [[trial.name for trial in pack.trials] for pack in packs] == [["softmax", "gss", "mos"], ["softmax", "gss"]]
+    assert [[trial.name for trial in pack.trials] for pack in packs] == [
+        ["softmax", "gss", "mos"],
+        ["softmax", "gss"],
+    ]
     assert [trial.name for trial in alone] == ["monotone_nn"]
     packs, _ = stacked(PLAN, lambda _: 16, slots=3)
     assert [(len(pack.trials), pack.stack) for pack in packs] == [(2, 2)] * 3
@@ -58,7 +71,9 @@ def hand_out(sweep: Sweep, key: str) -> list[int]:
 
 
 @pytest.mark.usefixtures("registered")
-def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone(store: Store, tmp_path: Path) -> None:
+def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone(
+    store: Store, tmp_path: Path
+) -> None:
     """Trial 2 kills whatever process it is in; all others come to their end."""
     sweep = Sweep(store, tmp_path, slots=1, stack=8)
     sizes = []
@@ -97,7 +112,9 @@ def test_one_of_a_stack_is_stopped_and_its_mates_go_on(store: Store, tmp_path: P
 
 
 @pytest.mark.usefixtures("registered")
-def test_one_that_dies_before_it_could_leave_is_not_tried_again(store: Store, tmp_path: Path) -> None:
+def test_one_that_dies_before_it_could_leave_is_not_tried_again(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, slots=1, stack=8)
     hand_out(sweep, "a")
     sweep.stop([IDS[1]])
@@ -128,12 +145,17 @@ def test_what_a_search_hands_out_at_a_time_is_trained_as_one_and_judged_one_by_o
     for number, size in enumerate(sizes):
         pack = sweep.next_pack(str(number))
         assert pack is not None and (len(pack.trials), pack.stack) == (size, min(stack, 3))
-        assert pack.stop_above == {trial.trial_id: {1: float(PLAN.index(trial))} for trial in pack.trials}
+        assert pack.stop_above == {
+            trial.trial_id: {1: float(PLAN.index(trial))} for trial in pack.trials
+        }
         assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
         numbers = [PLAN.index(trial) for trial in pack.trials]
         pruned = [TrialOutcome(trial_id=IDS[n], state="pruned", cause="poor") for n in numbers]
         sweep.events(str(number), map(started, numbers))
-        sweep.events(str(number), [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned])
+        sweep.events(
+            str(number),
+            [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned],
+        )
         sweep.ended(str(number), None)
     assert states(store)[:3] == ["pruned"] * 3
 
@@ -147,7 +169,9 @@ def test_a_machine_that_leaves_splits_no_stack(store: Store, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("registered")
-def test_one_of_a_stack_ends_and_its_mates_are_the_ones_tried_again(store: Store, tmp_path: Path) -> None:
+def test_one_of_a_stack_ends_and_its_mates_are_the_ones_tried_again(
+    store: Store, tmp_path: Path
+) -> None:
     sweep = Sweep(store, tmp_path, slots=1, stack=8)
     hand_out(sweep, "a")
     sweep.events("a", [done(3)])
@@ -157,12 +181,18 @@ def test_one_of_a_stack_ends_and_its_mates_are_the_ones_tried_again(store: Store
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(store: Store, tmp_path: Path) -> None:
+def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(
+    store: Store, tmp_path: Path
+) -> None:
     configs = [smoke_trial(seed=seed, **{"training.epochs": 2}) for seed in (1, 2)]
     configs += [config.model_copy(update={"output_layer": SoftmaxConfig()}) for config in configs]
-    plan = [PlannedTrial.of(config, f"{config.output_layer.name} {config.seed}") for config in configs]
+    plan = [
+        PlannedTrial.of(config, f"{config.output_layer.name} {config.seed}") for config in configs
+    ]
     heard = Heard()
-    work = work_in(tmp_path, store, stack=4, measurements=("perplexity@1",), listener=heard, study=KEY)
+    work = work_in(
+        tmp_path, store, stack=4, measurements=("perplexity@1",), listener=heard, study=KEY
+    )
     store.register(KEY, plan)
     run_trials(plan, work)
     assert [row.state for row in store.trials(KEY)] == ["done"] * 4
@@ -172,14 +202,19 @@ def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(store: St
         expected = alone.measurements["perplexity@1"]["test_perplexity"]
         assert row["metrics"]["test_perplexity"] == pytest.approx(expected, rel=1e-3)
         assert len(store.epochs(config.trial_id)) == 2
-        assert json.loads((tmp_path / "trials" / config.trial_id[:2] / config.trial_id / "config.json").read_text())
+        assert json.loads(
+            (
+                tmp_path / "trials" / config.trial_id[:2] / config.trial_id / "config.json"
+            ).read_text()
+        )
 
 
 @pytest.mark.usefixtures("one_ray")
 def test_over_ray_one_of_a_stack_is_stopped_and_its_mate_goes_on_in_the_same_process(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole sweep is stopped once the mate has ended an epoch without it. The machine has one slot."""
+    """The whole sweep is stopped once the mate has ended an epoch without it. The machine has one
+    slot."""
     monkeypatch.setattr(trials_run, "slots_of", lambda *_: 1)
     stopped, mate = (smoke_trial(seed=seed, **{"training.epochs": 5000}) for seed in (1, 2))
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]

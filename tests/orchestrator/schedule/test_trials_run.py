@@ -61,7 +61,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
         yield Swept(folder, store)
 
 
-def test_trials_end_as_they_would_alone_and_each_trouble_is_named_with_its_cause(swept: Swept) -> None:
+def test_trials_end_as_they_would_alone_and_each_trouble_is_named_with_its_cause(
+    swept: Swept,
+) -> None:
     states = {seed: row.state for seed, row in swept.rows.items()}
     troubled = {RAISES: "failed", DIVERGES: "diverged", EXITS: "failed", BAD_INPUT: "failed"}
     assert states == dict.fromkeys(SEEDS, "done") | troubled
@@ -79,7 +81,9 @@ def test_the_traceback_of_a_trial_is_in_its_folder(swept: Swept) -> None:
     assert "and this line is for the log" in text
 
 
-def test_only_a_trial_whose_process_died_runs_again_and_goes_on_from_its_checkpoint(swept: Swept) -> None:
+def test_only_a_trial_whose_process_died_runs_again_and_goes_on_from_its_checkpoint(
+    swept: Swept,
+) -> None:
     starts = [line for line in log_lines(swept.folder) if line.startswith("start")]
     twice = [f"start {KILLED_ONCE} 2", f"start {EXITS} 2"]
     assert sorted(starts) == sorted([*(f"start {seed} 0" for seed in SEEDS), *twice])
@@ -94,13 +98,18 @@ def test_the_listener_hears_of_every_trial_and_the_store_holds_its_epochs(swept:
     assert [epoch.epoch for epoch in swept.store.epochs(swept.rows[SOUND].trial_id)] == [1, 2, 3, 4]
 
 
-def test_a_worker_that_stands_still_is_ended_and_the_others_finish(store: Store, tmp_path: Path) -> None:
+def test_a_worker_that_stands_still_is_ended_and_the_others_finish(
+    store: Store, tmp_path: Path
+) -> None:
     plan = planned([STANDS, SOUND])
     store.register(KEY, plan)
     run_trials(plan, work_in(tmp_path, store, {"trial_timeout_s": 10.0, "max_attempts": 1}))
     stands, sound = store.trials(KEY)
     assert (stands.state, sound.state) == ("failed", "done")
-    assert re.match(r"it stood still for \d+ s \(no thread of its process ran any more; last seen", str(stands.cause))
+    assert re.match(
+        r"it stood still for \d+ s \(no thread of its process ran any more; last seen",
+        str(stands.cause),
+    )
 
 
 def test_a_store_that_cannot_be_written_ends_the_sweep_with_its_own_error(
@@ -126,14 +135,19 @@ def test_a_storage_folder_that_is_removed_ends_the_sweep_and_no_trial_counts_as_
     folder.mkdir()
     removal = threading.Timer(3.0, shutil.rmtree, [folder])
     removal.start()
-    with pytest.raises(UserError, match=re.escape(f"The storage folder {folder} is gone (No such file or directory)")):
+    with pytest.raises(
+        UserError,
+        match=re.escape(f"The storage folder {folder} is gone (No such file or directory)"),
+    ):
         run_trials(plan, work_in(folder, store))
     removal.join()
     assert {row.state for row in store.trials(KEY)} == {"planned"}
     assert not folder.exists()
 
 
-def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(store: Store, tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(
+    store: Store, tmp_path: Path
+) -> None:
     plan = planned(list(range(SOUND, SOUND + 8)))
     ids = [trial.trial_id for trial in plan]
     store.register(KEY, plan)
@@ -145,7 +159,10 @@ def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(
         assert states["done"] >= 1
         assert states == {"done": states["done"], "planned": 8 - states["done"]}
         change(disk, "size=1m")
-        run_trials([trial for trial in plan if store.states(ids)[trial.trial_id] != "done"], work_in(disk, store))
+        run_trials(
+            [trial for trial in plan if store.states(ids)[trial.trial_id] != "done"],
+            work_in(disk, store),
+        )
         assert Counter(store.states(ids).values()) == {"done": 8}
         ends = [line for line in log_lines(disk) if line.startswith("end")]
         assert sorted(ends) == sorted(f"end {SOUND + number}" for number in range(8))
@@ -167,7 +184,9 @@ def test_a_sweep_that_only_waits_for_trials_of_another_does_not_stand_still(
     assert max(later - earlier for earlier, later in itertools.pairwise(beats)) < 3
 
 
-def test_a_sweep_that_only_waits_for_trials_of_another_stops_when_it_is_asked_to(store: Store, tmp_path: Path) -> None:
+def test_a_sweep_that_only_waits_for_trials_of_another_stops_when_it_is_asked_to(
+    store: Store, tmp_path: Path
+) -> None:
     plan = planned([SOUND])
     store.register(KEY, plan)
     store.claim([plan[0].trial_id], owner="another", lease_s=600)

@@ -45,7 +45,13 @@ def test_what_ends_tune_is_a_sentence(
 
     monkeypatch.setattr(tune.Tuner, "fit", fails)
     driver: Any = SimpleNamespace(raise_error=lambda: None)
-    job = Job(options=RunOptions(storage=FolderStorage(tmp_path)), measurements=(), functions=TrialFunctions())
+    job = Job(
+        options=RunOptions(storage=FolderStorage(tmp_path)),
+        measurements=(),
+        functions=TrialFunctions(),
+    )
     with pytest.raises(UserError) as raised:
         fit(driver, job, title="trials", late=None)
-    assert str(raised.value).startswith(sentence) and "type the same command again" in str(raised.value)
+    assert str(raised.value).startswith(sentence) and "type the same command again" in str(
+        raised.value
+    )

@@ -30,7 +30,12 @@ from trainables.config.output_layer import OutputLayerConfig
 from trainables.corpora import CorpusIdentity
 
 CORPUS = CorpusIdentity(
-    name="none", sha256="0" * 64, train_tokens=10**6, valid_tokens=10**5, test_tokens=10**5, vocabulary_size=10_000
+    name="none",
+    sha256="0" * 64,
+    train_tokens=10**6,
+    valid_tokens=10**5,
+    test_tokens=10**5,
+    vocabulary_size=10_000,
 )
 KEY = StudyKey(study="placed", scale="smoke", corpus="none")
 
@@ -38,7 +43,10 @@ KEY = StudyKey(study="placed", scale="smoke", corpus="none")
 def configs(layer: OutputLayerConfig, count: int) -> list[TrialConfig]:
     """Of trials that are held."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
-    return [TrialConfig(seed=seed, corpus=corpus, output_layer=layer) for seed in range(HELD, HELD + count)]
+    return [
+        TrialConfig(seed=seed, corpus=corpus, output_layer=layer)
+        for seed in range(HELD, HELD + count)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +80,15 @@ class GoesOnAfter(Heard):
 def run(
     plan: Sequence[TrialConfig], store: Store, folder: Path, *, held_until: str, **options: Any
 ) -> tuple[list[list[str]], list[str]]:
-    """Run the trials to their ends; the output layer and machine of each start, and what was said."""
+    """Run the trials to their ends; the output layer and machine of each start, and what was
+    said."""
     trials = [PlannedTrial.of(config, "-") for config in plan]
     heard = GoesOnAfter(held_until, folder)
     store.register(KEY, trials)
     functions = TrialFunctions(run_trial=run_where)
-    run_trials(trials, work_in(folder, store, options, corpus=CORPUS, listener=heard, functions=functions))
+    run_trials(
+        trials, work_in(folder, store, options, corpus=CORPUS, listener=heard, functions=functions)
+    )
     assert {(row.state, row.cause) for row in store.trials(KEY)} == {("done", None)}
     return [line.split() for line in log_lines(folder)], heard.notes
 
@@ -122,7 +133,14 @@ def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(
     fake.mkdir(parents=True)
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")
     path = f"{fake.parent}:{os.environ.get('PYTHONPATH', '')}"
-    joins = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={cluster.address}", "--num-cpus=3"]
+    joins = [
+        sys.executable,
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        f"--address={cluster.address}",
+        "--num-cpus=3",
+    ]
     late: list[subprocess.Popen[bytes]] = []
 
     def join() -> None:
@@ -130,7 +148,9 @@ def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(
 
     try:
         with once_it_runs(tmp_path, join):
-            places, notes = run(configs(SoftmaxConfig(), 6), store, tmp_path, held_until="torch", address="auto")
+            places, notes = run(
+                configs(SoftmaxConfig(), 6), store, tmp_path, held_until="torch", address="auto"
+            )
     finally:
         late[0].terminate()
         late[0].wait()

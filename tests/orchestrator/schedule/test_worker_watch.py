@@ -1,4 +1,5 @@
-"""When a worker has been silent for too long: a clock and beats as they would come, no processes."""
+"""When a worker has been silent for too long: a clock and beats as they would come, no
+processes."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ class Followed:
     def trains(self, steps: int, step_s: float) -> None:
         """Training steps of so long, none of which may be its last."""
         for _ in range(steps):
-            self.says(phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1)
+            self.says(
+                phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
+            )
             assert self.stands_still_within(step_s) is None
 
     def stands_still_within(self, seconds: float, *, beats: bool = True) -> float | None:
@@ -93,7 +96,8 @@ def test_a_process_that_lets_no_thread_run_is_told_apart() -> None:
     worker = Followed()
     assert worker.stands_still_within(1000, beats=False) == 602
     assert worker.cause == (
-        "it stood still for 10 min (no thread of its process ran any more; last seen at its start, my_layer.py, line 3)"
+        "it stood still for 10 min (no thread of its process ran any more; last seen at its start, "
+        "my_layer.py, line 3)"
     )
 
 
@@ -106,7 +110,8 @@ def test_a_worker_that_never_said_anything_is_ended_too() -> None:
 
 
 def test_time_in_which_the_driver_stood_still_itself_ends_no_trial() -> None:
-    """A laptop that slept, or a sweep that was stopped and continued: for hours, again and again."""
+    """A laptop that slept, or a sweep that was stopped and continued: for hours, again and
+    again."""
     worker = Followed(limit_s=20.0)
     for _ in range(5):
         worker.now_s += 10_000.0

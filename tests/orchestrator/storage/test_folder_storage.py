@@ -39,7 +39,9 @@ def put_a_file_there(folder: Path) -> None:
         (put_a_file_there, "was replaced by another one"),
     ],
 )
-def test_a_folder_that_is_taken_away_is_missed(tmp_path: Path, happens: Callable[[Path], None], sentence: str) -> None:
+def test_a_folder_that_is_taken_away_is_missed(
+    tmp_path: Path, happens: Callable[[Path], None], sentence: str
+) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     with FolderStorage(folder).watched() as check:
@@ -48,7 +50,9 @@ def test_a_folder_that_is_taken_away_is_missed(tmp_path: Path, happens: Callable
         (folder / "trials").rmdir()
         check()
         happens(folder)
-        with pytest.raises(UserError, match=f"The storage folder {folder} {sentence}.*type the same command again"):
+        with pytest.raises(
+            UserError, match=f"The storage folder {folder} {sentence}.*type the same command again"
+        ):
             check()
 
 
@@ -61,7 +65,10 @@ def test_a_folder_that_becomes_read_only_is_noticed(tmp_path: Path) -> None:
 
 
 def test_nobody_works_in_a_folder_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is gone"), FolderStorage(tmp_path / "nowhere").working("a" * 64):
+    with (
+        pytest.raises(UserError, match="is gone"),
+        FolderStorage(tmp_path / "nowhere").working("a" * 64),
+    ):
         raise AssertionError("it was entered")
     assert not (tmp_path / "nowhere").exists()
 

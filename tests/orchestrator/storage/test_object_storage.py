@@ -1,4 +1,5 @@
-"""A trial's files between a machine's disk and an object store: real server, real kills of the way to it."""
+"""A trial's files between a machine's disk and an object store: real server, real kills of the way
+to it."""
 
 from __future__ import annotations
 
@@ -37,13 +38,17 @@ PLACE = trial_directory(Path(), TRIAL).as_posix()
 DONE = TrialOutcome(trial_id=TRIAL, state="done")
 OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
 Move = Callable[[str], None]
-"""Make this process one on the machine of that name: what lies on the disk of another one is out of its sight."""
+"""Make this process one on the machine of that name: what lies on the disk of another one is out of
+its sight."""
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     """The server, in the environment of this process."""
-    with object_store(tmp_path_factory.mktemp("s3")) as started, pytest.MonkeyPatch.context() as patch:
+    with (
+        object_store(tmp_path_factory.mktemp("s3")) as started,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         for name, value in started.environment.items():
             patch.setenv(name, value)
         _files.cache_clear()
@@ -91,7 +96,9 @@ def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> N
         stopped(storage, action)
 
 
-def train(folder: TrialFolder, outcome: TrialOutcome = DONE, weights: bytes = b"of the later one") -> None:
+def train(
+    folder: TrialFolder, outcome: TrialOutcome = DONE, weights: bytes = b"of the later one"
+) -> None:
     write_file(folder.kept_weights, weights)
     folder.write_result(outcome, None)
 
@@ -110,14 +117,18 @@ def save_two(folder: TrialFolder) -> None:
     save(folder, 2, b"two")
 
 
-def test_another_machine_goes_on_from_what_the_store_has(storage: ObjectStorage, move: Move) -> None:
+def test_another_machine_goes_on_from_what_the_store_has(
+    storage: ObjectStorage, move: Move
+) -> None:
     stopped(storage, save_two)
     stopped(storage, lambda folder: folder.checkpoint(1).unlink())
     stopped(storage, lambda folder: (folder.path / ".half.tmp").write_bytes(b"ha"))
     assert names(storage) == {name_of(2), "worker"}
     move("two")
     with storage.working(TRIAL) as folder:
-        assert {path.name: path.read_bytes() for path in folder.path.glob("[!.]*")} == {name_of(2): b"two"}
+        assert {path.name: path.read_bytes() for path in folder.path.glob("[!.]*")} == {
+            name_of(2): b"two"
+        }
         folder.write_result(DONE, None)
         folder.forget_checkpoints()
     assert names(storage) == {"result.json"}
@@ -131,7 +142,10 @@ def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next
     storage: ObjectStorage, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.storage.bucket.AWAY_S", 0)
-    with pytest.raises(BucketError, match=r"cannot be .*see that the store runs"), storage.working(TRIAL) as folder:
+    with (
+        pytest.raises(BucketError, match=r"cannot be .*see that the store runs"),
+        storage.working(TRIAL) as folder,
+    ):
         store.off()
         folder.write_result(DONE, None)
     store.on()
@@ -141,7 +155,9 @@ def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next
     assert names(storage) == {"result.json"}
 
 
-def test_what_is_damaged_in_the_store_is_missed_as_in_a_folder(storage: ObjectStorage, move: Move) -> None:
+def test_what_is_damaged_in_the_store_is_missed_as_in_a_folder(
+    storage: ObjectStorage, move: Move
+) -> None:
     def save_two_checkpoints(folder: TrialFolder) -> None:
         for step in (1, 2):
             Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"step": step})
@@ -174,7 +190,9 @@ def damage(storage: ObjectStorage, name: str) -> None:
     storage.bucket.write(f"{PLACE}/{name}", content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
 
 
-def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: ObjectStorage) -> None:
+def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(
+    storage: ObjectStorage,
+) -> None:
     folder = stopped(storage, save_two)
     folder.checkpoint(1).unlink()
     folder.checkpoint(2).rename(folder.path / f".{name_of(2)}.1-2.tmp")
@@ -196,7 +214,9 @@ def test_a_measurement_that_could_not_be_copied_is_not_taken_again(storage: Obje
     assert names(storage) == {"result.json", "measurement-top_k@1.json"}
 
 
-def test_a_working_copy_that_is_cleared_meanwhile_takes_nothing_from_the_store(storage: ObjectStorage) -> None:
+def test_a_working_copy_that_is_cleared_meanwhile_takes_nothing_from_the_store(
+    storage: ObjectStorage,
+) -> None:
     stopped(storage, lambda folder: save(folder, 1))
     stopped(storage, TrialFolder.forget_checkpoints)
     assert names(storage) == {name_of(1), "worker"}
@@ -227,7 +247,11 @@ def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
         raise AssertionError("it was not stopped")
 
     folder_name = trial_directory(Path(), trial.trial_id).relative_to("trials")
-    job = Job(options=RunOptions(storage=storage), measurements=(), functions=TrialFunctions(run_trial=cut_off))
+    job = Job(
+        options=RunOptions(storage=storage),
+        measurements=(),
+        functions=TrialFunctions(run_trial=cut_off),
+    )
     with pytest.raises(BrokenProcessError, match="another worker has taken over"):
         run_pack(Pack((trial,)), job, list[str]().append)
     assert set(storage.bucket.files("trials")) == {f"{folder_name}/result.json"}
@@ -237,9 +261,14 @@ def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
 def test_an_older_worker_that_was_cut_off_since_its_start_copies_nothing_over_what_a_later_one_wrote(
     storage: ObjectStorage, move: Move, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
-    monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 600)  # its first copy is that of its end
+    monkeypatch.setattr(
+        "orchestrator.storage.working_copy.LOOK_S", 600
+    )  # its first copy is that of its end
     with contextlib.ExitStack() as later_one:
-        with pytest.raises(SupersededError, match="share a --store too"), storage.working(TRIAL) as older:
+        with (
+            pytest.raises(SupersededError, match="share a --store too"),
+            storage.working(TRIAL) as older,
+        ):
             older.take_over()
             move("two")
             later = later_one.enter_context(storage.working(TRIAL))
@@ -255,7 +284,9 @@ def test_an_older_worker_that_was_cut_off_since_its_start_copies_nothing_over_wh
     assert storage.trial(TRIAL).outcome() == DONE
 
 
-def test_what_a_killed_worker_left_does_not_replace_a_result_from_elsewhere(storage: ObjectStorage, move: Move) -> None:
+def test_what_a_killed_worker_left_does_not_replace_a_result_from_elsewhere(
+    storage: ObjectStorage, move: Move
+) -> None:
     killed(storage, train_and_leave_a_checkpoint)
     move("two")
     with storage.working(TRIAL) as folder:
@@ -273,7 +304,10 @@ def test_measurements_that_a_killed_worker_left_do_not_remove_those_from_elsewhe
 ) -> None:
     with storage.working(TRIAL) as folder:
         train(folder)
-    killed(storage, lambda folder: folder.write_measurement("spectrum@2", ({"press_rank": 2}, np.ones(2))))
+    killed(
+        storage,
+        lambda folder: folder.write_measurement("spectrum@2", ({"press_rank": 2}, np.ones(2))),
+    )
     move("two")
     with storage.working(TRIAL) as folder:
         write_top_k(folder)
@@ -291,7 +325,9 @@ def test_a_trial_whose_objects_were_all_removed_starts_anew(storage: ObjectStora
         assert folder.checkpoints() == []
 
 
-def test_nothing_but_the_result_stays_after_an_end_whatever_came_before(storage: ObjectStorage) -> None:
+def test_nothing_but_the_result_stays_after_an_end_whatever_came_before(
+    storage: ObjectStorage,
+) -> None:
     config = TrialConfig.model_validate(planned([SOUND])[0].config)
     directory = trial_directory(Path(), config.trial_id)
     with pytest.raises(RuntimeError), storage.working(config.trial_id) as folder:
@@ -357,10 +393,14 @@ def test_what_is_amiss_with_a_bucket_is_one_sentence(
     assert store.secret not in str(error.value)
 
 
-def test_a_corpus_is_copied_once_and_again_where_it_changed(store: ObjectStore, move: Move, tmp_path: Path) -> None:
+def test_a_corpus_is_copied_once_and_again_where_it_changed(
+    store: ObjectStore, move: Move, tmp_path: Path
+) -> None:
     move("one")
     for split in ("train", "valid", "test"):
-        store.client.put_object(Bucket=store.bucket, Key=f"data/mine/{split}.txt", Body=f"a {split}\n".encode())
+        store.client.put_object(
+            Bucket=store.bucket, Key=f"data/mine/{split}.txt", Body=f"a {split}\n".encode()
+        )
     here, data = data_folder_at(f"s3://{store.bucket}/data", ["mine"])
     assert here is not None and data is not None
     assert data.fetch() == here
@@ -385,7 +425,9 @@ def test_a_corpus_is_copied_once_and_again_where_it_changed(store: ObjectStore, 
     assert "data/mine/extra.txt" in store.keys("data")
 
 
-def test_an_object_whose_name_leads_out_of_the_folder_is_left_alone(storage: ObjectStorage, store: ObjectStore) -> None:
+def test_an_object_whose_name_leads_out_of_the_folder_is_left_alone(
+    storage: ObjectStorage, store: ObjectStore
+) -> None:
     root = storage.bucket.url.removeprefix(f"s3://{store.bucket}/")
     for key in ("reports/x/summary.json", "reports/../../../stolen/summary.json"):
         store.client.put_object(Bucket=store.bucket, Key=f"{root}/{key}", Body=b"{}")
@@ -407,8 +449,12 @@ def test_a_report_is_published_with_its_trials_pages_and_again_only_what_changed
     root = storage.bucket.url.removeprefix(f"s3://{store.bucket}/")
 
     def times() -> dict[str, datetime]:
-        listed = store.client.list_objects_v2(Bucket=store.bucket, Prefix=f"{root}/reports")["Contents"]
-        return {entry["Key"].removeprefix(f"{root}/reports/"): entry["LastModified"] for entry in listed}
+        listed = store.client.list_objects_v2(Bucket=store.bucket, Prefix=f"{root}/reports")[
+            "Contents"
+        ]
+        return {
+            entry["Key"].removeprefix(f"{root}/reports/"): entry["LastModified"] for entry in listed
+        }
 
     first = times()
     assert set(first) == {"x/report.html", "x/trials/1a2b.html", "index.html"}
@@ -417,4 +463,6 @@ def test_a_report_is_published_with_its_trials_pages_and_again_only_what_changed
     time.sleep(1.1)  # times of objects are whole seconds
     page.write_text("REPORT.html")
     storage.publish_report(page, index)
-    assert {name for name, written in times().items() if written != first[name]} == {"x/report.html"}
+    assert {name for name, written in times().items() if written != first[name]} == {
+        "x/report.html"
+    }

@@ -43,7 +43,9 @@ bucket.Bucket("s3://bucket").get("result.json", Path(sys.argv[1]))
 
 
 @pytest.mark.parametrize("program", [DIES, DIES_AT_A_COPY])
-def test_what_a_killed_process_did_not_finish_goes_once_nobody_can_be_writing_it(tmp_path: Path, program: str) -> None:
+def test_what_a_killed_process_did_not_finish_goes_once_nobody_can_be_writing_it(
+    tmp_path: Path, program: str
+) -> None:
     result = tmp_path / "trials" / "ab" / "result.json"
     result.parent.mkdir(parents=True)
     died = subprocess.run([sys.executable, "-c", program, result], cwd=ROOT, check=False)
@@ -57,7 +59,13 @@ def test_what_a_killed_process_did_not_finish_goes_once_nobody_can_be_writing_it
 
 def test_files_of_living_processes_finished_files_and_links_stay(tmp_path: Path) -> None:
     target = tmp_path / "target"
-    names = ["result.json", ".hidden", f".result.json.{os.getpid()}-0123abcd.tmp", ".result.json.tmp", ".writable-x"]
+    names = [
+        "result.json",
+        ".hidden",
+        f".result.json.{os.getpid()}-0123abcd.tmp",
+        ".result.json.tmp",
+        ".writable-x",
+    ]
     for path in [target, *(tmp_path / name for name in names)]:
         path.write_text("kept")
         age(path, IDLE_S + 60)

@@ -1,4 +1,5 @@
-"""Who runs which trial. Any sequence of calls leaves each in the state that a plain dictionary says it should be in."""
+"""Who runs which trial. Any sequence of calls leaves each in the state that a plain dictionary says
+it should be in."""
 
 from __future__ import annotations
 
@@ -68,8 +69,12 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         claimed = self.store.claim(wanted, owner=owner, lease_s=-1 if expired else 600)
         for trial_id in free:
-            self.expected[trial_id] = Expected("running", self.expected[trial_id].attempt + 1, owner, expired)
-        assert list(claimed.items()) == [(trial_id, self.expected[trial_id].attempt) for trial_id in free]
+            self.expected[trial_id] = Expected(
+                "running", self.expected[trial_id].attempt + 1, owner, expired
+            )
+        assert list(claimed.items()) == [
+            (trial_id, self.expected[trial_id].attempt) for trial_id in free
+        ]
 
     @rule(name=who)
     def renew(self, name: str) -> None:
@@ -87,9 +92,15 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.release(owner, None if numbers is None else among) == len(held)
         self.idle(held)
         owners = {owner for owner in self.store.owners() if owner.endswith(self.group)}
-        assert owners == {trial.owner for trial in self.expected.values() if trial.owner is not None}
+        assert owners == {
+            trial.owner for trial in self.expected.values() if trial.owner is not None
+        }
 
-    @rule(number=one, state=st.sampled_from(["done", "diverged", "failed"]), behind=st.none() | st.integers(0, 2))
+    @rule(
+        number=one,
+        state=st.sampled_from(["done", "diverged", "failed"]),
+        behind=st.none() | st.integers(0, 2),
+    )
     def record(self, number: int, state: FinalState, behind: int | None) -> None:
         (trial_id,) = self.numbered([number])
         trial = self.expected[trial_id]
@@ -107,7 +118,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(numbers=subset)
     def reset(self, numbers: list[int]) -> None:
-        lost = [trial_id for trial_id in self.numbered(numbers) if self.expected[trial_id].state in LOST]
+        lost = [
+            trial_id for trial_id in self.numbered(numbers) if self.expected[trial_id].state in LOST
+        ]
         assert self.store.reset(self.numbered(numbers)) == lost
         self.idle(lost)
 
@@ -118,14 +131,19 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def agrees(self) -> None:
         stored = [(row.state, row.attempt, row.owner) for row in self.store.trials(KEY)]
-        assert stored == [(trial.state, trial.attempt, trial.owner) for trial in self.expected.values()]
+        assert stored == [
+            (trial.state, trial.attempt, trial.owner) for trial in self.expected.values()
+        ]
 
 
 def test_every_sequence_of_calls_leads_to_the_states_it_should(store: Store) -> None:
     check_state_machine(
         lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it, whatever its annotation says
         settings=settings(
-            max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=25,
+            stateful_step_count=20,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )
 
@@ -138,9 +156,13 @@ def trial_ids(store: Store) -> list[str]:
     return ids(trials)
 
 
-def test_claimed_trials_come_in_the_given_order_with_the_lease(store: Store, trial_ids: list[str]) -> None:
+def test_claimed_trials_come_in_the_given_order_with_the_lease(
+    store: Store, trial_ids: list[str]
+) -> None:
     some = [trial_ids[2], trial_ids[0]]
-    assert store.claim([trial_ids[2], "f" * 64, trial_ids[0]], owner="a", lease_s=600) == dict.fromkeys(some, 1)
+    assert store.claim(
+        [trial_ids[2], "f" * 64, trial_ids[0]], owner="a", lease_s=600
+    ) == dict.fromkeys(some, 1)
     until = store.trials(KEY)[0].lease_until
     assert until is not None
     assert abs(until - datetime.now(UTC) - timedelta(seconds=600)) < timedelta(seconds=10)
@@ -158,10 +180,14 @@ def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: l
     assert store.results(KEY)[1]["metrics"] == {}
     assert store.spectra(KEY) == {}
     assert trial_ids[1] not in store.environments(KEY)
-    assert store.epochs(trial_ids[1]) == [epoch(1), epoch(2), epoch(3)], "kept until the next attempt replaces them"
+    assert store.epochs(trial_ids[1]) == [epoch(1), epoch(2), epoch(3)], (
+        "kept until the next attempt replaces them"
+    )
 
 
 @pytest.mark.parametrize("state", ["done", "running"])
-def test_reset_refuses_to_touch_done_and_running_trials(store: Store, trial_ids: list[str], state: str) -> None:
+def test_reset_refuses_to_touch_done_and_running_trials(
+    store: Store, trial_ids: list[str], state: str
+) -> None:
     with pytest.raises(ValueError, match=state):
         store.reset(trial_ids, states=[state])  # type: ignore[list-item]

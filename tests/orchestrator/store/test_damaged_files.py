@@ -1,4 +1,5 @@
-"""A SQLite store whose files are damaged anywhere: right numbers or a sentence, never a traceback or a wrong number."""
+"""A SQLite store whose files are damaged anywhere: right numbers or a sentence, never a traceback
+or a wrong number."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ Answers = dict[str, list[str]]
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store as a command left it that was killed: its last transactions are in its log. `old.db` is a copy from
-    before them."""
+    """A store as a command left it that was killed: its last transactions are in its log. `old.db`
+    is a copy from before them."""
     folder = tmp_path_factory.mktemp("template")
     url = old_store(4, folder)
     upgrade(url)
@@ -38,14 +39,17 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_store(url) as store:
         (summary,) = store.studies()
         for number, row in enumerate(store.trials(summary.key)):
-            store.add_measurement(row.trial_id, f"later@{number}", {f"hits_{number}": 1 / 3}, run_id=1)
+            store.add_measurement(
+                row.trial_id, f"later@{number}", {f"hits_{number}": 1 / 3}, run_id=1
+            )
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", folder / f"killed.db{suffix}")
     return folder
 
 
 def run(path: Path, *command: str) -> tuple[int, str]:
-    """Run a command on a store; returns its status, and its output, or its sentence where it refuses."""
+    """Run a command on a store; returns its status, and its output, or its sentence where it
+    refuses."""
     out, errors = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(errors):
         status = main([*command, "--store", str(path)])
@@ -60,7 +64,9 @@ def report(path: Path) -> tuple[int, str]:
     """Every number of a report, as it exports them."""
     folder = path.parent / "report"
     status, said = run(path, "report", "gss_grid", "--out", str(folder))
-    return status, said if status == 2 else "".join(file.read_text() for file in sorted(folder.rglob("*.csv")))
+    return status, said if status == 2 else "".join(
+        file.read_text() for file in sorted(folder.rglob("*.csv"))
+    )
 
 
 def from_store(read: Callable[[Store, StudyKey], object]) -> Read:
@@ -80,7 +86,9 @@ READS: dict[str, Read] = {
     "results": lambda path: run(path, "results", "gss_grid", "--format", "json"),
     "status": lambda path: run(path, "status", "--format", "json"),
     "epochs": from_store(lambda store, key: store.epochs_by_trial(key)),
-    "spectra": from_store(lambda store, key: {name: values.tobytes() for name, values in store.spectra(key).items()}),
+    "spectra": from_store(
+        lambda store, key: {name: values.tobytes() for name, values in store.spectra(key).items()}
+    ),
     "environments": from_store(lambda store, key: store.environments(key)),
 }
 
@@ -203,7 +211,10 @@ def go_on(path: Path) -> None:
         for summary in store.studies():
             trials = [row.planned() for row in store.trials(summary.key)]
             store.register(summary.key, trials)
-            assert store.claim([trial.trial_id for trial in trials], owner="a driver", lease_s=60) == {}
+            assert (
+                store.claim([trial.trial_id for trial in trials], owner="a driver", lease_s=60)
+                == {}
+            )
             store.begin_run(RUN)
 
 
@@ -217,4 +228,7 @@ def check_rows(path: Path, right: Answers) -> None:
 
 def numbers(answer: str) -> list[dict[str, Any]]:
     """The rows of a table, each without the columns that only others have."""
-    return [{name: value for name, value in row.items() if value is not None} for row in json.loads(answer)]
+    return [
+        {name: value for name, value in row.items() if value is not None}
+        for row in json.loads(answer)
+    ]

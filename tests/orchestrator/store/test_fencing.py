@@ -1,4 +1,5 @@
-"""Deliveries that come late, twice, out of order or from an attempt that is over leave one result, the right one."""
+"""Deliveries that come late, twice, out of order or from an attempt that is over leave one result,
+the right one."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """Of one trial: those of its first attempt, whose lease has run out, of its second, and of whoever finds the file
-    of its result."""
+    """Of one trial: those of its first attempt, whose lease has run out, of its second, and of
+    whoever finds the file of its result."""
 
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw
@@ -40,7 +41,9 @@ class Deliveries:
 
     def all(self) -> list[Callable[[], None]]:
         """In a random order; most of them twice."""
-        early: list[Callable[[], None]] = [partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)]
+        early: list[Callable[[], None]] = [
+            partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)
+        ]
         early += [lambda: self.epochs(WRONG, 1), lambda: self.done(1), lambda: self.done(None)]
         late: list[Callable[[], None]] = [
             lambda: self.epochs(list(self.right.epochs), self.second),
@@ -52,7 +55,9 @@ class Deliveries:
         return calls
 
     def claim_again(self) -> None:
-        self.second = self.store.claim([self.trial_id], owner="second", lease_s=600).get(self.trial_id)
+        self.second = self.store.claim([self.trial_id], owner="second", lease_s=600).get(
+            self.trial_id
+        )
         assert self.second in (None, 2)
 
     def end(self, end: TrialOutcome) -> None:
@@ -60,7 +65,9 @@ class Deliveries:
         assert not (taken and self.second), "an attempt that was over has ended the trial"
 
     def done(self, attempt: int | None) -> None:
-        self.takings += self.store.record(self.right, run_id=self.run_id, spectrum=SPECTRUM, attempt=attempt)
+        self.takings += self.store.record(
+            self.right, run_id=self.run_id, spectrum=SPECTRUM, attempt=attempt
+        )
 
     def epochs(self, rows: list[EpochMetrics], attempt: int | None) -> None:
         if attempt is not None:  # no worker speaks for an attempt that nobody was given
@@ -92,7 +99,9 @@ def test_of_all_deliveries_in_any_order_one_result_stays_the_right_one(
     assert [(row["state"], row["metrics"], row["cause"]) for row in store.results(KEY)] == [
         ("done", metrics, None)
     ] * rounds, f"seed {seed}"
-    assert store.epochs_by_trial(KEY) == {key: list(right.epochs) for key in ids(trials)}, f"seed {seed}"
+    assert store.epochs_by_trial(KEY) == {key: list(right.epochs) for key in ids(trials)}, (
+        f"seed {seed}"
+    )
     assert {values.tobytes() for values in store.spectra(KEY).values()} == {SPECTRUM.tobytes()}
     assert check(store_url) == []
 
@@ -106,7 +115,9 @@ def test_a_trial_that_was_given_back_takes_nothing_more_from_that_attempt(store:
     store.release("a")
     store.record_epochs({trial_id: WRONG}, attempts=attempts)
     assert store.fail(trial_id, cause="late news", run_id=run_id, attempt=1) is False
-    assert store.claim([trial_id], owner="a", lease_s=600) == {trial_id: 2}, "an attempt never counts again"
+    assert store.claim([trial_id], owner="a", lease_s=600) == {trial_id: 2}, (
+        "an attempt never counts again"
+    )
     assert store.fail(trial_id, cause="late news", run_id=run_id, attempt=1) is False
     assert store.epochs(trial_id) == [epoch(1)]
     assert store.fail(trial_id, cause="its worker died", run_id=run_id, attempt=2) is True

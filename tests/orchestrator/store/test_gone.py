@@ -1,4 +1,5 @@
-"""A store that is deleted, replaced, busy or away while it is used: said in a sentence, or waited for."""
+"""A store that is deleted, replaced, busy or away while it is used: said in a sentence, or waited
+for."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_transaction(
             lambda: store.record(outcome(TRIALS[0]), run_id=1, spectrum=None),
             lambda: store.trials(KEY),
         ):
-            with pytest.raises(UserError, match=r"was deleted or replaced.* type the same command again"):
+            with pytest.raises(
+                UserError, match=r"was deleted or replaced.* type the same command again"
+            ):
                 call()
     with begin(path) as store:  # what is there now can be gone on with
         assert store.claim(TRIALS, owner="a", lease_s=60)
@@ -99,13 +102,18 @@ def test_a_log_that_ctrl_c_makes_sqlite_begin_anew_is_no_strangers(tmp_path: Pat
             store.trials(KEY)
 
 
-def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_repeated(tmp_path: Path) -> None:
+def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_repeated(
+    tmp_path: Path,
+) -> None:
     path, copy = tmp_path / "results.db", tmp_path / "copy.db"
     with begin(path) as store:
         run_id = store.begin_run(RUN)
         for number, trial_id in enumerate(TRIALS):
             if number == 2:
-                with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+                with (
+                    closing(sqlite3.connect(path)) as source,
+                    closing(sqlite3.connect(copy)) as target,
+                ):
                     source.backup(target)
             store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
         expected = everything(store)
@@ -113,7 +121,9 @@ def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_rep
     assert check(str(path)) == []
     with begin(path) as store:
         assert [row.state for row in store.trials(KEY)] == ["done", "done", "planned", "planned"]
-        taken = [store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM) for trial_id in TRIALS]
+        taken = [
+            store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM) for trial_id in TRIALS
+        ]
         assert taken == [False, False, True, True]
         assert everything(store) == expected
 
@@ -148,7 +158,9 @@ def test_another_processs_long_transaction_is_waited_for_and_said_once(
         assert said.count("waiting for it for up to 3 minutes.\n") == said.count("\n") == 1
         with open_store(str(path), create=False, away_s=0.2) as impatient:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(UserError, match="another process has been writing to it for too long"):
+            with pytest.raises(
+                UserError, match="another process has been writing to it for too long"
+            ):
                 impatient.claim(TRIALS, owner="a", lease_s=60)
 
 
@@ -176,7 +188,9 @@ def test_a_server_that_starts_again_is_waited_for_and_said_once_without_the_pass
         start_s = time.monotonic()
         with pytest.raises(UserError, match="check that the server runs"):
             open_store(url)
-        assert time.monotonic() - start_s < 10, "a store that has not answered yet is not waited for"
+        assert time.monotonic() - start_s < 10, (
+            "a store that has not answered yet is not waited for"
+        )
     finally:
         postgres_server.start()
 
@@ -212,7 +226,9 @@ def test_a_servers_words_do_not_command_the_terminal(
 
 
 def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
-    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    postgres_server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("orchestrator.store.database.ANSWER_S", 0.5)
     url = postgres_server.url(postgres_server.create_database())
@@ -232,7 +248,9 @@ def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
 
 
-@pytest.mark.parametrize(("call", "table"), [(check, "result"), (check, "study_trial"), (repair, "result")])
+@pytest.mark.parametrize(
+    ("call", "table"), [(check, "result"), (check, "study_trial"), (repair, "result")]
+)
 def test_a_connection_lost_in_a_check_or_a_repair_is_said_and_nothing_is_changed(
     postgres_server: PostgresServer, call: Callable[[str], list[str]], table: str
 ) -> None:
@@ -260,8 +278,13 @@ def test_a_connection_lost_in_a_check_or_a_repair_is_said_and_nothing_is_changed
         assert everything(store) == before
 
 
-def test_a_server_gives_no_statement_as_long_as_the_guard_waits(postgres_server: PostgresServer) -> None:
+def test_a_server_gives_no_statement_as_long_as_the_guard_waits(
+    postgres_server: PostgresServer,
+) -> None:
     url = postgres_server.url(postgres_server.create_database())
     with open_store(url) as store, store._database.write() as connection:
         settings = ("statement_timeout", "idle_in_transaction_session_timeout")
-        assert [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in settings] == ["45s", "1min"]
+        assert [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in settings] == [
+            "45s",
+            "1min",
+        ]

@@ -1,4 +1,5 @@
-"""Attempts: every one that a worker took up has its place, its times and what ended it, whatever came to the trial."""
+"""Attempts: every one that a worker took up has its place, its times and what ended it, whatever
+came to the trial."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def run_id(store: Store) -> int:
     return store.begin_run(RUN)
 
 
-def begin(store: Store, *trial_ids: str, owner: str = "a", place: str = "node", lease_s: float = 60.0) -> None:
+def begin(
+    store: Store, *trial_ids: str, owner: str = "a", place: str = "node", lease_s: float = 60.0
+) -> None:
     """Claim trials, and have workers take them up."""
     attempts = store.claim(trial_ids, owner=owner, lease_s=lease_s)
     store.record_starts(dict.fromkeys(attempts, place), attempts=attempts)
@@ -32,7 +35,10 @@ def begin(store: Store, *trial_ids: str, owner: str = "a", place: str = "node", 
 
 def told(store: Store, trial_id: str) -> list[tuple[int, str, bool, str | None]]:
     attempts = store.attempts(trial_id)
-    return [(attempt.number, attempt.place, attempt.ended_at is not None, attempt.cause) for attempt in attempts]
+    return [
+        (attempt.number, attempt.place, attempt.ended_at is not None, attempt.cause)
+        for attempt in attempts
+    ]
 
 
 def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int, store_url: str) -> None:
@@ -58,7 +64,12 @@ def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int, stor
         (5, "node 5", True, None),
     ]
     attempts = store.attempts(FIRST)
-    moments = [moment for row in attempts for moment in (row.started_at, row.ended_at) if moment is not None]
+    moments = [
+        moment
+        for row in attempts
+        for moment in (row.started_at, row.ended_at)
+        if moment is not None
+    ]
     assert len(moments) == 10 and [begun, *moments] == sorted([begun, *moments])
     assert store.attempts(SECOND) == []
 
@@ -93,9 +104,17 @@ def test_who_looks_sees_where_a_trial_runs(store: Store) -> None:
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     "column",
-    ["place = CAST(x'ff' AS TEXT)", "started_at = 'soon'", "ended_at = x'00'", "place = x'00ff'", "cause = x'00'"],
+    [
+        "place = CAST(x'ff' AS TEXT)",
+        "started_at = 'soon'",
+        "ended_at = x'00'",
+        "place = x'00ff'",
+        "cause = x'00'",
+    ],
 )
-def test_an_attempt_that_cannot_be_read_is_told_and_removed_and_costs_nothing_else(store_url: str, column: str) -> None:
+def test_an_attempt_that_cannot_be_read_is_told_and_removed_and_costs_nothing_else(
+    store_url: str, column: str
+) -> None:
     with open_store(store_url) as store:
         store.register(KEY, TRIALS)
         begin(store, FIRST, SECOND)

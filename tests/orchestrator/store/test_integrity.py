@@ -1,4 +1,5 @@
-"""`check` finds what is wrong with a store, `repair` puts it right, reads refuse it, the database much by itself."""
+"""`check` finds what is wrong with a store, `repair` puts it right, reads refuse it, the database
+much by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +16,18 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.repair import repair
 from orchestrator.store.schema import study_trial, trial
 from orchestrator.store.store import Store
-from tests.support.store_rows import KEY, RUN, SPECTRUM, damage, epoch, everything, execute, ids, outcome, plan
+from tests.support.store_rows import (
+    KEY,
+    RUN,
+    SPECTRUM,
+    damage,
+    epoch,
+    everything,
+    execute,
+    ids,
+    outcome,
+    plan,
+)
 from trainables.errors import UserError
 
 DONE, FAILED, PLANNED = ids(plan(3))
@@ -82,7 +94,9 @@ def fill(store: Store) -> None:
 
 
 @pytest.mark.chaos(5, 20)
-def test_what_was_changed_behind_its_back_is_refused_told_and_put_right(filled: str, rounds: int) -> None:
+def test_what_was_changed_behind_its_back_is_refused_told_and_put_right(
+    filled: str, rounds: int
+) -> None:
     for statement in list(CHANGES)[:: len(CHANGES) // rounds]:
         check_damage(filled, statement, CHANGES[statement])
 
@@ -94,7 +108,8 @@ def test_values_of_another_kind_are_refused_told_and_put_right(filled: str) -> N
 
 
 def check_damage(url: str, statement: str, refused: str) -> None:
-    """The damage is refused by the reads that it hits and no other, found by the check, and gone after the repair."""
+    """The damage is refused by the reads that it hits and no other, found by the check, and gone
+    after the repair."""
     with open_store(url) as store:
         expected = everything(store)
     assert check(url) == []
@@ -102,7 +117,11 @@ def check_damage(url: str, statement: str, refused: str) -> None:
     damage(url, statement)
     with open_store(url) as store:
         for name, read in READERS.items():
-            with pytest.raises(UserError, match="store check") if name in refused.split() else nullcontext():
+            with (
+                pytest.raises(UserError, match="store check")
+                if name in refused.split()
+                else nullcontext()
+            ):
                 read(store)
     problems = check(url)
     assert problems
@@ -116,7 +135,9 @@ def check_damage(url: str, statement: str, refused: str) -> None:
 
 
 @pytest.mark.parametrize("call", [check, repair])
-def test_tables_that_are_not_ours_are_not_put_right(filled: str, call: Callable[[str], object]) -> None:
+def test_tables_that_are_not_ours_are_not_put_right(
+    filled: str, call: Callable[[str], object]
+) -> None:
     execute(filled, "ALTER TABLE epoch RENAME COLUMN valid_loss TO valid_lost")
     with pytest.raises(UserError, match=r"its tables are .* put back a copy of it"):
         call(filled)
@@ -131,7 +152,8 @@ def test_of_much_damage_the_first_is_named_and_the_rest_counted(filled: str) -> 
     with (
         open_store(filled) as store,
         pytest.raises(
-            UserError, match=f"trial {DONE[:12]} has changed since it was recorded .epochs., and so with 1 more"
+            UserError,
+            match=f"trial {DONE[:12]} has changed since it was recorded .epochs., and so with 1 more",
         ),
     ):
         store.epochs_by_trial(KEY)
@@ -149,8 +171,14 @@ def test_damaged_results_are_not_passed_off_as_sound_by_a_later_measurement(fill
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_nothing_is_written_beside_a_value_that_cannot_be_read(filled: str) -> None:
     with open_store(filled) as store:
-        store.record_epochs({PLANNED: [epoch(1)]}, attempts=store.claim([PLANNED], owner="a", lease_s=60))
-    damage(filled, "UPDATE result SET metrics = x'ff'", f"UPDATE epoch SET tokens = x'ff' WHERE trial_id = '{PLANNED}'")
+        store.record_epochs(
+            {PLANNED: [epoch(1)]}, attempts=store.claim([PLANNED], owner="a", lease_s=60)
+        )
+    damage(
+        filled,
+        "UPDATE result SET metrics = x'ff'",
+        f"UPDATE epoch SET tokens = x'ff' WHERE trial_id = '{PLANNED}'",
+    )
     with open_store(filled) as store:
         with pytest.raises(UserError, match="holds what this program never wrote"):
             store.add_measurement(DONE, "top@1", {"hits": 3}, run_id=1)
@@ -162,12 +190,25 @@ def test_nothing_is_written_beside_a_value_that_cannot_be_read(filled: str) -> N
 def test_a_column_that_came_later_counts_where_it_holds_something() -> None:
     first = (1, 8000, 4.1, 4.0, False, 0.5, None, None)
     assert rows_checksum(DONE, [first]) == rows_checksum(DONE, [(*first, None)])
-    assert rows_checksum(DONE, [first]) != rows_checksum(DONE, [(*first, 7)]) != rows_checksum(DONE, [(*first, 8)])
-    assert rows_checksum(DONE, [first]) != rows_checksum(DONE, [first[:-1]]), "columns of the first version all count"
+    assert (
+        rows_checksum(DONE, [first])
+        != rows_checksum(DONE, [(*first, 7)])
+        != rows_checksum(DONE, [(*first, 8)])
+    )
+    assert rows_checksum(DONE, [first]) != rows_checksum(DONE, [first[:-1]]), (
+        "columns of the first version all count"
+    )
 
 
 HUGE = "1" + "0" * 40
-HOSTILE = ['{"test_perplexity": "low"}', '{"seed": 1}', f'{{"x": {HUGE}}}', '{"x": NaN}', '{"x": {"y": 1}}', "[1]"]
+HOSTILE = [
+    '{"test_perplexity": "low"}',
+    '{"seed": 1}',
+    f'{{"x": {HUGE}}}',
+    '{"x": NaN}',
+    '{"x": {"y": 1}}',
+    "[1]",
+]
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -225,7 +266,11 @@ def test_the_database_itself_refuses_to_change_a_done_trial(filled: str) -> None
 def test_the_rows_of_a_done_trial_cannot_be_replaced(filled: str, table: str) -> None:
     key = "id" if table == "trial" else "trial_id"
     with pytest.raises(DBAPIError, match="a done trial never changes"):
-        execute(filled, f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} WHERE {key} = :id", id=DONE)
+        execute(
+            filled,
+            f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} WHERE {key} = :id",
+            id=DONE,
+        )
 
 
 @pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
@@ -235,9 +280,15 @@ def test_tables_of_done_trials_cannot_be_emptied(filled: str) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_a_cut_spectrum_and_a_dangling_reference_which_postgresql_refuses_are_told_and_put_right(filled: str) -> None:
+def test_a_cut_spectrum_and_a_dangling_reference_which_postgresql_refuses_are_told_and_put_right(
+    filled: str,
+) -> None:
     damage(filled, "UPDATE epoch SET trial_id = :id", id="f" * 64)
-    damage(filled, "PRAGMA ignore_check_constraints = ON", "UPDATE spectrum SET singular_values = x'00'")
+    damage(
+        filled,
+        "PRAGMA ignore_check_constraints = ON",
+        "UPDATE spectrum SET singular_values = x'00'",
+    )
     cut, *problems = check(filled)
     assert "spectrum" in cut
     assert sum("epoch" in problem and "trial" in problem for problem in problems) == 3

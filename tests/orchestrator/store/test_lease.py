@@ -87,7 +87,9 @@ def lease_until(store: Store) -> datetime:
     return moment
 
 
-def test_a_store_that_takes_no_renewal_is_an_error_of_the_sweep(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_takes_no_renewal_is_an_error_of_the_sweep(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full_disk(*_: object) -> int:
         raise UserError("The disk is full.")
 
@@ -145,8 +147,12 @@ def test_a_driver_that_stood_still_goes_on_unless_its_trials_were_taken_over(
     driver.signal(signal.SIGSTOP)
     time.sleep(1.5)
     with open_store(address) as store:
-        assert store.claim(TRIALS[:taken], owner="another", lease_s=60) == dict.fromkeys(TRIALS[:taken], 2)
+        assert store.claim(TRIALS[:taken], owner="another", lease_s=60) == dict.fromkeys(
+            TRIALS[:taken], 2
+        )
         driver.signal(signal.SIGCONT)
         driver.end(status=taken)
         assert ("1 of its trials were taken over by another one" in driver.errors) == (taken == 1)
-        assert [row.owner for row in store.trials(KEY)] == ["another"] * taken + ["me"] * (2 - taken)
+        assert [row.owner for row in store.trials(KEY)] == ["another"] * taken + ["me"] * (
+            2 - taken
+        )

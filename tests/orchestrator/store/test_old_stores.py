@@ -1,4 +1,5 @@
-"""Stores that earlier versions of this program wrote: they are upgraded, read as they were, and gone on with."""
+"""Stores that earlier versions of this program wrote: they are upgraded, read as they were, and
+gone on with."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ SMOKE = Scale(
 
 @pytest.fixture
 def upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A smoke run of `gss_grid` and `fair_capacity` at schema version 2, upgraded; plans are at the scale of then."""
+    """A smoke run of `gss_grid` and `fair_capacity` at schema version 2, upgraded; plans are at the
+    scale of then."""
     monkeypatch.setitem(SCALES, "smoke", SMOKE)
     path = old_store(2, tmp_path)
     upgrade(path)
@@ -104,8 +106,8 @@ def first_version(store_url: str, tmp_path: Path) -> str:
 
 
 def stored(version: int, store_url: str, folder: Path) -> str:
-    """A store as that schema version's program left it, in a file or on a server: there its tables are made by taking
-    away what came later, and filled with the same rows."""
+    """A store as that schema version's program left it, in a file or on a server: there its tables
+    are made by taking away what came later, and filled with the same rows."""
     path = old_store(version, folder)
     if store_url.startswith("sqlite"):
         return path
@@ -120,7 +122,9 @@ def stored(version: int, store_url: str, folder: Path) -> str:
         new.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{REVISIONS[version - 1]}'")
         for table in metadata.sorted_tables:
             if inspect(old).has_table(table.name):
-                columns = [table.c[column["name"]] for column in inspect(old).get_columns(table.name)]
+                columns = [
+                    table.c[column["name"]] for column in inspect(old).get_columns(table.name)
+                ]
                 rows = [dict(row) for row in old.execute(select(*columns)).mappings()]
                 if rows:
                     new.execute(table.insert(), rows)
@@ -137,7 +141,8 @@ LATER = {
     4: ["ALTER TABLE epoch DROP COLUMN press_rank, DROP COLUMN entropy_rank"],
     5: [
         "ALTER TABLE study DROP COLUMN checksum",
-        "ALTER TABLE trial DROP COLUMN checksum, DROP COLUMN results_checksum, DROP COLUMN epochs_checksum, "
+        "ALTER TABLE trial DROP COLUMN checksum, DROP COLUMN results_checksum, DROP COLUMN "
+        "epochs_checksum, "
         "DROP COLUMN spectrum_checksum",
         "DROP FUNCTION refuse_change_of_done",
     ],
@@ -175,8 +180,14 @@ def test_every_number_of_an_old_store_is_the_same_after_the_upgrade_and_guarded(
     for trial_id, text in numbers(version, "result", "trial_id, metrics"):
         expected[trial_id] |= json.loads(text)
     assert metrics == expected
-    losses = [(key, row.epoch, row.tokens, row.train_loss, row.valid_loss) for key in epochs for row in epochs[key]]
-    assert sorted(losses) == numbers(version, "epoch", "trial_id, epoch, tokens, train_loss, valid_loss")
+    losses = [
+        (key, row.epoch, row.tokens, row.train_loss, row.valid_loss)
+        for key in epochs
+        for row in epochs[key]
+    ]
+    assert sorted(losses) == numbers(
+        version, "epoch", "trial_id, epoch, tokens, train_loss, valid_loss"
+    )
     values = sorted((key, spectrum.tobytes()) for key, spectrum in spectra.items())
     assert values == numbers(version, "spectrum", "trial_id, singular_values")
     written = numbers(version, "trial WHERE environment IS NOT NULL", "id, environment")
@@ -200,15 +211,21 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("change", DAMAGES)
-def test_a_damaged_old_store_is_left_as_it_was_and_the_sentence_says_what_helps(tmp_path: Path, change: str) -> None:
+def test_a_damaged_old_store_is_left_as_it_was_and_the_sentence_says_what_helps(
+    tmp_path: Path, change: str
+) -> None:
     """Not the check, which asks for the upgrade."""
     path = old_store(4, tmp_path)
     execute(path, change)
-    with pytest.raises(UserError, match=r"\): put back a copy of it, or name another store") as caught:
+    with pytest.raises(
+        UserError, match=r"\): put back a copy of it, or name another store"
+    ) as caught:
         upgrade(path)
     assert "store check" not in str(caught.value)
     with closing(sqlite3.connect(tmp_path / "results.db")) as connection:
-        columns = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('trial')")]
+        columns = [
+            name for (name,) in connection.execute("SELECT name FROM pragma_table_info('trial')")
+        ]
     assert "config" in columns and "checksum" not in columns
 
 
@@ -223,29 +240,50 @@ print(upgrade(sys.argv[1]))
 """
 
 
-def test_a_program_with_more_columns_upgrades_to_this_version_as_this_one_does(tmp_path: Path) -> None:
+def test_a_program_with_more_columns_upgrades_to_this_version_as_this_one_does(
+    tmp_path: Path,
+) -> None:
     """Its next migration, which would add them, comes after the one to this version."""
     path = old_store(4, tmp_path)
-    done = subprocess.run([sys.executable, "-c", LATER_COLUMNS, path], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", LATER_COLUMNS, path], capture_output=True, text=True, cwd=ROOT
+    )
     assert f"to {REVISIONS[-1]}" in done.stdout, done.stderr
     assert check(path) == []
 
 
-def test_a_store_of_the_first_version_gets_the_newest_tables_and_places_filled_from_names(first_version: str) -> None:
+def test_a_store_of_the_first_version_gets_the_newest_tables_and_places_filled_from_names(
+    first_version: str,
+) -> None:
     names = ["a stage1 x=1", "a stage2 #12 x=2", "b final seed=3", "gss c=-1.5 k=2.5", "stage1 x=1"]
     for position, name in enumerate(names):
-        execute(first_version, "UPDATE study_trial SET name = :name WHERE position = :at", name=name, at=position)
-    with pytest.raises(UserError, match=r"schema version 0001.*run `python sweep.py store upgrade` on it"):
+        execute(
+            first_version,
+            "UPDATE study_trial SET name = :name WHERE position = :at",
+            name=name,
+            at=position,
+        )
+    with pytest.raises(
+        UserError, match=r"schema version 0001.*run `python sweep.py store upgrade` on it"
+    ):
         open_store(first_version)
     assert f"from schema version 0001 to {REVISIONS[-1]}" in upgrade(first_version)
     assert "already" in upgrade(first_version)
-    with closing(open_database(first_version, create=False)) as database, database.read() as connection:
+    with (
+        closing(open_database(first_version, create=False)) as database,
+        database.read() as connection,
+    ):
         migrations = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(migrations, metadata) == []
         # Alembic compares no CHECK constraints.
         for table in metadata.sorted_tables:
-            made = {constraint["name"] for constraint in inspect(connection).get_check_constraints(table.name)}
-            declared = {rule.name for rule in table.constraints if isinstance(rule, CheckConstraint)}
+            made = {
+                constraint["name"]
+                for constraint in inspect(connection).get_check_constraints(table.name)
+            }
+            declared = {
+                rule.name for rule in table.constraints if isinstance(rule, CheckConstraint)
+            }
             assert made == declared
         assert trigger_names(connection) == set(triggers(connection.dialect.name))
         scripts = ScriptDirectory.from_config(alembic_config(connection)).walk_revisions()
@@ -268,7 +306,9 @@ def trigger_names(connection: Connection) -> set[str]:
     if connection.dialect.name == "sqlite":
         query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
     else:
-        query = "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = 'trial'::regclass"
+        query = (
+            "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = 'trial'::regclass"
+        )
         query += " OR tgrelid IN ('epoch'::regclass, 'result'::regclass, 'spectrum'::regclass) AND NOT tgisinternal"
     return set(connection.exec_driver_sql(query).scalars())
 
@@ -276,7 +316,9 @@ def trigger_names(connection: Connection) -> set[str]:
 def test_nothing_that_version_2_recorded_is_run_again(upgraded: str) -> None:
     with open_store(upgraded) as store:
         grid = smoke_plan("gss_grid")
-        assert store.states([trial.trial_id for trial in grid.trials]) == {t.trial_id: "done" for t in grid.trials}
+        assert store.states([trial.trial_id for trial in grid.trials]) == {
+            t.trial_id: "done" for t in grid.trials
+        }
         assert store.lacking(grid.key, ("perplexity@1", "spectrum@1")) == {}
         assert len(store.spectra(grid.key)) == len(grid.trials)
         tuning = smoke_plan("fair_capacity")
@@ -285,12 +327,19 @@ def test_nothing_that_version_2_recorded_is_run_again(upgraded: str) -> None:
     assert check(upgraded) == []
 
 
-def test_a_tuning_of_version_2_asks_for_the_trials_that_the_old_program_asked_for(upgraded: str) -> None:
-    """Of a study cut back to what was known after the second trials of stage 2, the rest is planned as it was."""
+def test_a_tuning_of_version_2_asks_for_the_trials_that_the_old_program_asked_for(
+    upgraded: str,
+) -> None:
+    """Of a study cut back to what was known after the second trials of stage 2, the rest is planned
+    as it was."""
     plan = smoke_plan("fair_capacity")
     with open_store(upgraded) as store:
         before = store.trials(plan.key)
-        early = [row.planned() for row in before if any(part in row.name for part in (" stage1 ", " #1 ", " #2 "))]
+        early = [
+            row.planned()
+            for row in before
+            if any(part in row.name for part in (" stage1 ", " #1 ", " #2 "))
+        ]
         assert len(early) == 12
         store.register(plan.key, early)
         search = tuner(plan, store)

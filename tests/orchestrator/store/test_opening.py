@@ -29,18 +29,27 @@ def refusal(call: Callable[[], object]) -> str:
     return sentence
 
 
-def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with open_store("results/deep/results.db") as store:
         monkeypatch.chdir("/")  # Ray's workers and users move about: the store stays where it was
         store.register(KEY, plan(1))
-    for same in (str(tmp_path / "results/deep/results.db"), f"sqlite:///{tmp_path}/results/deep/results.db"):
+    for same in (
+        str(tmp_path / "results/deep/results.db"),
+        f"sqlite:///{tmp_path}/results/deep/results.db",
+    ):
         with open_store(same, create=False) as store:
             assert len(store.trials(KEY)) == 1
 
 
 def test_a_store_that_does_not_exist_is_not_made_unasked(store_url: str, tmp_path: Path) -> None:
-    for call in (lambda: open_store(store_url, create=False), lambda: upgrade(store_url), lambda: check(store_url)):
+    for call in (
+        lambda: open_store(store_url, create=False),
+        lambda: upgrade(store_url),
+        lambda: check(store_url),
+    ):
         assert "run a study first" in refusal(call)
     assert list(tmp_path.iterdir()) == []
 
@@ -89,13 +98,17 @@ def test_what_is_no_secret_is_shown_as_it_was_typed() -> None:
     assert not has_secret(address)
 
 
-def test_a_store_of_a_newer_version_and_a_database_of_something_else_are_refused(store_url: str) -> None:
+def test_a_store_of_a_newer_version_and_a_database_of_something_else_are_refused(
+    store_url: str,
+) -> None:
     open_store(store_url).close()
     execute(store_url, "UPDATE alembic_version SET version_num = '9999'")
     for call in (lambda: open_store(store_url), lambda: upgrade(store_url)):
         assert "made by a newer version of this program (schema version 9999" in refusal(call)
     execute(store_url, "DROP TABLE alembic_version")
-    assert "holds something else than a results store (the table attempt)" in refusal(lambda: open_store(store_url))
+    assert "holds something else than a results store (the table attempt)" in refusal(
+        lambda: open_store(store_url)
+    )
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -106,7 +119,9 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == content
     assert "cannot be opened or created" in refusal(lambda: open_store(str(tmp_path)))
     assert "folder" in refusal(lambda: open_store(str(path / "results.db")))
-    assert "name too long" in refusal(lambda: open_store(str(tmp_path / ("a" * 300) / "results.db"), create=False))
+    assert "name too long" in refusal(
+        lambda: open_store(str(tmp_path / ("a" * 300) / "results.db"), create=False)
+    )
 
 
 @contextmanager
@@ -171,12 +186,21 @@ def test_a_damaged_schema_that_is_no_text_is_told(tmp_path: Path) -> None:
 def test_sqlite_keeps_its_promises(tmp_path: Path) -> None:
     # 2 is FULL: SQLite syncs its log at every commit.
     promises = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 2, "busy_timeout": 30_000}
-    with closing(open_database(str(tmp_path / "results.db"), create=True)) as database, database.read() as connection:
-        assert {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in promises} == promises
+    with (
+        closing(open_database(str(tmp_path / "results.db"), create=True)) as database,
+        database.read() as connection,
+    ):
+        assert {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in promises
+        } == promises
 
 
-def test_what_a_server_refuses_is_told_without_the_password(postgres_server: PostgresServer) -> None:
-    nobody_answers = refusal(lambda: open_store("postgresql+psycopg://sweep:secret@127.0.0.1:1/results"))
+def test_what_a_server_refuses_is_told_without_the_password(
+    postgres_server: PostgresServer,
+) -> None:
+    nobody_answers = refusal(
+        lambda: open_store("postgresql+psycopg://sweep:secret@127.0.0.1:1/results")
+    )
     assert "127.0.0.1" in nobody_answers and "check that the server runs" in nobody_answers
     wrong = refusal(lambda: open_store(postgres_server.url("postgres", password="secret")))
     assert "password authentication failed" in wrong and PASSWORD not in wrong
@@ -186,17 +210,24 @@ def test_what_a_server_refuses_is_told_without_the_password(postgres_server: Pos
     assert '"nowhere" does not exist' in refusal(lambda: open_store(postgres_server.url("nowhere")))
     name = postgres_server.create_database()
     postgres_server.execute("CREATE ROLE guest LOGIN PASSWORD 'guest'")
-    assert "grant it" in refusal(lambda: open_store(postgres_server.url(name, user="guest", password="guest")))
+    assert "grant it" in refusal(
+        lambda: open_store(postgres_server.url(name, user="guest", password="guest"))
+    )
 
 
-def test_a_lost_connection_is_opened_again_and_a_read_only_server_told(postgres_server: PostgresServer) -> None:
+def test_a_lost_connection_is_opened_again_and_a_read_only_server_told(
+    postgres_server: PostgresServer,
+) -> None:
     name = postgres_server.create_database()
     url = postgres_server.url(name)
     with open_store(url) as store:
         store.register(KEY, plan(1))
     postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     with open_store(url) as store:
-        postgres_server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test%'")
-        # The pool finds the connection dead before it gives it out: a server that was restarted ends no sweep.
+        postgres_server.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test%'"
+        )
+        # The pool finds the connection dead before it gives it out: a server that was restarted
+        # ends no sweep.
         assert len(store.trials(KEY)) == 1
         assert "read-only" in refusal(lambda: store.claim(ids(plan(1)), owner="a", lease_s=60))

@@ -24,7 +24,9 @@ def test_counts_are_those_of_the_checked_list(store: Store) -> None:
     states: tuple[FinalState, ...] = ("done", "failed", "diverged", "done")
     for trial_id, state in zip(ids(trials), states, strict=False):
         spectrum = SPECTRUM if state == "done" else None
-        assert store.record(outcome(trial_id, state=state), run_id=run_id, spectrum=spectrum, attempt=1)
+        assert store.record(
+            outcome(trial_id, state=state), run_id=run_id, spectrum=spectrum, attempt=1
+        )
     assert store.progress() == store.studies()
     counted = {state: count for state, count in store.progress()[0].counts.items() if count}
     assert counted == {"done": 2, "failed": 1, "diverged": 1, "running": 2, "planned": 1}
@@ -35,14 +37,19 @@ def test_what_runs_is_told_once_a_study_with_its_last_epoch(store: Store) -> Non
     store.register(KEY, trials)
     store.register(OTHER, trials[:1])
     attempts = store.claim(ids(trials[:2]), owner="host:1:2", lease_s=60)
-    store.record_epochs({trials[0].trial_id: [epoch(1, valid_loss=6.0), epoch(2, valid_loss=5.5)]}, attempts=attempts)
+    store.record_epochs(
+        {trials[0].trial_id: [epoch(1, valid_loss=6.0), epoch(2, valid_loss=5.5)]},
+        attempts=attempts,
+    )
     running = store.running()
     assert [(trial.name, trial.key, trial.epoch, trial.valid_loss) for trial in running] == [
         ("trial 0", KEY, 2, 5.5),
         ("trial 1", KEY, None, None),
         ("trial 0", OTHER, 2, 5.5),
     ]
-    assert {(trial.owner, trial.attempt, trial.epoch_count) for trial in running} == {("host:1:2", 1, None)}
+    assert {(trial.owner, trial.attempt, trial.epoch_count) for trial in running} == {
+        ("host:1:2", 1, None)
+    }
     assert all(trial.alive for trial in running)
     store.renew("host:1:2", -1)
     assert not any(trial.alive for trial in store.running())
@@ -64,7 +71,9 @@ def test_the_lost_come_newest_first_and_no_more_than_asked_for(store: Store) -> 
     ]
 
 
-def test_a_lost_trial_of_two_studies_is_counted_once_and_one_of_none_not_at_all(store: Store) -> None:
+def test_a_lost_trial_of_two_studies_is_counted_once_and_one_of_none_not_at_all(
+    store: Store,
+) -> None:
     trials = plan(4)
     store.register(KEY, trials)
     store.register(OTHER, trials[:2])
@@ -125,7 +134,10 @@ def test_a_trial_is_told_by_the_start_of_its_id_with_all_its_studies(store: Stor
     trials = plan(3)
     store.register(KEY, trials)
     store.register(OTHER, trials[:1])
-    assert store.studies_of(trials[0].trial_id[:12]) == [(trials[0].trial_id, KEY), (trials[0].trial_id, OTHER)]
+    assert store.studies_of(trials[0].trial_id[:12]) == [
+        (trials[0].trial_id, KEY),
+        (trials[0].trial_id, OTHER),
+    ]
     for start in ("zz", "%", "_" * 64, trials[1].trial_id + "0"):
         assert store.studies_of(start) == []
 
@@ -136,9 +148,13 @@ def test_some_trials_are_read_as_all_of_them_are(store: Store) -> None:
     run_id = store.begin_run(RUN)
     store.claim(ids(trials), owner="a", lease_s=60)
     for trial_id in ids(trials[:4]):
-        store.record(outcome(trial_id, environment={"torch": "1"}), run_id=run_id, spectrum=SPECTRUM)
+        store.record(
+            outcome(trial_id, environment={"torch": "1"}), run_id=run_id, spectrum=SPECTRUM
+        )
     some = ids(trials)[1:5:2]
-    assert store.results(KEY, some) == [row for row in store.results(KEY) if row["trial_id"] in some]
+    assert store.results(KEY, some) == [
+        row for row in store.results(KEY) if row["trial_id"] in some
+    ]
     assert store.environments(KEY, some) == {
         trial_id: values for trial_id, values in store.environments(KEY).items() if trial_id in some
     }

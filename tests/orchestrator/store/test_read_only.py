@@ -1,4 +1,5 @@
-"""A SQLite store in a folder that takes no file, such as on a read-only disk, is read, and read as it is."""
+"""A SQLite store in a folder that takes no file, such as on a read-only disk, is read, and read as
+it is."""
 
 from __future__ import annotations
 
@@ -78,7 +79,9 @@ def test_it_is_read_and_leaves_no_file(folder: Path, reader: subprocess.Popen[st
     assert [path.name for path in folder.iterdir()] == ["results.db"]
 
 
-def test_what_somebody_else_writes_is_not_overlooked(folder: Path, reader: subprocess.Popen[str]) -> None:
+def test_what_somebody_else_writes_is_not_overlooked(
+    folder: Path, reader: subprocess.Popen[str]
+) -> None:
     assert said(reader) == "2"
     with writing(folder) as writer:
         writer.register(KEY, plan(3))

@@ -44,13 +44,20 @@ def everything(store: Store, trial_id: str) -> tuple[object, ...]:
     )
 
 
-def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, run_id: int) -> None:
+def test_a_recorded_outcome_comes_back_bit_for_bit(
+    store: Store, trial_id: str, run_id: int
+) -> None:
     recorded = outcome(trial_id)
     assert store.record(recorded, run_id=run_id, spectrum=SPECTRUM) is True
     done, planned = store.results(KEY)
     metrics = recorded.measurements["perplexity@1"] | recorded.measurements["spectrum@1"]
     assert done == {**vars(store.trials(KEY)[0]), "metrics": metrics}
-    assert (done["trial_id"], done["state"], done["attempt"], done["owner"]) == (trial_id, "done", 1, None)
+    assert (done["trial_id"], done["state"], done["attempt"], done["owner"]) == (
+        trial_id,
+        "done",
+        1,
+        None,
+    )
     assert (planned["state"], planned["metrics"]) == ("planned", {})
     assert store.epochs(trial_id) == list(recorded.epochs)
     assert store.environments(KEY) == {trial_id: recorded.environment}
@@ -64,7 +71,10 @@ def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, 
 def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) -> None:
     store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
     before = everything(store, trial_id)
-    assert store.record(outcome(trial_id, epochs=1, environment={}), run_id=run_id, spectrum=None) is False
+    assert (
+        store.record(outcome(trial_id, epochs=1, environment={}), run_id=run_id, spectrum=None)
+        is False
+    )
     assert store.record(outcome(trial_id, state="diverged"), run_id=run_id, spectrum=None) is False
     assert store.fail(trial_id, cause="late news", run_id=run_id) is False
     store.record_epochs({trial_id: [epoch(2, valid_loss=9.0)]}, attempts=FIRST)
@@ -75,12 +85,19 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
     assert everything(store, trial_id) == before
 
 
-def test_other_ends_have_a_cause_and_give_way_to_done(store: Store, trial_id: str, run_id: int) -> None:
+def test_other_ends_have_a_cause_and_give_way_to_done(
+    store: Store, trial_id: str, run_id: int
+) -> None:
     store.record_epochs({trial_id: [epoch(1)]}, attempts=FIRST)
     ended = outcome(trial_id, state="diverged", measurements={}, epochs=0)
     assert store.record(ended, run_id=run_id, spectrum=None, attempt=1) is True
     row = store.trials(KEY)[0]
-    assert (row.state, row.cause, row.owner, row.lease_until) == ("diverged", "the loss is not finite", None, None)
+    assert (row.state, row.cause, row.owner, row.lease_until) == (
+        "diverged",
+        "the loss is not finite",
+        None,
+        None,
+    )
     assert store.epochs(trial_id) == [epoch(1)]
     values = np.array([3.0, 1 / 3], dtype=np.float32)
     assert store.record(outcome(trial_id), run_id=run_id, spectrum=values) is True
@@ -91,11 +108,16 @@ def test_other_ends_have_a_cause_and_give_way_to_done(store: Store, trial_id: st
 def test_later_epochs_replace_earlier_ones(store: Store, trial_id: str) -> None:
     store.claim(ids(plan(2))[1:], owner="a", lease_s=600)
     store.record_epochs({trial_id: [epoch(1), epoch(2), epoch(3)]}, attempts=FIRST)
-    store.record_epochs({trial_id: [epoch(2, valid_loss=4.5), epoch(3)], ids(plan(2))[1]: [epoch(1)]}, attempts=FIRST)
+    store.record_epochs(
+        {trial_id: [epoch(2, valid_loss=4.5), epoch(3)], ids(plan(2))[1]: [epoch(1)]},
+        attempts=FIRST,
+    )
     assert store.epochs(trial_id) == [epoch(1), epoch(2, valid_loss=4.5), epoch(3)]
     assert store.epochs(ids(plan(2))[1]) == [epoch(1)]
     store.record(outcome(trial_id, epochs=2), run_id=store.begin_run(RUN), spectrum=None)
-    assert store.epochs(trial_id) == [epoch(1), epoch(2)], "an outcome's epochs are all that there are"
+    assert store.epochs(trial_id) == [epoch(1), epoch(2)], (
+        "an outcome's epochs are all that there are"
+    )
 
 
 def test_epochs_of_a_study_come_by_trial_and_in_order_with_their_ranks_where_they_have_some(
@@ -120,7 +142,9 @@ def test_values_that_are_not_finite_are_refused_and_nothing_is_written(
     # model_construct leaves out pydantic's own check, as a subclass or a later version might.
     bad_epoch = EpochMetrics.model_construct(**{**epoch(1).model_dump(), "valid_loss": value})
     good = dict(outcome(trial_id))
-    bad_metric = TrialOutcome.model_construct(**{**good, "measurements": {"perplexity@1": {"test_perplexity": value}}})
+    bad_metric = TrialOutcome.model_construct(
+        **{**good, "measurements": {"perplexity@1": {"test_perplexity": value}}}
+    )
     bad_epochs = TrialOutcome.model_construct(**{**good, "epochs": (epoch(2), bad_epoch)})
     before = everything(store, trial_id)
     for call in (
@@ -136,14 +160,20 @@ def test_values_that_are_not_finite_are_refused_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("name", ["spectrum", "spectrum@", "@1", "spectrum@one", "spectrum@-1"])
-def test_a_measurement_is_called_name_at_version(store: Store, trial_id: str, run_id: int, name: str) -> None:
+def test_a_measurement_is_called_name_at_version(
+    store: Store, trial_id: str, run_id: int, name: str
+) -> None:
     with pytest.raises(ValueError, match="name@version"):
-        store.record(outcome(trial_id, measurements={name: {"hits": 1}}), run_id=run_id, spectrum=None)
+        store.record(
+            outcome(trial_id, measurements={name: {"hits": 1}}), run_id=run_id, spectrum=None
+        )
     with pytest.raises(ValueError, match="name@version"):
         store.lacking(KEY, [name])
 
 
-def test_two_measurements_cannot_have_a_metric_of_one_name(store: Store, trial_id: str, run_id: int) -> None:
+def test_two_measurements_cannot_have_a_metric_of_one_name(
+    store: Store, trial_id: str, run_id: int
+) -> None:
     clash = {"spectrum@1": {"hits": 1}, "other@1": {"hits": 2}}
     with pytest.raises(ValueError, match="hits is in two measurements"):
         store.record(outcome(trial_id, measurements=clash), run_id=run_id, spectrum=None)
@@ -152,20 +182,31 @@ def test_two_measurements_cannot_have_a_metric_of_one_name(store: Store, trial_i
         store.add_measurement(trial_id, "other@1", {"press_rank": 2}, run_id=run_id)
 
 
-def test_a_measurement_is_added_to_a_done_trial_once(store: Store, trial_id: str, run_id: int) -> None:
+def test_a_measurement_is_added_to_a_done_trial_once(
+    store: Store, trial_id: str, run_id: int
+) -> None:
     with pytest.raises(ValueError, match="running"):
         store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id)
     store.record(outcome(trial_id), run_id=run_id, spectrum=None)
     before = store.results(KEY)[0]["metrics"]
-    assert store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id, spectrum=SPECTRUM) is True
+    assert (
+        store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id, spectrum=SPECTRUM)
+        is True
+    )
     assert store.add_measurement(trial_id, "top@1", {"hits": 4}, run_id=run_id) is False
     assert store.results(KEY)[0]["metrics"] == before | {"hits": 3}
     np.testing.assert_array_equal(store.spectra(KEY)[trial_id], SPECTRUM)
-    assert store.add_measurement(trial_id, "spectrum@10", {"press_rank": 403}, run_id=run_id, spectrum=SPECTRUM)
+    assert store.add_measurement(
+        trial_id, "spectrum@10", {"press_rank": 403}, run_id=run_id, spectrum=SPECTRUM
+    )
     assert store.add_measurement(trial_id, "spectrum@9", {"press_rank": 404}, run_id=run_id)
     with pytest.raises(ValueError, match="done with another spectrum than spectrum@11 gives"):
-        store.add_measurement(trial_id, "spectrum@11", {"press_rank": 9}, run_id=run_id, spectrum=SPECTRUM[1:])
-    assert store.results(KEY)[0]["metrics"]["press_rank"] == 403, "the latest version has the last word"
+        store.add_measurement(
+            trial_id, "spectrum@11", {"press_rank": 9}, run_id=run_id, spectrum=SPECTRUM[1:]
+        )
+    assert store.results(KEY)[0]["metrics"]["press_rank"] == 403, (
+        "the latest version has the last word"
+    )
 
 
 def test_an_unknown_trial_study_or_run_is_a_key_error(store: Store, run_id: int) -> None:
@@ -216,7 +257,9 @@ def test_spectra_and_environments_are_those_of_the_studys_trials(store: Store) -
     run_id = store.begin_run(RUN)
     for number, trial_id in enumerate((first, second, other)):
         ended = outcome(trial_id, environment={"torch": f"2.{number}"})
-        store.record(ended, run_id=run_id, spectrum=None if trial_id == second else SPECTRUM * number)
+        store.record(
+            ended, run_id=run_id, spectrum=None if trial_id == second else SPECTRUM * number
+        )
     store.fail(failed, cause="the worker died", run_id=run_id)
     assert store.environments(KEY) == {first: {"torch": "2.0"}, second: {"torch": "2.1"}}
     assert store.environments(variant) == {first: {"torch": "2.0"}, other: {"torch": "2.2"}}
@@ -236,8 +279,15 @@ def test_times_are_those_of_the_trials_that_have_ended(
     with create_engine(store_url).connect() as connection:
         started, ended = connection.execute(text(query)).one()
     (stored,) = store.times(KEY).values()
-    as_stored = [moment if moment.tzinfo else moment.replace(tzinfo=UTC) for moment in map(_moment, (started, ended))]
-    assert list(store.times(KEY)) == [trial_id] and list(stored) == as_stored and stored[0] <= stored[1]
+    as_stored = [
+        moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        for moment in map(_moment, (started, ended))
+    ]
+    assert (
+        list(store.times(KEY)) == [trial_id]
+        and list(stored) == as_stored
+        and stored[0] <= stored[1]
+    )
 
 
 def _moment(value: str | datetime) -> datetime:

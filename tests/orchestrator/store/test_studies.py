@@ -42,7 +42,9 @@ def test_registering_again_sets_the_membership_exactly_and_forgets_no_trial(stor
     assert summary.counts == dict.fromkeys(STATES, 0), "a study without trials is one"
 
 
-def test_registering_in_place_of_members_that_are_no_longer_those_changes_nothing(store: Store) -> None:
+def test_registering_in_place_of_members_that_are_no_longer_those_changes_nothing(
+    store: Store,
+) -> None:
     first, second, third = plan(3)
     assert store.register(KEY, [first], instead_of=[])
     assert store.register(KEY, [first, second], instead_of=[first.trial_id])
@@ -71,7 +73,9 @@ def test_studies_share_trials_and_variants_are_studies_of_their_own(store: Store
     summaries = store.studies()
     assert [summary.key for summary in summaries] == variants
     for summary in summaries:
-        assert summary.counts == {state: int(state in ("planned", "done", "failed")) for state in STATES}
+        assert summary.counts == {
+            state: int(state in ("planned", "done", "failed")) for state in STATES
+        }
     before = datetime.now(UTC)
     store.register(KEY, trials)
     last = store.studies()[-1]
@@ -92,7 +96,9 @@ def test_another_config_for_the_same_id_is_refused_and_nothing_is_written(store:
     assert store.states(ids([planned(2)])) == {}
 
 
-def test_more_trials_at_once_than_a_statement_takes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_trials_at_once_than_a_statement_takes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert IDS_A_STATEMENT < 32_766, "what SQLite takes"
     monkeypatch.setattr("orchestrator.store.database.IDS_A_STATEMENT", 3)
     trials = ids(plan(7))
@@ -117,7 +123,11 @@ def test_a_request_reaches_the_runs_that_had_begun_and_no_later_one(store: Store
     store.ask_to_stop(ids(trials)[1])
     time.sleep(0.002)
     second = store.begin_run(RUN)
-    request, other, later = store.requests(KEY, first), store.requests(variant, first), store.requests(KEY, second)
+    request, other, later = (
+        store.requests(KEY, first),
+        store.requests(variant, first),
+        store.requests(KEY, second),
+    )
     assert (request.stop_study, other.stop_study, later.stop_study) == (True, False, False)
     assert request.stop_trials == other.stop_trials == {ids(trials)[1]}
     assert later.stop_trials == frozenset()

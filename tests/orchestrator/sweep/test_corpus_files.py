@@ -1,4 +1,5 @@
-"""A study of published numbers goes on without the files that cannot be had: the trials that need them wait."""
+"""A study of published numbers goes on without the files that cannot be had: the trials that need
+them wait."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ from trainables.errors import UserError
 
 @pytest.mark.parametrize(
     ("absent", "waiting"),
-    [((), []), (("ptb",), ["word pairs ptb"]), (("word-similarity",), ["word pairs ptb", "word pairs wikitext-2"])],
+    [
+        ((), []),
+        (("ptb",), ["word pairs ptb"]),
+        (("word-similarity",), ["word pairs ptb", "word pairs wikitext-2"]),
+    ],
 )
 def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: tuple[str, ...], waiting: list[str]
@@ -32,7 +37,9 @@ def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
             raise UserError(f"{name} cannot be had")
 
     monkeypatch.setattr(texts, "ensure", bring)
-    plan = make_plan(load_study("published"), scale_named("quick"), "none", PlanRequest(data_dir=tmp_path))
+    plan = make_plan(
+        load_study("published"), scale_named("quick"), "none", PlanRequest(data_dir=tmp_path)
+    )
     shown = io.StringIO()
     withheld = texts.ensure_texts(plan, Console(file=shown, width=200))
     assert [trial.name for trial in plan.trials if trial.trial_id in withheld] == waiting
@@ -48,7 +55,9 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, RunO
         raise UserError(f"{name} cannot be had")
 
     monkeypatch.setattr(texts, "ensure", refuse)
-    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "ptb", PlanRequest(data_dir=tmp_path))
+    plan = make_plan(
+        load_study("gss_grid"), scale_named("smoke"), "ptb", PlanRequest(data_dir=tmp_path)
+    )
     return plan, RunOptions(storage=FolderStorage(tmp_path), store_url=str(tmp_path / "results.db"))
 
 

@@ -31,7 +31,9 @@ def test_a_disk_that_is_too_small_for_what_runs_at_once_is_refused(tmp_path: Pat
             disk_warning(CONFIGS, CORPUS, options(disk))
 
 
-def test_a_trial_that_goes_on_has_room_for_the_checkpoints_in_place_of_its_last_ones(tmp_path: Path) -> None:
+def test_a_trial_that_goes_on_has_room_for_the_checkpoints_in_place_of_its_last_ones(
+    tmp_path: Path,
+) -> None:
     needed_kib = running_bytes(CONFIGS[0], CORPUS) // 1024 + 20
     with small_disk(tmp_path / "disk", kib=needed_kib) as disk:
         folder = FolderStorage(disk).trial(CONFIGS[0].trial_id)
@@ -55,7 +57,9 @@ def test_a_disk_that_is_too_small_for_all_is_said(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         warning = disk_warning(CONFIGS, CORPUS, options(disk))
         assert warning is not None
-        assert f"The disk of {disk} has 1.0 MB left, and 20 trials will keep about 1.3 MB" in warning
+        assert (
+            f"The disk of {disk} has 1.0 MB left, and 20 trials will keep about 1.3 MB" in warning
+        )
         assert disk_warning(CONFIGS[:5], CORPUS, options(disk)) is None
         assert disk_warning([], CORPUS, options(disk)) is None
 

@@ -28,7 +28,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, RunOpt
     monkeypatch.setattr(study_run, "check_torch_gpu", missing)
     plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs")
     storage = FolderStorage(tmp_path)
-    return plan, RunOptions(storage=storage, store_url=str(tmp_path / "results.db"), gpus_per_trial=1)
+    return plan, RunOptions(
+        storage=storage, store_url=str(tmp_path / "results.db"), gpus_per_trial=1
+    )
 
 
 def test_a_run_without_its_gpu_registers_nothing(asked: tuple[Plan, RunOptions]) -> None:

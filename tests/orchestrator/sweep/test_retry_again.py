@@ -14,7 +14,12 @@ def test_what_was_planned_again_and_has_not_ended_is_what_is_left(store: Store) 
     run_id = store.begin_run(RUN)
     attempts = store.claim([reset, running, failed_again], owner="a", lease_s=60)
     for trial_id in (reset, failed_again):
-        store.record(outcome(trial_id, state="failed"), run_id=run_id, spectrum=None, attempt=attempts[trial_id])
+        store.record(
+            outcome(trial_id, state="failed"),
+            run_id=run_id,
+            spectrum=None,
+            attempt=attempts[trial_id],
+        )
     store.reset([reset])
     left = [trial.trial_id for trial in _still_open(trials, store, KEY)]
     assert left == [reset, running]

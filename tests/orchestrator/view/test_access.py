@@ -12,7 +12,14 @@ from orchestrator.view import access, downloads
 from orchestrator.view.app import make_app
 from orchestrator.view.source import Source
 
-FETCHED_BY_DEFAULT = ("script-src", "script-src-elem", "script-src-attr", "connect-src", "worker-src", "object-src")
+FETCHED_BY_DEFAULT = (
+    "script-src",
+    "script-src-elem",
+    "script-src-attr",
+    "connect-src",
+    "worker-src",
+    "object-src",
+)
 """Where a policy does not name it, its default-src counts."""
 
 
@@ -33,12 +40,18 @@ def policy(server: Flask, path: str) -> dict[str, str]:
     browser.set_cookie("sweep-view-1", "token")
     answer = browser.get(path)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    parts = [part.split(maxsplit=1) for part in answer.headers["Content-Security-Policy"].split(";")]
+    parts = [
+        part.split(maxsplit=1) for part in answer.headers["Content-Security-Policy"].split(";")
+    ]
     return {name: "".join(allowed) for name, *allowed in parts}
 
 
-@pytest.mark.parametrize("kind", ["svg", "svgz", "xhtml", "xht", "xml", "js", "png", "pdf", "csv", "json", "unknown"])
-def test_a_file_of_the_storage_runs_nothing_and_connects_nowhere(server: Flask, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["svg", "svgz", "xhtml", "xht", "xml", "js", "png", "pdf", "csv", "json", "unknown"]
+)
+def test_a_file_of_the_storage_runs_nothing_and_connects_nowhere(
+    server: Flask, tmp_path: Path, kind: str
+) -> None:
     (tmp_path / "reports" / f"a.{kind}").write_text("text")
     allowed = policy(server, f"/report/a.{kind}")
     assert allowed["default-src"] == "'none'" and not allowed.keys() & set(FETCHED_BY_DEFAULT)
@@ -73,13 +86,19 @@ def test_a_malformed_request_is_refused_with_one_line(
     server = make_app(Source(str(tmp_path / "results.db"), str(tmp_path)), "token", 1).server
     browser = server.test_client()
     browser.set_cookie("sweep-view-1", "token")
-    answer = browser.get(path) if body is None else browser.post(path, data=body, content_type="application/json")
+    answer = (
+        browser.get(path)
+        if body is None
+        else browser.post(path, data=body, content_type="application/json")
+    )
     assert answer.status_code == 400
     [record] = caplog.records
     assert len(record.getMessage().splitlines()) == 1 and record.exc_info is None
 
 
-def test_a_fault_of_a_page_is_not_blamed_on_the_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_a_page_is_not_blamed_on_the_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     app = make_app(Source(str(tmp_path / "results.db"), str(tmp_path)), "token", 1)
     app.callback(Output("fault", "children"), Input("fault", "id"))(lambda _: object())
     browser = app.server.test_client()

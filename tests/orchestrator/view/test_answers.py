@@ -1,4 +1,5 @@
-"""When the answers to a study's questions are computed, and that looking at a sweep does not do it all the time."""
+"""When the answers to a study's questions are computed, and that looking at a sweep does not do it
+all the time."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def test_nothing_is_computed_before_a_trial_has_ended(tmp_path: Path) -> None:
     assert answers is not None and answers.trouble == "" and answers.headline
 
 
-def get_and_wait(behind: AnswersBehind, version: str, *, trials_run: bool = False) -> Answers | None:
+def get_and_wait(
+    behind: AnswersBehind, version: str, *, trials_run: bool = False
+) -> Answers | None:
     """What is there now; returns once what that began is computed."""
     shown = behind.get(KEY, {"a": (version,)}, trials_run=trials_run)
     deadline = time.perf_counter() + 10
@@ -80,7 +83,9 @@ def test_answers_that_took_two_seconds_are_computed_again_after_a_rest(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("error", [UserError("the store is away"), RuntimeError("an error of ours")])
+@pytest.mark.parametrize(
+    "error", [UserError("the store is away"), RuntimeError("an error of ours")]
+)
 def test_trouble_passes_after_a_rest_though_no_trial_has_ended(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -110,11 +115,15 @@ def test_what_the_report_has_found_goes_before_trouble(
     store.register(KEY, plan(1))
     source = Source(str(tmp_path / "results.db"), str(tmp_path))
     monkeypatch.setattr(source, "answers", lambda _: Answers(trouble="the store is away"))
-    made = make_app(source, "token", 1).callback_map["..study-answer.children...study-answered.data.."]
+    made = make_app(source, "token", 1).callback_map[
+        "..study-answer.children...study-answered.data.."
+    ]
     answer = made["callback"].__wrapped__
     assert answer(1, KEY.variant, None)[0] == "the store is away"
     folder = tmp_path / "reports" / KEY.variant
     folder.mkdir(parents=True)
-    card = Card(title="", variant="", question="", scale="quick", trials="1", findings=("It does.",))
+    card = Card(
+        title="", variant="", question="", scale="quick", trials="1", findings=("It does.",)
+    )
     (folder / CARD_FILE).write_text(card.model_dump_json())
     assert answer(2, KEY.variant, None)[0] == "It does."

@@ -50,14 +50,18 @@ def ask(source: Source) -> Ask:
 
 
 @pytest.mark.parametrize("output", sorted(SEEN))
-def test_a_store_that_is_away_is_noticed_and_one_without_results_is_fine(ask: Ask, tmp_path: Path, output: str) -> None:
+def test_a_store_that_is_away_is_noticed_and_one_without_results_is_fine(
+    ask: Ask, tmp_path: Path, output: str
+) -> None:
     assert ask(output)
     (tmp_path / "results.db").rename(tmp_path / "away.db")
     with pytest.raises(UserError, match=r"a viewer was told: .*results\.db.*comes back by itself"):
         ask(output)
 
 
-def test_statistics_that_cannot_be_had_are_noticed(ask: Ask, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_that_cannot_be_had_are_noticed(
+    ask: Ask, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert ask(ANSWERS) == {}
     trouble = "the statistics of gss_grid cannot be had: database is locked"
     monkeypatch.setattr(source, "answers", lambda _: Answers(trouble=trouble))

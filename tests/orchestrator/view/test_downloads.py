@@ -45,7 +45,11 @@ def test_a_file_is_what_results_prints(pages: Flask, tmp_path: Path, form: str) 
 
 def test_a_file_of_some_trials_says_first_which_study_they_are_of(pages: Flask) -> None:
     start = ids(plan(3))[1]
-    head, line = pages.test_client().get(f"/download/study/{KEY.variant}.csv?trial={start}").text.splitlines()
+    head, line = (
+        pages.test_client()
+        .get(f"/download/study/{KEY.variant}.csv?trial={start}")
+        .text.splitlines()
+    )
     assert head.startswith("study,scale,corpus,overrides,")
     assert line.startswith("gss_grid,quick,pydocs,")
 
@@ -54,7 +58,11 @@ def test_a_config_has_the_name_that_the_command_beside_it_takes(pages: Flask) ->
     (planned,) = plan(1)
     file = pages.test_client().get(f"/download/trial/{planned.trial_id[:12]}.json")
     name = file.headers["Content-Disposition"].removeprefix("attachment; filename=").strip('"')
-    assert name in RUN_ALONE.split() and file.json is not None and file.json["seed"] == planned.config["seed"]
+    assert (
+        name in RUN_ALONE.split()
+        and file.json is not None
+        and file.json["seed"] == planned.config["seed"]
+    )
 
 
 def test_a_study_that_there_is_not_is_a_sentence(pages: Flask) -> None:

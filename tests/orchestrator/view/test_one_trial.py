@@ -19,7 +19,12 @@ from trainables.errors import UserError
 from trainables.trial_folder import TrialFolder, trial_directory
 
 OTHER = StudyKey(study="seeds", scale="smoke", corpus="ptb")
-AFTER = {"next": "stock", "probability": 0.25, "rank": 1, "top": [["stock", 0.25], ["market", 0.125]]}
+AFTER = {
+    "next": "stock",
+    "probability": 0.25,
+    "rank": 1,
+    "top": [["stock", 0.25], ["market", 0.125]],
+}
 
 
 @pytest.fixture
@@ -36,7 +41,9 @@ def source(store: Store, tmp_path: Path) -> Source:
         "spectrum@1": {"press_rank": 3, "zebra": 1},
         "perplexity@1": {"test_perplexity": 9.5},
     }
-    store.record(outcome(trials[0].trial_id, measurements=measurements), run_id=run_id, spectrum=SPECTRUM)
+    store.record(
+        outcome(trials[0].trial_id, measurements=measurements), run_id=run_id, spectrum=SPECTRUM
+    )
     failed = outcome(trials[1].trial_id, state="failed", cause="no memory", measurements={})
     store.record(failed, run_id=run_id, spectrum=None, attempt=1)
     return Source(str(tmp_path / "results.db"), str(tmp_path))
@@ -51,7 +58,9 @@ def test_words_after_contexts_are_words_and_no_metrics(source: Source) -> None:
     }
 
 
-def test_a_trial_of_two_studies_differs_from_the_others_of_the_one_it_is_looked_at_in(source: Source) -> None:
+def test_a_trial_of_two_studies_differs_from_the_others_of_the_one_it_is_looked_at_in(
+    source: Source,
+) -> None:
     start = plan(1)[0].trial_id[:12]
     assert dict(read_trial(source, start).different) == {"seed": 0}
     assert dict(read_trial(source, start, OTHER.variant).different) == {}
@@ -79,7 +88,9 @@ def test_the_pages_load_neither_pandas_nor_matplotlib() -> None:
     """Which an answer needs, in a process of its own: the server is to stay small."""
     pages = "overview, study_page, trial_page, compare_page"
     program = f"from orchestrator.view import {pages}; import sys; print({{'pandas', 'matplotlib'}} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "set()\n"
 
 
@@ -88,7 +99,9 @@ def test_the_end_of_the_log_of_a_failure_is_shown(source: Source, tmp_path: Path
     assert read_trial(source, trial_id).log == ""
     folder = TrialFolder(trial_directory(tmp_path, trial_id), trial_id)
     folder.path.mkdir(parents=True)
-    folder.error_log.write_bytes(b"\xff first\n" + b"".join(b"line %d\n" % number for number in range(5000)))
+    folder.error_log.write_bytes(
+        b"\xff first\n" + b"".join(b"line %d\n" % number for number in range(5000))
+    )
     lines = read_trial(source, trial_id).log.splitlines()
     assert lines == [f"line {number}" for number in range(5000 - LOG_LINES, 5000)]
     assert read_trial(source, plan(1)[0].trial_id).log == ""

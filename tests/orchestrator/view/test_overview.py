@@ -25,29 +25,44 @@ from trainables.errors import PROGRAM
 
 def summary(scale: str, **counts: int) -> StudySummary:
     every = {state: counts.get(state, 0) for state in STATES}
-    return StudySummary(key=replace(KEY, scale=scale), planned_at=datetime(2026, 1, 1, tzinfo=UTC), counts=every)
+    return StudySummary(
+        key=replace(KEY, scale=scale), planned_at=datetime(2026, 1, 1, tzinfo=UTC), counts=every
+    )
 
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
-    """The rows of the first table by the titles of its columns; of a progress bar its value and its end."""
+    """The rows of the first table by the titles of its columns; of a progress bar its value and its
+    end."""
     content = _content(
-        Overview(studies=list(summaries), running=[], lost=[], lost_count=0, seconds_left={}, retries=[])
+        Overview(
+            studies=list(summaries), running=[], lost=[], lost_count=0, seconds_left={}, retries=[]
+        )
     )
     head, body = content[1].children.children
     titles = [cell.children for cell in head.children.children]
     cells = [[cell.children for cell in row.children] for row in body.children]
-    return [dict(zip(titles, [row[0].children, [row[1].value, row[1].max], *row[2:]], strict=True)) for row in cells]
+    return [
+        dict(zip(titles, [row[0].children, [row[1].value, row[1].max], *row[2:]], strict=True))
+        for row in cells
+    ]
 
 
 def test_trials_that_were_stopped_early_are_counted_and_fill_the_bar() -> None:
     first, second = studies(summary("quick", done=2), summary("small", done=17, pruned=4, failed=1))
     assert first[""] == ["21", "22"] and second[""] == ["2", "2"]
-    assert (first["done"], first["stopped early"], first["trials"], first["without a result"]) == (17, 4, 22, 1)
+    assert (first["done"], first["stopped early"], first["trials"], first["without a result"]) == (
+        17,
+        4,
+        22,
+        1,
+    )
     assert "small" in first["study"] and second["stopped early"] == 0
     assert "stopped early" not in studies(summary("quick", done=2, planned=3))[0]
 
 
-def test_a_failed_trial_of_two_studies_is_one_and_each_study_has_its_command(store: Store, tmp_path: Path) -> None:
+def test_a_failed_trial_of_two_studies_is_one_and_each_study_has_its_command(
+    store: Store, tmp_path: Path
+) -> None:
     trials, other = plan(2), replace(KEY, study="seeds", scale="smoke")
     store.register(KEY, trials)
     store.register(other, trials[:1])
@@ -69,11 +84,14 @@ def test_a_failed_trial_of_two_studies_is_one_and_each_study_has_its_command(sto
         (StudyKey(study="mine", scale="smoke", corpus="none"), "mine.py --scale smoke"),
         (
             replace(KEY, overrides='{"--model": "transformer", "training.learning_rate": [5, 10]}'),
-            "gss_grid --scale quick --corpus pydocs --model transformer --set training.learning_rate=5,10",
+            "gss_grid --scale quick --corpus pydocs --model transformer --set "
+            "training.learning_rate=5,10",
         ),
     ],
 )
-def test_the_command_for_a_study_names_all_that_makes_it_this_one(key: StudyKey, words: str) -> None:
+def test_the_command_for_a_study_names_all_that_makes_it_this_one(
+    key: StudyKey, words: str
+) -> None:
     assert shlex.split(retry_command(key).removeprefix(PROGRAM)) == ["retry", *words.split()]
 
 
@@ -112,4 +130,6 @@ def test_the_command_for_a_study_plans_that_study(
     answer = sweep(*words, "--dry-run", "--format", "json")
     assert answer.returncode == 0, answer.stderr
     first, again = plans
-    assert again.key == key and [trial.trial_id for trial in again.trials] == [trial.trial_id for trial in first.trials]
+    assert again.key == key and [trial.trial_id for trial in again.trials] == [
+        trial.trial_id for trial in first.trials
+    ]

@@ -31,10 +31,16 @@ def table(metrics: dict[str, list[Any]], names: list[str] | None = None) -> Stud
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=12), st.floats(-5, 5), st.floats(-5, 5))
-def test_a_range_passes_what_lies_in_it(values: list[float | None], low: float, high: float) -> None:
-    low, high = (float(f"{end:.7g}") for end in (low, high))  # as a reader can read them in the filter
+def test_a_range_passes_what_lies_in_it(
+    values: list[float | None], low: float, high: float
+) -> None:
+    low, high = (
+        float(f"{end:.7g}") for end in (low, high)
+    )  # as a reader can read them in the filter
     passed = rows.chosen(table({"press_rank": values}), {"press_rank": rows.between(low, high)})
-    assert passed == [place for place, value in enumerate(values) if value is not None and low <= value <= high]
+    assert passed == [
+        place for place, value in enumerate(values) if value is not None and low <= value <= high
+    ]
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=12), st.booleans(), st.booleans())
@@ -49,7 +55,10 @@ def test_rows_are_sorted_by_several_columns_with_missing_values_last(
 
     def key(place: int) -> list[tuple[bool, float]]:
         signs = zip(pairs[place], (first_down, second_down), strict=True)
-        return [(value is None, (-value if down else value) if value is not None else 0.0) for value, down in signs]
+        return [
+            (value is None, (-value if down else value) if value is not None else 0.0)
+            for value, down in signs
+        ]
 
     # Python's sort keeps the order of equal rows, as the table does.
     assert rows.chosen(content, {}, order) == sorted(range(len(pairs)), key=key)
@@ -88,7 +97,9 @@ def test_rows_are_sorted_by_several_columns_with_missing_values_last(
         ),
     ],
 )
-def test_names_are_filtered_by_text_whatever_their_case(wanted: dict[str, Any], passed: list[int]) -> None:
+def test_names_are_filtered_by_text_whatever_their_case(
+    wanted: dict[str, Any], passed: list[int]
+) -> None:
     content = table({"a": [1, 2, 3, 4]}, ["gss c=1 k=1", "gss c=2 k=1", "gss c=2 k=3", "softmax"])
     assert rows.chosen(content, {"name": wanted}) == passed
 
@@ -108,11 +119,15 @@ def test_names_are_filtered_by_text_whatever_their_case(wanted: dict[str, Any], 
 )
 def test_numbers_are_compared_as_numbers(kind: str, passed: list[int]) -> None:
     content = table({"a": [9, None, 10, 11.5]})
-    assert rows.chosen(content, {"a": {"filterType": "number", "type": kind, "filter": 10}}) == passed
+    assert (
+        rows.chosen(content, {"a": {"filterType": "number", "type": kind, "filter": 10}}) == passed
+    )
 
 
 def test_a_page_shows_the_columns_that_it_names_and_no_long_texts() -> None:
-    content = table({"press_rank": [1, 2], "top_k even 1": ["x" * 101, None], "test_perplexity": [1 / 3, None]})
+    content = table(
+        {"press_rank": [1, 2], "top_k even 1": ["x" * 101, None], "test_perplexity": [1 / 3, None]}
+    )
     fields = [column["field"] for column in rows.columns(content)]
     assert fields == ["name", "state", "test_perplexity", "press_rank", "attempt", "cause"]
     first, second = rows.records(content, [0, 1], "v w")
@@ -131,17 +146,32 @@ def test_a_page_shows_the_columns_that_it_names_and_no_long_texts() -> None:
 @pytest.mark.parametrize(
     "drawn",
     [
-        {"selections": [{"x0": 9, "x1": 8, "y0": 7, "y1": 7}, {"x0": 5, "x1": 2, "y0": -1, "y1": 3}]},
-        {"selections[0].x0": 2, "selections[0].x1": 5, "selections[0].y0": 3, "selections[0].y1": -1},
+        {
+            "selections": [
+                {"x0": 9, "x1": 8, "y0": 7, "y1": 7},
+                {"x0": 5, "x1": 2, "y0": -1, "y1": 3},
+            ]
+        },
+        {
+            "selections[0].x0": 2,
+            "selections[0].x1": 5,
+            "selections[0].y0": 3,
+            "selections[0].y1": -1,
+        },
     ],
 )
 def test_a_box_is_a_range_of_both_axes(drawn: dict[str, Any]) -> None:
     content = table({"x": [1], "y": [2]})
-    assert box_filter(content, drawn, "x", "y") == {"x": rows.between(2, 5), "y": rows.between(-1, 3)}
+    assert box_filter(content, drawn, "x", "y") == {
+        "x": rows.between(2, 5),
+        "y": rows.between(-1, 3),
+    }
     assert box_filter(content, drawn, "gone", "y") == {"y": rows.between(-1, 3)}
 
 
-@given(st.lists(st.sampled_from(["gss", "none", "0.1", 0.1, None])), st.floats(-1, 5), st.floats(0, 5))
+@given(
+    st.lists(st.sampled_from(["gss", "none", "0.1", 0.1, None])), st.floats(-1, 5), st.floats(0, 5)
+)
 def test_a_box_over_an_axis_of_texts_passes_the_texts_whose_places_are_in_it(
     others: list[Any], low: float, width: float
 ) -> None:
@@ -151,7 +181,9 @@ def test_a_box_over_an_axis_of_texts_passes_the_texts_whose_places_are_in_it(
     inside = {level for place, level in enumerate(levels) if low <= place <= low + width}
     drawn = {"selections": [{"x0": low, "x1": low + width, "y0": 0, "y1": 2}]}
     passed = rows.chosen(content, box_filter(content, drawn, "x", "y"))
-    assert passed == [place for place, value in enumerate(values) if value is not None and str(value) in inside]
+    assert passed == [
+        place for place, value in enumerate(values) if value is not None and str(value) in inside
+    ]
 
 
 def test_a_range_of_numbers_passes_no_text_and_is_no_error() -> None:
@@ -160,10 +192,15 @@ def test_a_range_of_numbers_passes_no_text_and_is_no_error() -> None:
 
 def test_an_odd_filter_passes_all_or_none_and_is_no_error() -> None:
     content = table({"a": [1, None, 3]})
-    for wanted in ({"type": "inRange", "filter": 2}, {"type": "inRange", "filter": 2, "filterTo": None}):
+    for wanted in (
+        {"type": "inRange", "filter": 2},
+        {"type": "inRange", "filter": 2, "filterTo": None},
+    ):
         assert rows.chosen(content, {"a": wanted}) == [2]
     assert rows.chosen(content, {"a": {"filterType": "number", "type": "equals"}}) == [0, 2]
-    assert rows.chosen(content, {"gone": {"type": "equals", "filter": 1}}, [{"colId": "gone", "sort": "asc"}]) == [
+    assert rows.chosen(
+        content, {"gone": {"type": "equals", "filter": 1}}, [{"colId": "gone", "sort": "asc"}]
+    ) == [
         0,
         1,
         2,

@@ -37,7 +37,10 @@ def test_a_server_that_is_away_is_said_without_the_password_and_comes_back(
         assert not asks_no_more
         for trouble in shown:
             assert trouble.className == "trouble" and "comes back by itself" in trouble.children
-            assert "check that the server runs" not in trouble.children and PASSWORD not in trouble.children
+            assert (
+                "check that the server runs" not in trouble.children
+                and PASSWORD not in trouble.children
+            )
     finally:
         postgres_server.start()
     content, asks_no_more = page(STUDY, "", 1)

@@ -38,7 +38,10 @@ def test_whatever_ends_in_between(store: Store, monkeypatch: pytest.MonkeyPatch,
         for _ in range(draws.randint(0, 3)):
             if left:
                 state: FinalState = draws.choice(("done", "failed", "diverged"))
-                metrics = {"perplexity@1": {"test_perplexity": draws.random()}, f"m{len(left)}@1": {f"m{len(left)}": 1}}
+                metrics = {
+                    "perplexity@1": {"test_perplexity": draws.random()},
+                    f"m{len(left)}@1": {f"m{len(left)}": 1},
+                }
                 end = outcome(left.pop(), state=state, measurements=metrics)
                 assert store.record(end, run_id=run_id, spectrum=None, attempt=1)
         table = read_table(store, KEY, table)
@@ -55,7 +58,10 @@ def test_done_trials_with_a_perplexity_above_the_vocabularys_size_are_named(stor
     run_id = store.begin_run(RUN)
     store.claim(ids(trials), owner="a", lease_s=60)
     for trial, perplexity in zip(trials, (1e18, 299.0, 301.0), strict=False):
-        measured = {"perplexity@1": {"test_perplexity": perplexity}, "spectrum@1": {"rank_columns": 300}}
+        measured = {
+            "perplexity@1": {"test_perplexity": perplexity},
+            "spectrum@1": {"rank_columns": 300},
+        }
         store.record(outcome(trial.trial_id, measurements=measured), run_id=run_id, spectrum=None)
     assert read_table(store, KEY, None).worse_than_uniform == (trials[0].name, trials[2].name)
 

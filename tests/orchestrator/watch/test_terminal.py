@@ -51,7 +51,9 @@ def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
     assert "first" not in drawn
 
 
-def test_before_the_second_wave_the_time_left_is_that_of_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_the_second_wave_the_time_left_is_that_of_the_epochs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Two of six at a time, 8 epochs of 5 s each: after 2 epochs, 30 s and two waves of 40 s."""
     clock_s = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
@@ -93,18 +95,23 @@ def test_the_time_left_is_right_in_the_second_wave_and_falls_while_nothing_ends(
                 starts[name + 4] = starts.pop(name) + 100.0
                 picture.started(str(name + 4), f"trial {name + 4}", 10)
         if now_s >= 130:
-            left = re.search(r"about (\d+) (s|min) left", draw(Console(file=io.StringIO(), width=120), picture))
+            left = re.search(
+                r"about (\d+) (s|min) left", draw(Console(file=io.StringIO(), width=120), picture)
+            )
             assert left is not None, now_s
             shown.append((1015.0 - now_s, float(left[1]) * {"s": 1, "min": 60}[left[2]]))
     assert ended >= 8
     assert all(0.85 * truth < said < 1.15 * truth + 60 for truth, said in shown), shown
 
 
-@pytest.mark.parametrize(("trials", "workers", "slow"), [(24, 3, 1), (8, 1, 1), (40, 8, 1), (24, 3, 2)])
+@pytest.mark.parametrize(
+    ("trials", "workers", "slow"), [(24, 3, 1), (8, 1, 1), (40, 8, 1), (24, 3, 2)]
+)
 def test_the_time_left_does_not_jump_where_a_trial_gives_way_to_another(
     monkeypatch: pytest.MonkeyPatch, trials: int, workers: int, slow: int
 ) -> None:
-    """8 epochs of 5 s each, 2 s before and 4 s behind them; every fifth trial's epochs may be slower."""
+    """8 epochs of 5 s each, 2 s before and 4 s behind them; every fifth trial's epochs may be
+    slower."""
     clock_s = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
     starts: dict[int, list[str]] = {}
@@ -133,7 +140,9 @@ def test_the_time_left_does_not_jump_where_a_trial_gives_way_to_another(
             said.append((max(events) - now_s, picture.seconds_left()))
     unknown_s = 40 * (slow - 1)  # of a trial before its first epoch
     assert all(abs(left - truth) < 0.3 * truth + 5 + unknown_s for truth, left in said), said
-    assert max(abs(later - left) for (_, left), (_, later) in pairwise(said)) < 0.1 * slow * max(events)
+    assert max(abs(later - left) for (_, left), (_, later) in pairwise(said)) < 0.1 * slow * max(
+        events
+    )
 
 
 def test_a_trial_that_measures_after_its_last_epoch_has_no_time_left_that_could_be_said(
@@ -154,11 +163,17 @@ def test_a_trial_that_measures_after_its_last_epoch_has_no_time_left_that_could_
 def test_results_stay_above_the_picture_and_the_best_one_in_it() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     picture = Terminal(console, 3, "first epoch")
-    for name, state, perplexity in (("a", "done", 90.0), ("b", "done", 80.5), ("c", "diverged", None)):
+    for name, state, perplexity in (
+        ("a", "done", 90.0),
+        ("b", "done", 80.5),
+        ("c", "diverged", None),
+    ):
         picture.started(name, f"trial {name}", 8)
         measured = {} if perplexity is None else {"perplexity@1": {"test_perplexity": perplexity}}
         cause = "the train loss became nan" if state == "diverged" else None
-        picture.finished(name, TrialOutcome(trial_id=name, state=state, cause=cause, measurements=measured))
+        picture.finished(
+            name, TrialOutcome(trial_id=name, state=state, cause=cause, measurements=measured)
+        )
     lines = draw(console, picture).splitlines()
     assert [line.strip() for line in lines[:3]] == [
         "[1/3] trial a: test perplexity 90.00",

@@ -20,18 +20,28 @@ from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 KEY = StudyKey(study="logged", scale="smoke", corpus="none")
 PLAN = planned([SOUND, SOUND + 1])
 TRIAL = PLAN[0]
-FINAL = {"spectrum@1": {"press_rank": 402, "rank_method": "gram"}, "perplexity@1": {"test_perplexity": 56.5}}
+FINAL = {
+    "spectrum@1": {"press_rank": 402, "rank_method": "gram"},
+    "perplexity@1": {"test_perplexity": 56.5},
+}
 
 
 def epoch(number: int) -> EpochMetrics:
     """Ranks are there from the third epoch on."""
     loss = 5.0 / number
-    metrics = EpochMetrics(epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5)
-    return metrics.model_copy(update={"press_rank": 10 * number, "entropy_rank": 2.5}) if number > 2 else metrics
+    metrics = EpochMetrics(
+        epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5
+    )
+    return (
+        metrics.model_copy(update={"press_rank": 10 * number, "entropy_rank": 2.5})
+        if number > 2
+        else metrics
+    )
 
 
 def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
-    """A trial is interrupted after its second epoch, repeats that and ends; of another one only the store knows."""
+    """A trial is interrupted after its second epoch, repeats that and ends; of another one only the
+    store knows."""
     store.register(KEY, PLAN)
     attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
@@ -52,7 +62,10 @@ def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
     store.record(outcome, run_id=run_id, spectrum=None)
     second.finished(TRIAL.trial_id, outcome)
     other = TrialOutcome(
-        trial_id=PLAN[1].trial_id, state="diverged", cause="The loss is not finite.", epochs=epochs[:2]
+        trial_id=PLAN[1].trial_id,
+        state="diverged",
+        cause="The loss is not finite.",
+        epochs=epochs[:2],
     )
     store.record(other, run_id=run_id, spectrum=None)
     second.complete()
@@ -62,39 +75,65 @@ def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
 
 def complete_again(log: str, store: Store, storage: Path) -> None:
     """As the same command does, typed again."""
-    with contextlib.closing(TrialLogs(open_sinks([log], KEY, storage), store, KEY, pytest.fail)) as logs:
+    with contextlib.closing(
+        TrialLogs(open_sinks([log], KEY, storage), store, KEY, pytest.fail)
+    ) as logs:
         logs.complete()
 
 
-def test_tensorboard_has_each_epoch_once_and_the_hyper_parameters(store: Store, tmp_path: Path) -> None:
+def test_tensorboard_has_each_epoch_once_and_the_hyper_parameters(
+    store: Store, tmp_path: Path
+) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    assert interrupted_and_resumed([open_sinks(["tensorboard"], KEY, tmp_path) for _ in range(2)], store) == []
+    assert (
+        interrupted_and_resumed(
+            [open_sinks(["tensorboard"], KEY, tmp_path) for _ in range(2)], store
+        )
+        == []
+    )
     folder = tmp_path / "tensorboard" / "logged-smoke-none"
     read = accumulator.EventAccumulator(str(folder / TRIAL.name)).Reload()
     curve = read.Scalars("perplexity/validation")
     assert [point.step for point in curve] == [1, 2, 3, 4]
-    assert [point.value for point in curve] == pytest.approx([math.exp(5.0 / n) for n in (1, 2, 3, 4)])
+    assert [point.value for point in curve] == pytest.approx(
+        [math.exp(5.0 / n) for n in (1, 2, 3, 4)]
+    )
     assert [point.value for point in read.Scalars("press_rank")] == [402.0]
-    assert [(point.step, point.value) for point in read.Scalars("rank/Press")] == [(3, 30.0), (4, 40.0)]
+    assert [(point.step, point.value) for point in read.Scalars("rank/Press")] == [
+        (3, 30.0),
+        (4, 40.0),
+    ]
     assert "_hparams_/session_start_info" in read.summary_metadata
     other = accumulator.EventAccumulator(str(folder / PLAN[1].name)).Reload()
     assert [point.step for point in other.Scalars("loss/train")] == [1, 2]
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("events*")}
     complete_again("tensorboard", store, tmp_path)
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("events*")} == before, "a complete log is left alone"
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("events*")} == before, (
+        "a complete log is left alone"
+    )
 
 
-def test_mlflow_has_one_run_a_trial_however_often_it_is_resumed(store: Store, tmp_path: Path) -> None:
+def test_mlflow_has_one_run_a_trial_however_often_it_is_resumed(
+    store: Store, tmp_path: Path
+) -> None:
     tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
     wanted = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
-    assert interrupted_and_resumed([open_sinks(wanted, KEY, tmp_path) for _ in range(2)], store) == []
+    assert (
+        interrupted_and_resumed([open_sinks(wanted, KEY, tmp_path) for _ in range(2)], store) == []
+    )
     complete_again(wanted[0], store, tmp_path)
     client = tracking.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     experiment = client.get_experiment_by_name("logged-smoke-none")
-    runs = {run.data.tags["trial_id"]: run for run in client.search_runs([experiment.experiment_id])}
+    runs = {
+        run.data.tags["trial_id"]: run for run in client.search_runs([experiment.experiment_id])
+    }
     assert len(client.search_runs([experiment.experiment_id])) == 2
     run = runs[TRIAL.trial_id]
-    assert (run.info.run_name, run.info.status, run.data.tags["state"]) == (TRIAL.name, "FINISHED", "done")
+    assert (run.info.run_name, run.info.status, run.data.tags["state"]) == (
+        TRIAL.name,
+        "FINISHED",
+        "done",
+    )
     assert run.data.params["output_layer.name"] == "softmax"
     assert run.data.metrics["press_rank"] == 402.0
     curve = client.get_metric_history(run.info.run_id, "perplexity/validation")
@@ -116,15 +155,34 @@ class Broken:
 
 def test_a_log_that_fails_is_one_note_and_the_others_go_on(store: Store, tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
-    sinks: list[list[Sink]] = [[Broken(), *open_sinks(["tensorboard"], KEY, tmp_path)] for _ in range(2)]  # type: ignore[list-item]
+    sinks: list[list[Sink]] = [
+        [Broken(), *open_sinks(["tensorboard"], KEY, tmp_path)]  # type: ignore[list-item]
+        for _ in range(2)
+    ]
     notes = interrupted_and_resumed(sinks, store)
-    assert [note.partition(" (")[0] for note in notes] == ["Broken at somewhere takes nothing more"] * 2
+    assert [note.partition(" (")[0] for note in notes] == [
+        "Broken at somewhere takes nothing more"
+    ] * 2
     assert len(list((tmp_path / "tensorboard").rglob("*.done-2"))) == 1
 
 
-def test_an_mlflow_server_that_is_not_there_ends_the_command_before_any_trial(tmp_path: Path) -> None:
+def test_an_mlflow_server_that_is_not_there_ends_the_command_before_any_trial(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
-    answer = sweep("gss_grid", "--scale", "smoke", "--storage", tmp_path, "--log-to", "mlflow=http://127.0.0.1:1")
+    answer = sweep(
+        "gss_grid",
+        "--scale",
+        "smoke",
+        "--storage",
+        tmp_path,
+        "--log-to",
+        "mlflow=http://127.0.0.1:1",
+    )
     assert answer.returncode == 2, answer.stdout + answer.stderr
-    assert answer.stderr.strip().splitlines()[-1].startswith("error: --log-to mlflow cannot use http://127.0.0.1:1 (")
+    assert (
+        answer.stderr.strip()
+        .splitlines()[-1]
+        .startswith("error: --log-to mlflow cannot use http://127.0.0.1:1 (")
+    )
     assert not (tmp_path / "results.db").exists()

@@ -89,7 +89,9 @@ def run_forking_pack(say: Say, storage: Path) -> None:
     run_pack(Pack(tuple(planned([SOUND]))), job, say)
 
 
-def test_a_fork_of_a_worker_that_goes_on_with_the_trial_tells_nothing_and_ends(tmp_path: Path) -> None:
+def test_a_fork_of_a_worker_that_goes_on_with_the_trial_tells_nothing_and_ends(
+    tmp_path: Path,
+) -> None:
     trial_id = planned([SOUND])[0].trial_id
     (tmp_path / "trials" / trial_id[:2]).mkdir(parents=True)
     process = Process(tmp_path, run_forking_pack, tmp_path)

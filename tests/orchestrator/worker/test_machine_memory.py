@@ -12,7 +12,9 @@ from orchestrator.worker.machine_memory import MachineMemory, machine_memory
 
 def test_this_machine_has_what_the_system_says() -> None:
     memory = machine_memory(cgroups=Path("/nowhere"))
-    assert memory.total_bytes == pytest.approx(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), rel=0.01)
+    assert memory.total_bytes == pytest.approx(
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), rel=0.01
+    )
     assert 0 < memory.free_bytes < memory.total_bytes
 
 
@@ -21,7 +23,9 @@ def test_the_limit_of_a_container_counts_wherever_it_is_set(tmp_path: Path, grou
     proc, cgroups = tmp_path / "proc", tmp_path / "cgroups"
     (proc / "self").mkdir(parents=True)
     (cgroups / "job/step").mkdir(parents=True)
-    (proc / "meminfo").write_text("MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    900 kB\n")
+    (proc / "meminfo").write_text(
+        "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    900 kB\n"
+    )
     (proc / "vmstat").write_text("nr_free_pages 5\noom_kill 3\n")
     (proc / "self/cgroup").write_text("4:memory:/old\n0::/job/step\n")
     assert machine_memory(proc, cgroups) == MachineMemory(1000 * 1024, 900 * 1024, 3)
@@ -38,7 +42,10 @@ def test_the_limit_of_a_container_counts_wherever_it_is_set(tmp_path: Path, grou
     assert full_of_files == MachineMemory(102400, 90400, 4)
     assert not full_of_files.ran_out_since(full_of_files), "what is read of files makes room"
     roomy = MachineMemory(1000, 900, 3)
-    assert [roomy.ran_out_since(roomy), MachineMemory(1000, 900, 4).ran_out_since(roomy)] == [False, True]
+    assert [roomy.ran_out_since(roomy), MachineMemory(1000, 900, 4).ran_out_since(roomy)] == [
+        False,
+        True,
+    ]
 
 
 def test_a_system_without_such_files_says_nothing(tmp_path: Path) -> None:

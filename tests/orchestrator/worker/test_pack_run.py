@@ -42,9 +42,14 @@ def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def events_of(
-    seeds: list[int], storage: Path, *, broken: str | None = None, run_trial: Callable[..., TrialOutcome] = run_scripted
+    seeds: list[int],
+    storage: Path,
+    *,
+    broken: str | None = None,
+    run_trial: Callable[..., TrialOutcome] = run_scripted,
 ) -> list[TrialEvent]:
-    """What the worker of a pack tells, which comes to its end unless its process is `broken` for this reason."""
+    """What the worker of a pack tells, which comes to its end unless its process is `broken` for
+    this reason."""
     pack, sent = Pack(tuple(planned(seeds))), list[str]()
     options = RunOptions(storage=FolderStorage(storage))
     job = Job(options=options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
@@ -99,14 +104,17 @@ def test_what_asks_for_more_memory_than_there_is_ends_the_process_and_blames_nob
         run_pack(Pack(tuple(planned([RAISES, SOUND, SOUND + 1]))), job, sent.append)
     events = [event for text in sent for event in EVENTS.validate_json(text)]
     assert [event.outcome.state for event in events if event.outcome is not None] == ["failed"]
-    assert events[-1] == TrialEvent(trial_id=planned([SOUND])[0].trial_id, place=socket.gethostname())
+    assert events[-1] == TrialEvent(
+        trial_id=planned([SOUND])[0].trial_id, place=socket.gethostname()
+    )
 
 
 def test_what_tune_runs_in_a_worker_imports_nothing_of_the_driver() -> None:
     code = (
         "import sys; from orchestrator.cluster import LateMachines, ray_patches; "
         "from orchestrator.worker import Job, Parcel, run_pack; "
-        "print(sorted({'alembic', 'matplotlib', 'pandas', 'scipy', 'sqlalchemy', 'torch'} & set(sys.modules)))"
+        "print(sorted({'alembic', 'matplotlib', 'pandas', 'scipy', 'sqlalchemy', 'torch'} & "
+        "set(sys.modules)))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
@@ -114,16 +122,23 @@ def test_what_tune_runs_in_a_worker_imports_nothing_of_the_driver() -> None:
 def test_a_disk_that_became_read_only_ends_the_pack(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         change(disk, "ro")
-        start, halt = (event.halt for event in events_of([SOUND, SOUND + 1], disk, broken="The disk"))
+        start, halt = (
+            event.halt for event in events_of([SOUND, SOUND + 1], disk, broken="The disk")
+        )
     assert start is None
     assert "is read-only: make it writable" in str(halt)
 
 
 def test_a_disk_that_became_read_only_ends_a_stack_too(tmp_path: Path) -> None:
-    """By the same event, which ends the sweep: it is no trial's failure, and no stack of another size helps."""
+    """By the same event, which ends the sweep: it is no trial's failure, and no stack of another
+    size helps."""
     pack, sent = Pack(tuple(planned([SOUND, SOUND + 1])), stack=2), list[str]()
     with small_disk(tmp_path / "disk", kib=1024) as disk:
-        job = Job(options=RunOptions(storage=FolderStorage(disk)), measurements=(), functions=TrialFunctions())
+        job = Job(
+            options=RunOptions(storage=FolderStorage(disk)),
+            measurements=(),
+            functions=TrialFunctions(),
+        )
         change(disk, "ro")
         with pytest.raises(BrokenProcessError, match="The disk"):
             run_pack(pack, job, sent.append)
@@ -132,10 +147,23 @@ def test_a_disk_that_became_read_only_ends_a_stack_too(tmp_path: Path) -> None:
     assert [event.outcome for event in events] == [None] * len(events)
 
 
-def test_of_a_stack_the_one_that_its_search_stops_keeps_a_checkpoint_and_the_others_are_done(tmp_path: Path) -> None:
-    trials, sent = [PlannedTrial.of(smoke_trial(seed=seed), f"{seed}") for seed in (1, 2)], list[str]()
-    pack = Pack(tuple(trials), stack=2, stop_above={trials[0].trial_id: {1: 0.0}, trials[1].trial_id: {1: 99.0}})
-    job = Job(options=RunOptions(storage=FolderStorage(tmp_path)), measurements=(), functions=TrialFunctions())
+def test_of_a_stack_the_one_that_its_search_stops_keeps_a_checkpoint_and_the_others_are_done(
+    tmp_path: Path,
+) -> None:
+    trials, sent = (
+        [PlannedTrial.of(smoke_trial(seed=seed), f"{seed}") for seed in (1, 2)],
+        list[str](),
+    )
+    pack = Pack(
+        tuple(trials),
+        stack=2,
+        stop_above={trials[0].trial_id: {1: 0.0}, trials[1].trial_id: {1: 99.0}},
+    )
+    job = Job(
+        options=RunOptions(storage=FolderStorage(tmp_path)),
+        measurements=(),
+        functions=TrialFunctions(),
+    )
     run_pack(pack, job, sent.append)
     events = [event for text in sent for event in EVENTS.validate_json(text)]
     ended = {event.trial_id: event.outcome.state for event in events if event.outcome is not None}
@@ -152,7 +180,9 @@ def test_a_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
 
 
 def test_a_trial_whose_folder_is_removed_is_left_to_another_attempt(tmp_path: Path) -> None:
-    def removed(config: TrialConfig, *, directory: Path, note: Callable[[str], None], **_: Any) -> TrialOutcome:
+    def removed(
+        config: TrialConfig, *, directory: Path, note: Callable[[str], None], **_: Any
+    ) -> TrialOutcome:
         folder = TrialFolder(directory, config.trial_id)
         folder.take_over()
         note("a file of it was damaged")
@@ -160,7 +190,9 @@ def test_a_trial_whose_folder_is_removed_is_left_to_another_attempt(tmp_path: Pa
         folder.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
         raise AssertionError("a result was written into a folder that is gone")
 
-    events = events_of([SOUND], tmp_path, broken="was removed while the trial ran", run_trial=removed)
+    events = events_of(
+        [SOUND], tmp_path, broken="was removed while the trial ran", run_trial=removed
+    )
     assert [event.note for event in events] == [None, "a file of it was damaged"]
     assert not any(event.outcome for event in events)
 
@@ -171,25 +203,36 @@ def test_a_storage_that_is_removed_stops_the_sweep(tmp_path: Path) -> None:
         return TrialOutcome(trial_id=config.trial_id, state="done")
 
     (tmp_path / "results").mkdir()
-    *_, halt = events_of([SOUND, SOUND + 1], tmp_path / "results", broken="is gone", run_trial=removed)
-    assert "put it back, or name another one with --storage, and type the same command again" in str(halt.halt)
+    *_, halt = events_of(
+        [SOUND, SOUND + 1], tmp_path / "results", broken="is gone", run_trial=removed
+    )
+    assert (
+        "put it back, or name another one with --storage, and type the same command again"
+        in str(halt.halt)
+    )
     assert halt.trial_id == planned([SOUND])[0].trial_id and halt.outcome is None
 
 
-def test_a_result_that_cannot_be_read_now_stops_the_sweep_and_is_no_failure_of_its_trial(tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_read_now_stops_the_sweep_and_is_no_failure_of_its_trial(
+    tmp_path: Path,
+) -> None:
     """A retry would remove it, and train the trial again."""
 
     def unreadable(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
         folder = TrialFolder(directory, config.trial_id)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(folder_module, "read_vector", stale)
-            outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements={"spectrum@1": {}})
+            outcome = TrialOutcome(
+                trial_id=config.trial_id, state="done", measurements={"spectrum@1": {}}
+            )
             folder.spectrum(outcome)
         raise AssertionError("a file that cannot be read was read")
 
     start, halt = events_of([SOUND, SOUND + 1], tmp_path, broken="Stale", run_trial=unreadable)
     assert start.outcome is None and halt.outcome is None
-    assert re.search(r"spectrum\.npy cannot be read \(Stale file handle\): give this user access", str(halt.halt))
+    assert re.search(
+        r"spectrum\.npy cannot be read \(Stale file handle\): give this user access", str(halt.halt)
+    )
 
 
 def stale(*_: object) -> NoReturn:
@@ -219,7 +262,9 @@ def test_a_failure_that_was_not_sent_yet_is_told_before_a_worker_that_lost_its_t
         return run_scripted(config, **arguments)
 
     seeds = [RAISES, SOUND, SOUND + 1]
-    events = events_of(seeds, tmp_path, broken="another worker has taken over", run_trial=superseded_at_the_second)
+    events = events_of(
+        seeds, tmp_path, broken="another worker has taken over", run_trial=superseded_at_the_second
+    )
     *_, failed, second = events
     first_id, second_id, _ = (trial.trial_id for trial in planned(seeds))
     assert failed.outcome is not None

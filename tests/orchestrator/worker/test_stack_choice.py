@@ -25,7 +25,11 @@ CONFIGS = [smoke_trial(seed=seed) for seed in (1, 2, 3)]
 @pytest.mark.parametrize(
     ("rates", "size", "why"),
     [
-        ({1: 10.0, 2: 19.5, 3: 20.0}, 2, "up to 2 trials are trained as one, by steps of trials a second: "),
+        (
+            {1: 10.0, 2: 19.5, 3: 20.0},
+            2,
+            "up to 2 trials are trained as one, by steps of trials a second: ",
+        ),
         ({}, 3, "up to 3 trials are trained as one, by the free memory of 80.0 GiB"),
     ],
 )
@@ -52,7 +56,8 @@ def test_trials_of_a_pack_are_timed_for_it(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_worker_with_a_gpu_says_how_many_it_trains_as_one_and_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the user, and in the log of every trial. The GPU is this CPU, from where the stack begins."""
+    """To the user, and in the log of every trial. The GPU is this CPU, from where the stack
+    begins."""
     monkeypatch.setattr("trainables.device.triton_problem", lambda _: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (80 * 2**30, 80 * 2**30))
     monkeypatch.setattr(throughput, "_time", lambda *_: {1: 10.0, 2: 20.0, 3: 20.5})
@@ -71,7 +76,11 @@ def test_a_worker_with_a_gpu_says_how_many_it_trains_as_one_and_why(
     options = replace(options, runtime=replace(options.runtime, device="cuda"))
     trials = tuple(PlannedTrial.of(config, f"trial {config.seed}") for config in CONFIGS)
     sent = list[str]()
-    run_pack(Pack(trials, stack=3), Job(options=options, measurements=(), functions=TrialFunctions()), sent.append)
+    run_pack(
+        Pack(trials, stack=3),
+        Job(options=options, measurements=(), functions=TrialFunctions()),
+        sent.append,
+    )
     events = [event for text in sent for event in EVENTS.validate_json(text)]
     why = "up to 2 trials are trained as one, by steps of trials a second: 10 with 1, 20 with 2, 20.5 with 3"
     assert at_a_time == [2] and [event.note for event in events if event.note] == [why]

@@ -1,10 +1,11 @@
-"""Python imports this at its start wherever this folder is in PYTHONPATH: in a command of a test, and in all below it.
+"""Python imports this at its start wherever this folder is in PYTHONPATH: in a command of a test,
+and in all below it.
 
-So a process dies by SIGKILL at a named step of a product that knows nothing of it, and checkpoints come often enough
-for trials of one second. From the environment:
+So a process dies by SIGKILL at a named step of a product that knows nothing of it, and checkpoints
+come often enough for trials of one second. From the environment:
 
-- CHAOS_STEP "before 3 trainables.trial_folder.folder:TrialFolder.take_over": the process dies that is about to call
-  this for the third time; "after": once that call has returned.
+- CHAOS_STEP "before 3 trainables.trial_folder.folder:TrialFolder.take_over": the process dies that
+  is about to call this for the third time; "after": once that call has returned.
 - CHAOS_MARK: the file that it writes before; no other process dies where it is there already.
 - CHAOS_CHECKPOINT_S: seconds between checkpoints.
 - CHAOS_LATER_S: seconds after which what no trial needs of Ray starts.
@@ -58,7 +59,9 @@ def _put_kill(module: ModuleType) -> None:
 
 
 def _hasten_checkpoints(module: ModuleType) -> None:
-    module.Runtime.__init__.__kwdefaults__["checkpoint_every_s"] = float(os.environ["CHAOS_CHECKPOINT_S"])
+    module.Runtime.__init__.__kwdefaults__["checkpoint_every_s"] = float(
+        os.environ["CHAOS_CHECKPOINT_S"]
+    )
 
 
 def _hasten_the_rest_of_ray(module: ModuleType) -> None:
@@ -71,7 +74,9 @@ class _Changes:
     def __init__(self, changes: dict[str, Callable[[ModuleType], None]]) -> None:
         self._changes = changes
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, _target: object = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, _target: object = None
+    ) -> ModuleSpec | None:
         """Python's own, with the change after it; None for all other modules."""
         if name not in self._changes:
             return None

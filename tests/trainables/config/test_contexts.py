@@ -20,18 +20,28 @@ def contexts_file(tmp_path: Path, content: object) -> Path:
     return path
 
 
-@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository")
+@pytest.mark.skipif(
+    not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository"
+)
 def test_the_published_contexts_are_followed_by_their_words_in_the_test_text() -> None:
     words = (REAL_DATA / "ptb" / "test.txt").read_text().replace("\n", " <eos> ").split()
-    found = {(context.group, context.number): words[context.last_token_index + 1] for context in published_contexts()}
-    assert found == {(context.group, context.number): context.next_token for context in published_contexts()}
-    assert set(found) == {(group, number) for group in ("yang", "authors", "random") for number in range(1, 7)}
+    found = {
+        (context.group, context.number): words[context.last_token_index + 1]
+        for context in published_contexts()
+    }
+    assert found == {
+        (context.group, context.number): context.next_token for context in published_contexts()
+    }
+    assert set(found) == {
+        (group, number) for group in ("yang", "authors", "random") for number in range(1, 7)
+    }
     assert words_of_test("ptb", data_dir=REAL_DATA) == tuple(words)
 
 
 def test_the_project_holds_no_text_of_the_corpus() -> None:
     assert all(
-        set(context) == {"group", "number", "last_token_index", "next_token"} for context in json.loads(PTB.read_text())
+        set(context) == {"group", "number", "last_token_index", "next_token"}
+        for context in json.loads(PTB.read_text())
     )
 
 
@@ -40,7 +50,9 @@ def test_even_contexts_cut_the_text_into_equal_parts_one_at_least_a_token(tokens
     contexts = even_contexts(tokens)
     indices = [context.last_token_index for context in contexts]
     count = min(18, tokens - 1)
-    assert [(context.group, context.number) for context in contexts] == [("even", n) for n in range(1, count + 1)]
+    assert [(context.group, context.number) for context in contexts] == [
+        ("even", n) for n in range(1, count + 1)
+    ]
     assert indices[-1] == tokens - 2, "the last one is followed by the last token"
     gaps = {after - before for before, after in zip([-1, *indices], indices, strict=False)}
     assert min(gaps) >= 1 and max(gaps) - min(gaps) <= 1
@@ -48,7 +60,8 @@ def test_even_contexts_cut_the_text_into_equal_parts_one_at_least_a_token(tokens
 
 def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
     path = contexts_file(
-        tmp_path, [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}]
+        tmp_path,
+        [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}],
     )
     file = read_contexts(path)
     assert [(context.group, context.number, context.next_token) for context in file.contexts] == [
@@ -66,14 +79,19 @@ def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
         (b'"\xe4"', "UTF-8"),
         (b"{", "not one"),
         ({"last_token_index": 1}, "not one"),
-        ([{"index": 1}], r"not one \(0.index: Extra inputs are not permitted; did you mean 0.last_token_index\?\)"),
+        (
+            [{"index": 1}],
+            r"not one \(0.index: Extra inputs are not permitted; did you mean 0.last_token_index\?\)",
+        ),
         ([{"last_token_index": -1}], "greater than or equal to 0"),
         ([{"last_token_index": 1, "group": "a b"}], "group"),
         ([], "empty list"),
         ([{"last_token_index": 1, "number": 2}, {"last_token_index": 2}], "own 2 twice"),
     ],
 )
-def test_a_file_that_is_no_list_of_contexts_gets_one_sentence(tmp_path: Path, content: object, sentence: str) -> None:
+def test_a_file_that_is_no_list_of_contexts_gets_one_sentence(
+    tmp_path: Path, content: object, sentence: str
+) -> None:
     path = contexts_file(tmp_path, content)
     if content is None:
         path.unlink()

@@ -1,4 +1,5 @@
-"""A trial is its content: what changes its identity, and what does not. (`test_golden_ids` pins identities.)"""
+"""A trial is its content: what changes its identity, and what does not. (`test_golden_ids` pins
+identities.)"""
 
 from __future__ import annotations
 
@@ -41,10 +42,17 @@ def test_trials_have_one_identity_exactly_if_they_are_equal(a: Content, b: Conte
 
 
 def test_a_copy_is_validated_like_any_other_config() -> None:
-    """Plan and worker must see one identity; a copy that skips validation would be another trial after JSON."""
-    copy = trial().model_copy(update={"output_layer": trial().output_layer.model_copy(update={"c": -0.0})})
+    """Plan and worker must see one identity; a copy that skips validation would be another trial
+    after JSON."""
+    copy = trial().model_copy(
+        update={"output_layer": trial().output_layer.model_copy(update={"c": -0.0})}
+    )
     assert TrialConfig.model_validate_json(copy.canonical_json()).trial_id == copy.trial_id
-    for update in ({"learning_rate": 3.0}, {"seed": -1}, {"training": {"gradient_clip_norm": -1.0}}):
+    for update in (
+        {"learning_rate": 3.0},
+        {"seed": -1},
+        {"training": {"gradient_clip_norm": -1.0}},
+    ):
         with pytest.raises(ValidationError):
             trial().model_copy(update=update)
 
@@ -68,7 +76,9 @@ def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
         TrialConfig.model_validate(json.loads(trial().canonical_json()) | wrong)
 
 
-def test_a_setting_that_was_added_later_is_part_of_the_identity_only_where_it_differs_from_what_was() -> None:
+def test_a_setting_that_was_added_later_is_part_of_the_identity_only_where_it_differs_from_what_was() -> (
+    None
+):
     before = trial().model_dump(mode="json")
     for section, added in ADDED_LATER["language_model"].items():
         for name, value in added.items():
@@ -89,7 +99,9 @@ def test_any_setting_is_replaced_by_its_dotted_key() -> None:
     config = trial(1, 0.0, 2.0)
     changed = config.with_values({"training.learning_rate": 5.0, "output_layer.k": 3.0, "seed": 2})
     training = config.training.model_copy(update={"learning_rate": 5.0})
-    assert changed == TrialConfig(seed=2, corpus=CORPUS, output_layer=GssConfig(c=0.0, k=3.0), training=training)
+    assert changed == TrialConfig(
+        seed=2, corpus=CORPUS, output_layer=GssConfig(c=0.0, k=3.0), training=training
+    )
     assert config.training.learning_rate != 5.0 and changed.trial_id != config.trial_id
     assert config.with_values({}) == config
 
@@ -97,11 +109,23 @@ def test_any_setting_is_replaced_by_its_dotted_key() -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"training.learning_rat": 5.0}, "has no key 'training.learning_rat': did you mean training.learning_rate"),
+        (
+            {"training.learning_rat": 5.0},
+            "has no key 'training.learning_rat': did you mean training.learning_rate",
+        ),
         ({"kind": "dirichlet"}, "of the kind language_model has no key 'kind'"),
-        ({"training.epochs": 0}, "with_values cannot give training.epochs the value 0: it should be greater than"),
-        ({"model.embedding_width": 3}, "with_values makes a config that cannot be: gss ties its weights"),
-        ({"model.head_rank": 999}, "with_values makes a config that cannot be: model.head_rank is at most the width"),
+        (
+            {"training.epochs": 0},
+            "with_values cannot give training.epochs the value 0: it should be greater than",
+        ),
+        (
+            {"model.embedding_width": 3},
+            "with_values makes a config that cannot be: gss ties its weights",
+        ),
+        (
+            {"model.head_rank": 999},
+            "with_values makes a config that cannot be: model.head_rank is at most the width",
+        ),
         ({"training": 1, "training.epochs": 3}, "'training' is the single value 1"),
     ],
 )

@@ -18,16 +18,21 @@ def test_what_is_missing_is_downloaded_once_and_verified(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(
-        UserError, match=f"13 .* is missing: get it with: .*fetch word-similarity --data-dir {tmp_path}"
+        UserError,
+        match=f"13 .* is missing: get it with: .*fetch word-similarity --data-dir {tmp_path}",
     ):
         read_published(tmp_path)
     publish(web, monkeypatch, "word-similarity", TEXTS)
     for _ in range(2):
         ensure("word-similarity", data_dir=tmp_path)
     assert sorted(web.requests) == [f"word-similarity/t.{name}" for name in TEXTS]
-    assert {benchmark.file.name: benchmark.file.text for benchmark in read_published(tmp_path)} == TEXTS
+    assert {
+        benchmark.file.name: benchmark.file.text for benchmark in read_published(tmp_path)
+    } == TEXTS
     (tmp_path / "word-similarity" / "EN-A.txt").write_text("cat dog 1\n")
-    with pytest.raises(UserError, match=r"EN-A\.txt is not the published file.*corpus fetch word-similarity"):
+    with pytest.raises(
+        UserError, match=r"EN-A\.txt is not the published file.*corpus fetch word-similarity"
+    ):
         ensure("word-similarity", data_dir=tmp_path)
 
 
@@ -64,7 +69,9 @@ def test_the_tag_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_folder_that_cannot_be_used_gets_one_sentence(tmp_path: Path, files: dict[str, str], sentence: str) -> None:
+def test_a_folder_that_cannot_be_used_gets_one_sentence(
+    tmp_path: Path, files: dict[str, str], sentence: str
+) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=sentence):

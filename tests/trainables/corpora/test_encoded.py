@@ -1,4 +1,5 @@
-"""Token ids: decoding gives the text back, the content is that of the plan, a process encodes once."""
+"""Token ids: decoding gives the text back, the content is that of the plan, a process encodes
+once."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def test_ids_follow_first_appearance_over_the_splits(tmp_path: Path) -> None:
         [3, 0, 2],
         [4, 2],
     ]
-    assert {split.dtype for split in (corpus.train, corpus.valid, corpus.test)} == {np.dtype(np.int64)}
+    assert {split.dtype for split in (corpus.train, corpus.valid, corpus.test)} == {
+        np.dtype(np.int64)
+    }
 
 
 @pytest.mark.parametrize("limit", [None, 500, 100_000])
@@ -37,7 +40,9 @@ def test_the_plan_knows_the_sizes_of_what_is_loaded(limit: int | None) -> None:
     assert len(corpus.vocabulary) == planned.limited_vocabulary_size(limit)
     sizes = (planned.train_tokens, planned.valid_tokens, planned.test_tokens)
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == sizes
-    assert set(np.concatenate([corpus.train, corpus.valid, corpus.test])) == set(range(len(corpus.vocabulary)))
+    assert set(np.concatenate([corpus.train, corpus.valid, corpus.test])) == set(
+        range(len(corpus.vocabulary))
+    )
 
 
 def test_a_process_encodes_a_corpus_once_and_nobody_can_change_it() -> None:
@@ -52,7 +57,9 @@ def test_files_that_changed_since_the_plan_are_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path / "mine", train="a b\n", valid="a\n", test="a\n")
     config = config_of("mine", tmp_path)
     write_corpus(tmp_path / "mine", train="a c\n")
-    with pytest.raises(UserError, match=rf"plan says {config.sha256}: the files in .*mine have changed"):
+    with pytest.raises(
+        UserError, match=rf"plan says {config.sha256}: the files in .*mine have changed"
+    ):
         load(config, data_dir=tmp_path)
 
 

@@ -1,4 +1,5 @@
-"""`corpus fetch` and `corpus check` as a whole, against a real server that breaks, lies and repeats itself."""
+"""`corpus fetch` and `corpus check` as a whole, against a real server that breaks, lies and repeats
+itself."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ import pytest
 from tests.support.faulty_server import WebServer, publish
 from trainables.corpora import CorpusIdentity, check, ensure, fetch
 from trainables.corpora.fetching import download
-from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, PublishedFolder, corpus_sha256
+from trainables.corpora.published import (
+    PUBLISHED,
+    PUBLISHED_CORPORA,
+    PublishedFolder,
+    corpus_sha256,
+)
 from trainables.errors import UserError
 
 TINY = {"train.txt": "a b a\nc a <unk>\n" * 20_000, "valid.txt": "a c\n", "test.txt": "b a\n"}
@@ -45,7 +51,9 @@ def files_in(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_fetch_brings_every_file_and_asks_for_each_once(tiny: str, web: WebServer, tmp_path: Path) -> None:
+def test_fetch_brings_every_file_and_asks_for_each_once(
+    tiny: str, web: WebServer, tmp_path: Path
+) -> None:
     fetch(tiny, data_dir=tmp_path)
     assert files_in(tmp_path / tiny) == TINY
     identity, files = check(tiny, data_dir=tmp_path)
@@ -55,12 +63,17 @@ def test_fetch_brings_every_file_and_asks_for_each_once(tiny: str, web: WebServe
     assert sorted(web.requests) == sorted(web.files)
 
 
-def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(tiny: str, web: WebServer, tmp_path: Path) -> None:
+def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(
+    tiny: str, web: WebServer, tmp_path: Path
+) -> None:
     ensure(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "valid.txt").write_text("spoilt\n")
     web.requests.clear()
     for read in (check, ensure):
-        with pytest.raises(UserError, match=r"tiny/valid\.txt is not .*expected SHA-256 .*, got .*corpus fetch tiny"):
+        with pytest.raises(
+            UserError,
+            match=r"tiny/valid\.txt is not .*expected SHA-256 .*, got .*corpus fetch tiny",
+        ):
             read(tiny, data_dir=tmp_path)
     assert web.requests == []
     fetch(tiny, data_dir=tmp_path)
@@ -71,15 +84,22 @@ def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(tiny: str, web: WebSe
 def test_wrong_counts_of_a_published_corpus_are_told(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PUBLISHED_CORPORA, tiny, replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6))
-    with pytest.raises(UserError, match=r"tokens of 5 types, and .* tokens of 6 types in .*: correct them there"):
+    monkeypatch.setitem(
+        PUBLISHED_CORPORA, tiny, replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6)
+    )
+    with pytest.raises(
+        UserError, match=r"tokens of 5 types, and .* tokens of 6 types in .*: correct them there"
+    ):
         fetch(tiny, data_dir=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("novels", f"only {', '.join(PUBLISHED_CORPORA)} and word-similarity are downloaded; got 'novels'"),
+        (
+            "novels",
+            f"only {', '.join(PUBLISHED_CORPORA)} and word-similarity are downloaded; got 'novels'",
+        ),
         ("pydocs", "pydocs is built in, with nothing to download"),
         ("markov-100", "markov is built in, with nothing to download"),
         ("markov-3", "a number from 5 to 500; got 'markov-3'"),
@@ -90,7 +110,9 @@ def test_only_published_corpora_are_downloaded(name: str, message: str, tmp_path
         fetch(name, data_dir=tmp_path)
 
 
-def test_a_busy_server_and_broken_connections_are_tried_again(tiny: str, web: WebServer, tmp_path: Path) -> None:
+def test_a_busy_server_and_broken_connections_are_tried_again(
+    tiny: str, web: WebServer, tmp_path: Path
+) -> None:
     web.first_statuses = [503, 429]
     web.drop_after_bytes = [100_000]
     fetch(tiny, data_dir=tmp_path)
@@ -107,7 +129,13 @@ def test_a_busy_server_and_broken_connections_are_tried_again(tiny: str, web: We
     ],
 )
 def test_a_server_without_the_file_ends_the_download(
-    tiny: str, web: WebServer, tmp_path: Path, statuses: list[int], dropped: list[int], requests: int, sentence: str
+    tiny: str,
+    web: WebServer,
+    tmp_path: Path,
+    statuses: list[int],
+    dropped: list[int],
+    requests: int,
+    sentence: str,
 ) -> None:
     web.first_statuses, web.drop_after_bytes = statuses.copy(), dropped.copy()
     with pytest.raises(UserError, match=rf"train\.txt {sentence}.*put the file at {tmp_path}/"):
@@ -119,13 +147,33 @@ def test_a_server_without_the_file_ends_the_download(
 @pytest.mark.parametrize(
     ("variable", "value", "url", "sentence"),
     [
-        ("no_proxy", "127.0.0.1", "http://127.0.0.1:9/", r"4 times in a row \(Connection refused\)"),
-        ("http_proxy", "http://127.0.0.1:9", "http://a.invalid/", r"\(the proxy .*settings: Connection refused\)"),
-        ("REQUESTS_CA_BUNDLE", "/nowhere", "https://a.invalid/", r"failed \(Could not .*: /nowhere\): look"),
+        (
+            "no_proxy",
+            "127.0.0.1",
+            "http://127.0.0.1:9/",
+            r"4 times in a row \(Connection refused\)",
+        ),
+        (
+            "http_proxy",
+            "http://127.0.0.1:9",
+            "http://a.invalid/",
+            r"\(the proxy .*settings: Connection refused\)",
+        ),
+        (
+            "REQUESTS_CA_BUNDLE",
+            "/nowhere",
+            "https://a.invalid/",
+            r"failed \(Could not .*: /nowhere\): look",
+        ),
     ],
 )
 def test_a_network_that_is_not_set_up_is_one_sentence(
-    variable: str, value: str, url: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str,
+    value: str,
+    url: str,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv(variable, value)
@@ -138,7 +186,9 @@ def test_a_file_has_its_permissions_before_it_has_its_name(
 ) -> None:
     """As the umask has it: as a kill at the moment of the move would leave it."""
     modes: list[int] = []
-    monkeypatch.setattr("pooch.core.shutil.move", lambda file, _: modes.append(Path(file).stat().st_mode & 0o777))
+    monkeypatch.setattr(
+        "pooch.core.shutil.move", lambda file, _: modes.append(Path(file).stat().st_mode & 0o777)
+    )
     mask = os.umask(0o027)
     try:
         with pytest.raises(UserError):
@@ -149,7 +199,9 @@ def test_a_file_has_its_permissions_before_it_has_its_name(
 
 
 @pytest.mark.parametrize("served", ["b a", "a b\n", ""])
-def test_other_content_is_never_put_in_place(tiny: str, web: WebServer, tmp_path: Path, served: str) -> None:
+def test_other_content_is_never_put_in_place(
+    tiny: str, web: WebServer, tmp_path: Path, served: str
+) -> None:
     fetch(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "test.txt").write_text("what was here before")
     web.files["tiny/t.test.txt"] = served.encode()
@@ -160,7 +212,9 @@ def test_other_content_is_never_put_in_place(tiny: str, web: WebServer, tmp_path
     assert files_in(tmp_path / tiny) == TINY | {"test.txt": "what was here before"}
 
 
-def test_a_full_disk_is_one_sentence(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_one_sentence(
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pooch.core.temporary_file", lambda **_: nullcontext("/dev/full"))
     with pytest.raises(UserError, match=r"free space.*\(No space left on device\): make room"):
         fetch(tiny, data_dir=tmp_path)
@@ -168,5 +222,7 @@ def test_a_full_disk_is_one_sentence(tiny: str, tmp_path: Path, monkeypatch: pyt
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tiny: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"can be written; .*file/tiny is not one \(Not a directory\)"):
+    with pytest.raises(
+        UserError, match=r"can be written; .*file/tiny is not one \(Not a directory\)"
+    ):
         fetch(tiny, data_dir=tmp_path / "file")

@@ -28,7 +28,9 @@ def test_a_generated_language_says_its_rank_in_its_name() -> None:
 @pytest.mark.parametrize(
     ("typed", "name"), [("pydocs", "pydocs"), ("markov-100", "markov"), ("markov-20", "markov-20")]
 )
-def test_a_built_in_corpus_has_one_name_and_no_data_folder(typed: str, name: str, data: Path) -> None:
+def test_a_built_in_corpus_has_one_name_and_no_data_folder(
+    typed: str, name: str, data: Path
+) -> None:
     assert resolve_argument(typed, data) == (name, None)
     with pytest.raises(UserError, match="built in and has no folder"):
         locate(typed, data)
@@ -43,11 +45,15 @@ def test_a_built_in_corpus_has_one_name_and_no_data_folder(typed: str, name: str
     ],
 )
 def test_a_rank_that_there_is_not_is_answered_with_the_nearest(name: str, nearest: int) -> None:
-    with pytest.raises(UserError, match=rf"a number from 5 to 500; got '{name}': try markov-{nearest}$"):
+    with pytest.raises(
+        UserError, match=rf"a number from 5 to 500; got '{name}': try markov-{nearest}$"
+    ):
         resolve_argument(name, None)
 
 
-def test_a_name_is_looked_up_in_the_data_folder_which_is_data_here(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_looked_up_in_the_data_folder_which_is_data_here(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert resolve_argument("novels", data) == ("novels", data)
     assert resolve_argument("ptb", data / "absent") == ("ptb", data / "absent")
     monkeypatch.chdir(data.parent)
@@ -55,7 +61,9 @@ def test_a_name_is_looked_up_in_the_data_folder_which_is_data_here(data: Path, m
     assert locate("ptb", None) == data / "ptb"
 
 
-def test_a_path_names_the_folder_and_its_data_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_names_the_folder_and_its_data_folder(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert resolve_argument(f"{data}/novels/", None) == ("novels", data)
     monkeypatch.chdir(data)
     assert resolve_argument("./novels", Path("elsewhere")) == ("novels", data)
@@ -76,11 +84,15 @@ def test_a_folder_cannot_take_the_name_of_a_built_in_corpus(name: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("wikitext2", "wikitext-2"), ("pydoc", "pydocs"), ("novel", "novels"), ("pbt", "ptb")]
+    ("typed", "meant"),
+    [("wikitext2", "wikitext-2"), ("pydoc", "pydocs"), ("novel", "novels"), ("pbt", "ptb")],
 )
-def test_an_unknown_corpus_is_answered_with_the_nearest_names(data: Path, typed: str, meant: str) -> None:
+def test_an_unknown_corpus_is_answered_with_the_nearest_names(
+    data: Path, typed: str, meant: str
+) -> None:
     with pytest.raises(
-        UserError, match=rf"unknown corpus '{typed}': did you mean {meant}.*pydocs, markov, ptb, wikitext-2"
+        UserError,
+        match=rf"unknown corpus '{typed}': did you mean {meant}.*pydocs, markov, ptb, wikitext-2",
     ):
         resolve_argument(typed, data)
 

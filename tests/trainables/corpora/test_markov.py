@@ -1,4 +1,5 @@
-"""The generated languages: their stated rank, their stated distribution, and the same bits everywhere."""
+"""The generated languages: their stated rank, their stated distribution, and the same bits
+everywhere."""
 
 from __future__ import annotations
 
@@ -58,7 +59,10 @@ def test_the_matrix_is_the_product_of_the_factors_to_the_last_bit(rank: int) -> 
     for row in (0, 1, 999):
         left = language.left_VR[row].tolist()
         for column in (0, 7, 999):
-            whole = sum(a * b for a, b in zip(left[:-1], right[column][:-1], strict=True)) * 2**16 - left[-1]
+            whole = (
+                sum(a * b for a, b in zip(left[:-1], right[column][:-1], strict=True)) * 2**16
+                - left[-1]
+            )
             assert language.log_p_VV[row, column] * 2.0**40 == whole
 
 
@@ -70,11 +74,15 @@ def test_a_row_is_the_log_of_a_distribution_in_fifty_digits(language: MarkovLang
             assert abs(float(sum((value.exp() for value in exact), Decimal(-1)))) < 1e-11
             total = Decimal(int(language.weights_VV[row].sum()))
             drawn = [Decimal(weight) / total for weight in language.weights_VV[row].tolist()]
-            off = max(float(abs(value.exp() - share)) for value, share in zip(exact, drawn, strict=True))
+            off = max(
+                float(abs(value.exp() - share)) for value, share in zip(exact, drawn, strict=True)
+            )
         assert off < 1e-12
 
 
-def test_the_stationary_distribution_is_one_that_a_step_leaves_alone(language: MarkovLanguage) -> None:
+def test_the_stationary_distribution_is_one_that_a_step_leaves_alone(
+    language: MarkovLanguage,
+) -> None:
     share, p_VV = np.full(1000, 1e-3), np.exp(language.log_p_VV)
     for _ in range(200):
         share = share @ p_VV
@@ -92,7 +100,8 @@ def test_words_are_as_unequal_as_zipf_says(language: MarkovLanguage) -> None:
 def test_transitions_in_the_text_are_drawn_from_the_stated_rows(
     language: MarkovLanguage, chain: NDArray[np.int64]
 ) -> None:
-    """Pearson's chi-square over all cells that expect 5 or more, the others of a row in one; a wrong matrix fails."""
+    """Pearson's chi-square over all cells that expect 5 or more, the others of a row in one; a
+    wrong matrix fails."""
     counts_VV = np.zeros((1000, 1000))
     np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
     p_VV = np.exp(language.log_p_VV)
@@ -132,9 +141,15 @@ def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> 
 
 
 def test_a_machine_with_other_instructions_makes_the_same_text() -> None:
-    """numpy without AVX and BLAS kernels of an old processor round sums and exponentials otherwise."""
-    program = "from trainables.corpora import identity; print(identity('markov-7', data_dir=None).sha256)"
-    old = {"NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX2 FMA3", "OPENBLAS_CORETYPE": "Prescott"}
+    """numpy without AVX and BLAS kernels of an old processor round sums and exponentials
+    otherwise."""
+    program = (
+        "from trainables.corpora import identity; print(identity('markov-7', data_dir=None).sha256)"
+    )
+    old = {
+        "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX2 FMA3",
+        "OPENBLAS_CORETYPE": "Prescott",
+    }
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,

@@ -15,7 +15,8 @@ from trainables.corpora.pydocs import deal, paragraphs, prose_sentences, split_t
 from trainables.corpora.text import SPLITS, tokenise
 
 NESTED_TOPICS = [
-    "The first topic\n***************\n\nThis is a paragraph of the reference.\n\n   x = [1, 2]\n   print(x)\n",
+    "The first topic\n***************\n\nThis is a paragraph of the reference.\n\n   x = [1, 2]\n  "
+    " print(x)\n",
     "Another paragraph stands\nbefore it.\n\n   This is a paragraph   of the\n   reference.\n",
 ]
 
@@ -25,7 +26,9 @@ def joined(paragraph: str) -> list[str]:
 
 
 def test_prose_becomes_lower_case_sentences_of_words_and_punctuation() -> None:
-    text = '* The \u201cvalue\u201d of *x* is "3.5" (see call()).  It isn\u2019t non-\n  local. [2]\n'
+    text = (
+        '* The \u201cvalue\u201d of *x* is "3.5" (see call()).  It isn\u2019t non-\n  local. [2]\n'
+    )
     assert joined(text) == ["the value of x is N ( see call () ) .", "it isn't non-local ."]
 
 
@@ -46,8 +49,13 @@ def test_what_is_not_running_text_is_dropped(noise: str) -> None:
 
 
 def test_a_repeated_paragraph_counts_once_however_it_is_wrapped() -> None:
-    texts = [" ".join(sentence) for paragraph in paragraphs(NESTED_TOPICS) for sentence in paragraph]
-    assert texts == ["this is a paragraph of the reference .", "another paragraph stands before it ."]
+    texts = [
+        " ".join(sentence) for paragraph in paragraphs(NESTED_TOPICS) for sentence in paragraph
+    ]
+    assert texts == [
+        "this is a paragraph of the reference .",
+        "another paragraph stands before it .",
+    ]
 
 
 def test_no_paragraph_is_in_two_splits() -> None:
@@ -55,7 +63,9 @@ def test_no_paragraph_is_in_two_splits() -> None:
     flat = Counter(tuple(tuple(sentence) for sentence in paragraph) for paragraph in whole)
     assert max(flat.values()) == 1
     dealt = deal(whole)
-    assert sum(len(dealt[split].splitlines()) for split in SPLITS) == sum(len(paragraph) for paragraph in whole)
+    assert sum(len(dealt[split].splitlines()) for split in SPLITS) == sum(
+        len(paragraph) for paragraph in whole
+    )
 
 
 def test_hardly_a_test_sentence_stands_in_the_train_split() -> None:
@@ -69,7 +79,9 @@ def test_splits_have_80_10_10_percent_of_the_tokens_and_the_same_subjects() -> N
     tokens = {split: tokenise(text) for split, text in split_texts().items()}
     total = sum(len(split) for split in tokens.values())
     assert total > 45_000
-    assert [len(tokens[split]) / total for split in SPLITS] == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
+    assert [len(tokens[split]) / total for split in SPLITS] == pytest.approx(
+        [0.8, 0.1, 0.1], abs=0.02
+    )
     seen = set(tokens["train"])
     for split in ("valid", "test"):
         assert sum(token not in seen for token in tokens[split]) / len(tokens[split]) < 0.06
@@ -96,6 +108,8 @@ def test_a_python_without_its_documentation_says_what_to_do() -> None:
         "try: identity('pydocs', data_dir=None)\n"
         "except UserError as error: print(error)"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY
+    )
     assert "no module pydoc_data" in run.stdout
     assert "--corpus ptb" in run.stdout

@@ -1,4 +1,5 @@
-"""The texts of a corpus: published constants against the real files, hand counts, and what cannot be read."""
+"""The texts of a corpus: published constants against the real files, hand counts, and what cannot
+be read."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from tests.support.faulty_server import REAL_DATA, write_corpus
 from trainables.corpora import PUBLISHED_CORPORA, CorpusIdentity, check, identity
 from trainables.errors import UserError
 
-PUBLISHED = {"ptb": (929_589, 73_760, 82_430, 10_000), "wikitext-2": (2_088_628, 217_646, 245_569, 33_278)}
+PUBLISHED = {
+    "ptb": (929_589, 73_760, 82_430, 10_000),
+    "wikitext-2": (2_088_628, 217_646, 245_569, 33_278),
+}
 
 
 @pytest.fixture
@@ -22,7 +26,9 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_published_corpora_have_the_published_sizes_without_any_data(name: str, tmp_path: Path) -> None:
+def test_published_corpora_have_the_published_sizes_without_any_data(
+    name: str, tmp_path: Path
+) -> None:
     corpus = identity(name, data_dir=tmp_path)
     sizes = (corpus.train_tokens, corpus.valid_tokens, corpus.test_tokens, corpus.vocabulary_size)
     assert sizes == PUBLISHED[name]
@@ -38,16 +44,25 @@ def test_the_real_files_have_the_identity_of_the_constants(name: str) -> None:
 def test_a_folder_is_identified_by_the_hashes_of_its_files(data: Path) -> None:
     texts = {"train.txt": "a b\nc\n", "valid.txt": "a\n", "test.txt": "d a\n"}
     digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
-    expected = hashlib.sha256(json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    expected = hashlib.sha256(
+        json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
     assert identity("novels", data_dir=data) == CorpusIdentity(
-        name="novels", sha256=expected, train_tokens=5, valid_tokens=2, test_tokens=3, vocabulary_size=5
+        name="novels",
+        sha256=expected,
+        train_tokens=5,
+        valid_tokens=2,
+        test_tokens=3,
+        vocabulary_size=5,
     )
 
 
 def test_a_published_corpus_that_lacks_a_file_says_how_to_fetch_it(tmp_path: Path) -> None:
     data = tmp_path / "my data"
     write_corpus(data / "ptb")
-    with pytest.raises(UserError, match=f"{data}/ptb/train.txt is missing.*corpus fetch ptb --data-dir '{data}'"):
+    with pytest.raises(
+        UserError, match=f"{data}/ptb/train.txt is missing.*corpus fetch ptb --data-dir '{data}'"
+    ):
         check("ptb", data_dir=data)
 
 
@@ -61,7 +76,9 @@ def test_a_published_corpus_that_lacks_a_file_says_how_to_fetch_it(tmp_path: Pat
         ("a folder", r"novels/valid\.txt could not be read \(Is a directory\)"),
     ],
 )
-def test_a_split_that_cannot_be_used_is_named(data: Path, content: bytes | str | None, sentence: str) -> None:
+def test_a_split_that_cannot_be_used_is_named(
+    data: Path, content: bytes | str | None, sentence: str
+) -> None:
     path = data / "novels" / "valid.txt"
     path.unlink()
     if isinstance(content, bytes):

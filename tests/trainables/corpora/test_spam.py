@@ -1,4 +1,5 @@
-"""The language of repeated symbols: its floor against a count of all contexts, its symbols, and one text for all."""
+"""The language of repeated symbols: its floor against a count of all contexts, its symbols, and one
+text for all."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be070
 
 @pytest.mark.parametrize("symbols", [100, 1000])
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_floor_is_the_entropy_of_what_follows_every_beginning_of_a_text(symbols: int, split: str) -> None:
+def test_the_floor_is_the_entropy_of_what_follows_every_beginning_of_a_text(
+    symbols: int, split: str
+) -> None:
     """Counted from the text alone: after each beginning, how often each token comes next."""
     following: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     tokens = tokenise(spam_texts(symbols)[split])
@@ -32,7 +35,9 @@ def test_the_floor_is_the_entropy_of_what_follows_every_beginning_of_a_text(symb
         following[beginning][token] += 1
         beginning = () if token == "<eos>" else (*beginning, token)
     nats = -sum(
-        count * math.log(count / sum(counts.values())) for counts in following.values() for count in counts.values()
+        count * math.log(count / sum(counts.values()))
+        for counts in following.values()
+        for count in counts.values()
     )
     assert spam_floor(symbols) == pytest.approx(nats / len(tokens), rel=1e-12)
 
@@ -72,10 +77,13 @@ def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
 
 def test_another_process_makes_the_same_text_without_numpy() -> None:
     program = (
-        "import sys; from trainables.corpora import identity; print(identity('spam-100', data_dir=None).sha256);"
+        "import sys; from trainables.corpora import identity; print(identity('spam-100', "
+        "data_dir=None).sha256);"
         "assert not {'numpy', 'torch'} & set(sys.modules)"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY
+    )
     assert run.stdout.strip() == HUNDRED_SHA256
 
 
@@ -83,7 +91,9 @@ def test_a_model_reads_every_symbol_and_an_end_of_text() -> None:
     corpus = load(CorpusConfig(name="spam-100", sha256=HUNDRED_SHA256), data_dir=None)
     assert len(corpus.vocabulary) == 101 and "<unk>" not in corpus.vocabulary
     end = corpus.vocabulary.index("<eos>")
-    assert (corpus.train.reshape(-1, 8)[:, 7] == end).all() and (corpus.train.reshape(-1, 8)[:, :7] != end).all()
+    assert (corpus.train.reshape(-1, 8)[:, 7] == end).all() and (
+        corpus.train.reshape(-1, 8)[:, :7] != end
+    ).all()
 
 
 def test_a_number_of_symbols_that_there_is_not_is_answered_with_the_nearest() -> None:
@@ -92,6 +102,13 @@ def test_a_number_of_symbols_that_there_is_not_is_answered_with_the_nearest() ->
     }  # fmt: skip
     assert is_built_in("spam-1000") and is_generated("spam-1000") and not is_built_in("spam-mails")
     assert resolve_argument("spam-1000", None) == ("spam-1000", None)
-    for name, nearest in {"spam-99": 100, "spam-200001": 200_000, "spam-0100": 100, "spam-0": 100}.items():
-        with pytest.raises(UserError, match=rf"from 100 to 200,000; got '{name}': try spam-{nearest}$"):
+    for name, nearest in {
+        "spam-99": 100,
+        "spam-200001": 200_000,
+        "spam-0100": 100,
+        "spam-0": 100,
+    }.items():
+        with pytest.raises(
+            UserError, match=rf"from 100 to 200,000; got '{name}': try spam-{nearest}$"
+        ):
             resolve_argument(name, None)

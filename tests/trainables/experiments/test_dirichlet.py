@@ -1,4 +1,5 @@
-"""The synthetic experiment on targets that are known: what is drawn, its loss, and fits that must succeed."""
+"""The synthetic experiment on targets that are known: what is drawn, its loss, and fits that must
+succeed."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from trainables.trial_folder import Metric
 def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
     """7 targets over 9 outcomes with width 3."""
     return DirichletConfig(
-        **{"seed": 4, "targets": 7, "outcomes": 9, "alpha": 0.3, "width": 3, "output_layer": layer} | changes
+        **{"seed": 4, "targets": 7, "outcomes": 9, "alpha": 0.3, "width": 3, "output_layer": layer}
+        | changes
     )
 
 
@@ -58,7 +60,9 @@ def test_targets_survive_where_every_gamma_variate_of_a_row_underflows() -> None
     assert np.isfinite(log_p_NV).all()
     np.testing.assert_allclose(p_NV.sum(axis=1), 1.0, rtol=1e-12)
     assert (np.diff(np.sort(log_p_NV, axis=1)[:, -2:]) > 0).all(), "every target has one mode"
-    assert (np.bincount(log_p_NV.argmax(axis=1), minlength=3) > 30).all(), "and no outcome is preferred"
+    assert (np.bincount(log_p_NV.argmax(axis=1), minlength=3) > 30).all(), (
+        "and no outcome is preferred"
+    )
 
 
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
@@ -67,13 +71,19 @@ def test_the_loss_is_that_of_the_layers_own_log_probabilities(layer: OutputLayer
     assert small(layer).parameters == sum(p.numel() for p in model.parameters() if p.requires_grad)
     p_NV, _ = map(torch.from_numpy, draw_targets(alpha=0.3, targets=7, outcomes=9, seed=4))
     log_p_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD)
-    assert model.loss(p_NV).item() == pytest.approx(-(p_NV * log_p_NV).sum(1).mean().item(), abs=1e-13)
+    assert model.loss(p_NV).item() == pytest.approx(
+        -(p_NV * log_p_NV).sum(1).mean().item(), abs=1e-13
+    )
 
 
-def test_softmax_as_wide_as_its_targets_are_many_reaches_their_entropy_and_a_narrow_one_does_not() -> None:
+def test_softmax_as_wide_as_its_targets_are_many_reaches_their_entropy_and_a_narrow_one_does_not() -> (
+    None
+):
     """At d = N = M the logits are any matrix at all, so that the gap can close."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
-    assert 0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])
+    assert (
+        0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])
+    )
     assert metrics["modes_matched"] == 100 and metrics["met_rule"] == 1
 
 
@@ -91,7 +101,9 @@ def test_a_fit_that_meets_the_limit_says_so() -> None:
 @pytest.mark.parametrize(
     ("layer", "identity"), [(LmsPlifConfig(knots=40), True), (LmsPlifFrozenConfig(knots=40), False)]
 )
-def test_only_a_learned_piecewise_function_starts_as_the_identity(layer: OutputLayerConfig, identity: bool) -> None:
+def test_only_a_learned_piecewise_function_starts_as_the_identity(
+    layer: OutputLayerConfig, identity: bool
+) -> None:
     """Frozen, its random slopes are what it is about."""
     logits = torch.linspace(-3, 3, 50, dtype=torch.float64)
     bent = Model(small(layer)).double().layer.function(logits)  # type: ignore[operator]
@@ -106,4 +118,6 @@ def test_the_comparison_is_the_mean_divergence_and_the_share_of_right_modes() ->
     found = compare(model, *targets)
     divergences = [entropy(target, row) for target, row in zip(targets[0], p, strict=True)]
     assert found["excess_cross_entropy"] == pytest.approx(np.mean(divergences), rel=1e-9)
-    assert found["modes_matched"] == pytest.approx(100 * np.mean(targets[0].argmax(axis=1) == p.argmax(axis=1)))
+    assert found["modes_matched"] == pytest.approx(
+        100 * np.mean(targets[0].argmax(axis=1) == p.argmax(axis=1))
+    )

@@ -1,4 +1,5 @@
-"""The closed-form Jacobian against finite differences and the framework's own; what its singular values say."""
+"""The closed-form Jacobian against finite differences and the framework's own; what its singular
+values say."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from trainables.config import DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerJacobianConfig
+from trainables.config import (
+    DenseLayerConfig,
+    ExpertsLayerConfig,
+    HiddenLayerConfig,
+    LayerJacobianConfig,
+)
 from trainables.draws import stream
 from trainables.experiments.layer_jacobian import gaussian_like, jacobian, measure, spectrum_metrics
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
@@ -57,11 +63,15 @@ def test_metrics_of_spectra_worked_by_hand() -> None:
     assert metrics["zero_share"] == 1 / 8
     assert metrics["singular_share"] == 0.5
     assert metrics["vanishing_1e-1"] == 2 / 8
-    assert metrics["vanishing_1e-3"] == metrics["vanishing_1e-6"] == 1 / 8, "the rounding counts as zero"
+    assert metrics["vanishing_1e-3"] == metrics["vanishing_1e-6"] == 1 / 8, (
+        "the rounding counts as zero"
+    )
     assert metrics["mean_vanishing_1e-3"] == 0
     assert metrics["log10_condition_nonzero"] == pytest.approx((math.log10(16) + math.log10(8)) / 2)
     gaussian = (math.log10(10) + math.log10(2)) / 2
-    assert metrics["log10_condition_excess"] == pytest.approx((math.log10(16) + math.log10(8)) / 2 - gaussian)
+    assert metrics["log10_condition_excess"] == pytest.approx(
+        (math.log10(16) + math.log10(8)) / 2 - gaussian
+    )
     assert "log10_condition" not in metrics, "the median over inputs is infinite"
     assert (metrics["sigma_max"], metrics["sigma_middle"], metrics["sigma_min"]) == (8.0, 4.0, 0.25)
     assert metrics["stable_rank"] == pytest.approx((8**2 + 4**2 + 1.5**2 + 0.25**2) / 8**2)
@@ -84,34 +94,46 @@ def test_a_jacobian_of_zeros_leaves_out_what_it_has_not() -> None:
 @pytest.mark.parametrize("experts", [2, 3])
 def test_a_row_is_zero_where_all_experts_are_off(gates: str, experts: int) -> None:
     """2^-K of the rows, and as many singular values: the truth that needs no decomposition."""
-    layer = ExpertsLayerConfig.model_validate({"name": "experts", "experts": experts, "gates": gates})
+    layer = ExpertsLayerConfig.model_validate(
+        {"name": "experts", "experts": experts, "gates": gates}
+    )
     config = LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=100)
     [found] = measure(config, Runtime()).values()
     assert found.singular_values is not None and found.singular_values.shape == (64,)
     assert (np.diff(found.singular_values) <= 0).all()
-    # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64), and inputs that are not independent of it.
+    # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64), and inputs that are not
+    # independent of it.
     p = 2.0**-experts
     assert abs(float(found.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
     assert float(found.metrics["vanishing_1e-6"]) >= float(found.metrics["zero_share"])
 
 
 def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_seed() -> None:
-    config = LayerJacobianConfig(seed=7, layer=DenseLayerConfig(), width=16, inputs=150, input_distribution="uniform")
+    config = LayerJacobianConfig(
+        seed=7, layer=DenseLayerConfig(), width=16, inputs=150, input_distribution="uniform"
+    )
     [found] = measure(config, Runtime()).values()
     generator = stream(7, zlib.crc32(b'{"name":"dense"}'))
     limit = math.sqrt(6 / 32)
-    weights_OI = torch.empty(16, 16, dtype=torch.float64).uniform_(-limit, limit, generator=generator)
+    weights_OI = torch.empty(16, 16, dtype=torch.float64).uniform_(
+        -limit, limit, generator=generator
+    )
     inputs_NI = torch.rand(150, 16, generator=generator, dtype=torch.float64)
-    spectra = [np.linalg.svd((weights_OI * (weights_OI @ x > 0)[:, None]).numpy())[1] for x in inputs_NI]
+    spectra = [
+        np.linalg.svd((weights_OI * (weights_OI @ x > 0)[:, None]).numpy())[1] for x in inputs_NI
+    ]
     assert found.singular_values is not None
     np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
 
 
 def test_layers_of_one_seed_share_no_weights() -> None:
-    """With shared experts and inputs, the zeros of two mixtures are the same ones: ten seeds would be fewer draws."""
+    """With shared experts and inputs, the zeros of two mixtures are the same ones: ten seeds would
+    be fewer draws."""
     layers = [ExpertsLayerConfig(experts=2), ExpertsLayerConfig(experts=2, gates="constant")]
     configs = [LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=40) for layer in layers]
-    softmax, constant = (measure(config, Runtime())["layer_jacobian@2"].metrics["zero_share"] for config in configs)
+    softmax, constant = (
+        measure(config, Runtime())["layer_jacobian@2"].metrics["zero_share"] for config in configs
+    )
     assert softmax != constant
 
 
@@ -119,12 +141,15 @@ def test_the_gaussian_beside_a_jacobian_has_its_rows_of_zeros() -> None:
     jacobian_NOI = torch.ones(2, 3, 4, dtype=torch.float64)
     jacobian_NOI[0, 1] = 0.0
     drawn_NOI = gaussian_like(jacobian_NOI, torch.Generator().manual_seed(1))
-    assert torch.equal((drawn_NOI == 0).all(dim=2), torch.tensor([[False, True, False], [False, False, False]]))
+    assert torch.equal(
+        (drawn_NOI == 0).all(dim=2), torch.tensor([[False, True, False], [False, False, False]])
+    )
     assert len(set(drawn_NOI[drawn_NOI != 0].tolist())) == 20
 
 
 def test_a_dense_layer_has_the_condition_number_of_a_gaussian_with_as_many_rows() -> None:
-    """Half of its rows are zero, the others as good as independent: what its condition number says is their number."""
+    """Half of its rows are zero, the others as good as independent: what its condition number says
+    is their number."""
     config = LayerJacobianConfig(seed=1, layer=DenseLayerConfig(), width=64, inputs=200)
     [found] = measure(config, Runtime()).values()
     assert abs(float(found.metrics["log10_condition_excess"])) < 0.05

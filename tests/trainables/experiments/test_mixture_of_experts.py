@@ -21,7 +21,9 @@ from trainables.experiments.mixture_of_experts import MixtureOfExperts
     ],
 )
 @pytest.mark.parametrize("gate_bias", [False, True])
-def test_the_layer_is_the_gated_sum_of_its_experts(config: HiddenLayerConfig, gate_bias: bool) -> None:
+def test_the_layer_is_the_gated_sum_of_its_experts(
+    config: HiddenLayerConfig, gate_bias: bool
+) -> None:
     generator = torch.Generator().manual_seed(5)
     layer = MixtureOfExperts(config, 3, 4, gate_bias=gate_bias)
     for parameter in layer.double().parameters():
@@ -34,8 +36,12 @@ def test_the_layer_is_the_gated_sum_of_its_experts(config: HiddenLayerConfig, ga
             unit = o if layer.gate_weights_KUI.shape[1] == 4 else 0
             biases = torch.zeros(2) if layer.gate_bias_KU is None else layer.gate_bias_KU[:, unit]
             gates = (layer.gate_weights_KUI[:, unit] @ inputs[n] + biases).exp().tolist()
-        experts = [max(score, 0.0) for score in (layer.expert_weights_KOI[:, o] @ inputs[n]).tolist()]
-        expected = sum(gate * expert for gate, expert in zip(gates, experts, strict=True)) / sum(gates)
+        experts = [
+            max(score, 0.0) for score in (layer.expert_weights_KOI[:, o] @ inputs[n]).tolist()
+        ]
+        expected = sum(gate * expert for gate, expert in zip(gates, experts, strict=True)) / sum(
+            gates
+        )
         assert outputs[n, o].item() == pytest.approx(expected, abs=1e-12)
 
 
@@ -46,5 +52,7 @@ def test_weights_start_glorot_uniform_each_expert_for_itself_and_biases_at_zero(
     for weights, numbers in ((layer.expert_weights_KOI, 300), (layer.gate_weights_KUI, 101)):
         limit, largest = math.sqrt(6 / numbers), float(weights.detach().abs().max())
         assert 0.95 * limit < largest <= limit
-        assert float(weights.detach().var()) == pytest.approx(limit**2 / 3, rel=0.1), "of a uniform distribution"
+        assert float(weights.detach().var()) == pytest.approx(limit**2 / 3, rel=0.1), (
+            "of a uniform distribution"
+        )
     assert not layer.gate_bias_KU.any()

@@ -10,7 +10,13 @@ import pytest
 from search_spaces.press_robustness import FLOAT32_VARIANCES, VARIANCES
 from trainables.config import PressNoiseConfig
 from trainables.config.measurement_names import PRESS_NOISE
-from trainables.experiments.press_noise import add_noise, cut_log_p, log_p_factors, measure, split_singular_values
+from trainables.experiments.press_noise import (
+    add_noise,
+    cut_log_p,
+    log_p_factors,
+    measure,
+    split_singular_values,
+)
 from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank
 from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import Metric
@@ -61,7 +67,8 @@ def test_the_noise_has_variance_c_over_n_squared() -> None:
 
 @pytest.mark.parametrize("size", [120, 300, 600])
 def test_every_printed_noise_counts_as_a_plain_svd(size: int) -> None:
-    """Both are off by rounding, so a singular value at the tolerance may pass in one of them alone."""
+    """Both are off by rounding, so a singular value at the tolerance may pass in one of them
+    alone."""
     _, _, right = cut_log_p(size, 10, 1)
     for c in VARIANCES:
         matrix = noisy(size, c)
@@ -79,7 +86,9 @@ def test_float32_ranks_are_numpys_within_one(c: float) -> None:
     sigma = np.linalg.svd(noisy(300, c, seed=3).astype("float32"), compute_uv=False)
     counted = metrics(size=300, noise_variance=c, precision="float32")
     assert counted["noisy_press_tolerance"] == pytest.approx(tolerance(sigma, "float32"))
-    assert counted["noisy_press_rank"] == pytest.approx(np.count_nonzero(sigma > tolerance(sigma, "float32")), abs=1)
+    assert counted["noisy_press_rank"] == pytest.approx(
+        np.count_nonzero(sigma > tolerance(sigma, "float32")), abs=1
+    )
 
 
 def test_noise_without_weight_fills_the_press_rank_alone() -> None:
@@ -97,14 +106,21 @@ def test_round_trips_are_numpys_and_cut_nothing() -> None:
         u, s, v = np.linalg.svd(matrix)
         matrix = (u * s) @ v
         after = np.linalg.svd(matrix, compute_uv=False)
-        assert found[f"round_trip {trip} press_rank"] == np.count_nonzero(after > tolerance(after)) == 10
+        assert (
+            found[f"round_trip {trip} press_rank"]
+            == np.count_nonzero(after > tolerance(after))
+            == 10
+        )
         assert found[f"round_trip {trip} error"] == pytest.approx(((matrix - first) ** 2).sum())
         assert 0 < float(found[f"round_trip {trip} largest_below"]) < 1
     assert not any(name.startswith("noisy") for name in found)
 
 
 def test_float32_trips_round_in_float32() -> None:
-    double, single = (float(metrics(round_trips=1, precision=p)["round_trip 1 error"]) for p in ("float64", "float32"))
+    double, single = (
+        float(metrics(round_trips=1, precision=p)["round_trip 1 error"])
+        for p in ("float64", "float32")
+    )
     assert single > 1e12 * double
 
 

@@ -55,12 +55,16 @@ def test_the_exact_matrix_is_measured_as_numpy_measures_it(tmp_path: Path) -> No
     assert spectrum["effective_rank_1e-3"] == int(np.argmax(energy >= 1 - 1e-3)) + 1
     language = markov_language(20)
     losses = [-language.log_p_VV[a, b] for a, b in itertools.pairwise(states)]
-    assert found["perplexity@1"]["test_perplexity"] == pytest.approx(math.exp(math.fsum(losses) / (ROWS - 1)))
+    assert found["perplexity@1"]["test_perplexity"] == pytest.approx(
+        math.exp(math.fsum(losses) / (ROWS - 1))
+    )
     assert about["entropy_perplexity"] == pytest.approx(math.exp(language.entropy_rate()))
 
 
 @pytest.mark.parametrize("variant", ["float32", "noise"])
-def test_what_float32_loses_counts_by_the_eps_of_float64_alone(tmp_path: Path, variant: str) -> None:
+def test_what_float32_loses_counts_by_the_eps_of_float64_alone(
+    tmp_path: Path, variant: str
+) -> None:
     found = run(tmp_path, variant).measurements
     about = found["true_rank@1"]
     assert found["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
@@ -75,7 +79,12 @@ def test_rows_with_too_few_contexts_have_the_rank_that_they_can_have(tmp_path: P
     about = run(tmp_path, "float64", name="markov-250", rows=150).measurements["true_rank@1"]
     states, _ = written_out(250, 150)
     assert about["language_rank"] == 250
-    assert about["true_rank"] == about["different_contexts"] == about["press_rank_float64"] == len(set(states))
+    assert (
+        about["true_rank"]
+        == about["different_contexts"]
+        == about["press_rank_float64"]
+        == len(set(states))
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,6 +96,11 @@ def test_rows_with_too_few_contexts_have_the_rank_that_they_can_have(tmp_path: P
     ],
 )
 def test_a_corpus_without_a_known_truth_is_refused(corpus: dict[str, Any], sentence: str) -> None:
-    content = {"kind": "true_rank", "seed": 1, "variant": "float64", "corpus": {"sha256": "0" * 64, **corpus}}
+    content = {
+        "kind": "true_rank",
+        "seed": 1,
+        "variant": "float64",
+        "corpus": {"sha256": "0" * 64, **corpus},
+    }
     with pytest.raises((UserError, ValidationError), match=sentence):
         read_config(content)

@@ -23,10 +23,14 @@ def test_a_pair_is_unknown_where_one_of_its_words_is() -> None:
     assert count_pairs(benchmark, set()) == (3, 3)
 
 
-@pytest.mark.skipif(not (REAL_DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks")
+@pytest.mark.skipif(
+    not (REAL_DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks"
+)
 @pytest.mark.parametrize("text", ["ptb", "wikitext-2"])
 def test_the_published_files_have_the_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
-    found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[WORD_PAIRS].metrics
+    found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[
+        WORD_PAIRS
+    ].metrics
     printed = {}
     for row in rows("sm_table13_word_pairs"):
         printed[f"word_pairs {row['benchmark']}"] = int(row["pairs"])

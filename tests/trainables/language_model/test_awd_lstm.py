@@ -1,4 +1,5 @@
-"""The network's initial weights and their number; `training/test_protocol.py` holds its recurrence to the equations."""
+"""The network's initial weights and their number; `training/test_protocol.py` holds its recurrence
+to the equations."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ def test_the_arithmetic_counts_what_the_built_model_trains(
     layer: OutputLayerConfig, vocabulary: int, head_rank: int | None
 ) -> None:
     config = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), layer)
-    config = config.model_copy(update={"model": config.model.model_copy(update={"head_rank": head_rank})})
+    config = config.model_copy(
+        update={"model": config.model.model_copy(update={"head_rank": head_rank})}
+    )
     with torch.device("meta"):
         built = AwdLstm(config.model, config.output_layer, vocabulary)
-    assert parameter_count(config, vocabulary) == sum(p.numel() for p in built.parameters() if p.requires_grad)
+    assert parameter_count(config, vocabulary) == sum(
+        p.numel() for p in built.parameters() if p.requires_grad
+    )

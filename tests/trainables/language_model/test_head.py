@@ -28,7 +28,13 @@ def test_entries_start_with_the_deviation_whatever_the_rank(rank: int | None) ->
 
 def test_only_the_head_of_a_rank_starts_otherwise_than_the_tied_model() -> None:
     tied, ranked = (
-        AwdLstm(LanguageModelConfig(embedding_width=8, hidden_width=12, context_width=8, head_rank=rank), layer, 40)
+        AwdLstm(
+            LanguageModelConfig(
+                embedding_width=8, hidden_width=12, context_width=8, head_rank=rank
+            ),
+            layer,
+            40,
+        )
         for rank, layer in ((None, GssConfig(c=0, k=2)), (3, GssConfig(c=0, k=2)))
     )
     for model in (tied, ranked):
@@ -41,7 +47,9 @@ def test_only_the_head_of_a_rank_starts_otherwise_than_the_tied_model() -> None:
 
 
 @pytest.mark.parametrize("start", ["published", "scaled"])
-def test_the_log_p_matrix_of_a_trained_softmax_has_the_rank_of_its_head_and_two_more(start: str) -> None:
+def test_the_log_p_matrix_of_a_trained_softmax_has_the_rank_of_its_head_and_two_more(
+    start: str,
+) -> None:
     config = tiny.trial(output_layer=SoftmaxConfig(), head_rank=2, epochs=1)
     config = config.model_copy(update={"model": config.model.model_copy(update={"start": start})})
     corpus = tiny.corpus()
@@ -49,6 +57,10 @@ def test_the_log_p_matrix_of_a_trained_softmax_has_the_rank_of_its_head_and_two_
     before = trainer.model.output_weight().detach().clone()
     tiny.train(trainer)
     model = trainer.model.double()
-    log_p_NV = np.concatenate(list(log_probability_rows(model, context_vectors(model, corpus.test, window=70))))
+    log_p_NV = np.concatenate(
+        list(log_probability_rows(model, context_vectors(model, corpus.test, window=70)))
+    )
     assert np.linalg.matrix_rank(log_p_NV, rtol=1e-12) == 4
-    assert not torch.allclose(before, trainer.model.output_weight().float(), atol=1e-3), "it was trained"
+    assert not torch.allclose(before, trainer.model.output_weight().float(), atol=1e-3), (
+        "it was trained"
+    )

@@ -1,4 +1,5 @@
-"""The Transformer against its formulas in float64: log P, causality, gradients; its start and its size."""
+"""The Transformer against its formulas in float64: log P, causality, gradients; its start and its
+size."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def tokens(steps: int, batch: int, seed: int = 0) -> Tensor:
 
 def log_p_of(model: Transformer, tokens_TB: Tensor) -> Tensor:
     """T x B x V, in evaluation mode."""
-    contexts_TBC = model.eval().contexts(tokens_TB, model.zero_state(tokens_TB.shape[1])).dropped_TBC
+    contexts_TBC = (
+        model.eval().contexts(tokens_TB, model.zero_state(tokens_TB.shape[1])).dropped_TBC
+    )
     log_p_NV = model.output.log_probabilities(contexts_TBC.flatten(0, 1), model.output_weight())
     return log_p_NV.view(*tokens_TB.shape, -1).detach()
 
@@ -56,11 +59,15 @@ def test_log_p_is_that_of_the_formulas(layer: OutputLayerConfig, head: dict[str,
     config = tiny.trial(output_layer=layer, model={"width": 12, "heads": 3, "layers": 3} | head)
     model, tokens_TB = drawn(config), tokens(9, 2)
     at = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    expected = torch.stack([formulas.log_p(config, at, window_T) for window_T in tokens_TB.unbind(1)], 1)
+    expected = torch.stack(
+        [formulas.log_p(config, at, window_T) for window_T in tokens_TB.unbind(1)], 1
+    )
     torch.testing.assert_close(log_p_of(model, tokens_TB), expected, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("layer", [SoftmaxConfig(), GssConfig(c=-1, k=2), MosConfig(mixtures=2)], ids=str)
+@pytest.mark.parametrize(
+    "layer", [SoftmaxConfig(), GssConfig(c=-1, k=2), MosConfig(mixtures=2)], ids=str
+)
 def test_a_token_changes_log_p_from_itself_on_and_not_before(layer: OutputLayerConfig) -> None:
     model, before_TB = drawn(tiny.trial(output_layer=layer, model={"layers": 3})), tokens(12, 2)
     log_p = log_p_of(model, before_TB)
@@ -75,17 +82,24 @@ def test_a_token_changes_log_p_from_itself_on_and_not_before(layer: OutputLayerC
 
 @pytest.mark.parametrize("head", HEADS, ids=str)
 @pytest.mark.parametrize(
-    "layer", [GssConfig(c=-1.5, k=2.5), LmsPlifConfig(knots=20, limit=3.0), MosConfig(mixtures=2)], ids=str
+    "layer",
+    [GssConfig(c=-1.5, k=2.5), LmsPlifConfig(knots=20, limit=3.0), MosConfig(mixtures=2)],
+    ids=str,
 )
-def test_gradients_are_those_of_finite_differences(layer: OutputLayerConfig, head: dict[str, Any]) -> None:
-    """Of every parameter in a random direction; in training mode, the masks of all evaluations the same."""
+def test_gradients_are_those_of_finite_differences(
+    layer: OutputLayerConfig, head: dict[str, Any]
+) -> None:
+    """Of every parameter in a random direction; in training mode, the masks of all evaluations the
+    same."""
     model = drawn(tiny.trial(output_layer=layer, model=head)).train()
     tokens_TB, directions = tokens(7, 2), torch.Generator().manual_seed(8)
 
     def loss() -> Tensor:
         masks = torch.Generator().manual_seed(3)
         contexts_TBC = model.contexts(tokens_TB[:-1], [], masks).dropped_TBC
-        return model.output.loss(contexts_TBC, model.output_weight(), tokens_TB[1:].reshape(-1), masks)
+        return model.output.loss(
+            contexts_TBC, model.output_weight(), tokens_TB[1:].reshape(-1), masks
+        )
 
     loss().backward()
     for name, parameter in model.named_parameters():
@@ -96,7 +110,9 @@ def test_gradients_are_those_of_finite_differences(layer: OutputLayerConfig, hea
             for sign in (1, -2, 1):
                 parameter.add_(direction, alpha=sign * step)
                 around.append(loss().item())
-        assert (around[0] - around[1]) / (2 * step) == pytest.approx(expected, rel=1e-5, abs=1e-7), name
+        assert (around[0] - around[1]) / (2 * step) == pytest.approx(
+            expected, rel=1e-5, abs=1e-7
+        ), name
 
 
 def test_nothing_is_drawn_from_the_global_generator_and_dropout_repeats() -> None:
@@ -104,7 +120,8 @@ def test_nothing_is_drawn_from_the_global_generator_and_dropout_repeats() -> Non
     model, tokens_TB = Transformer(config, SoftmaxConfig(), VOCABULARY).train(), tokens(7, 2)
     model.initialise(torch.Generator().manual_seed(1))
     first, second, other = (
-        model.contexts(tokens_TB, [], torch.Generator().manual_seed(seed)).dropped_TBC for seed in (3, 3, 4)
+        model.contexts(tokens_TB, [], torch.Generator().manual_seed(seed)).dropped_TBC
+        for seed in (3, 3, 4)
     )
     assert torch.equal(first, second) and not torch.allclose(first, other)
     assert torch.equal(torch.get_rng_state(), state)
@@ -114,8 +131,12 @@ def test_nothing_is_drawn_from_the_global_generator_and_dropout_repeats() -> Non
 
 @pytest.mark.parametrize("width", [32, 128])
 @pytest.mark.parametrize("head", ["tied", "untied"])
-def test_at_the_start_the_residual_stream_has_a_variance_of_one_and_logits_are_small(width: int, head: str) -> None:
-    config = TransformerConfig.model_validate({"width": width, "layers": 4, "heads": 2, "head": head})
+def test_at_the_start_the_residual_stream_has_a_variance_of_one_and_logits_are_small(
+    width: int, head: str
+) -> None:
+    config = TransformerConfig.model_validate(
+        {"width": width, "layers": 4, "heads": 2, "head": head}
+    )
     model = Transformer(config, SoftmaxConfig(), 500).eval()
     model.initialise(torch.Generator().manual_seed(2))
     tokens_TB = torch.randint(500, (32, 8), generator=torch.Generator().manual_seed(0))
@@ -131,21 +152,30 @@ def test_at_the_start_the_residual_stream_has_a_variance_of_one_and_logits_are_s
 
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
 @pytest.mark.parametrize("head", HEADS, ids=str)
-def test_the_arithmetic_counts_what_the_built_model_trains(layer: OutputLayerConfig, head: dict[str, Any]) -> None:
+def test_the_arithmetic_counts_what_the_built_model_trains(
+    layer: OutputLayerConfig, head: dict[str, Any]
+) -> None:
     config = tiny.trial(output_layer=layer, model={"width": 60, "heads": 3, "layers": 5} | head)
     with torch.device("meta"):
         built = Transformer(config.model, config.output_layer, 2000)
-    assert parameter_count(config, 2000) == sum(p.numel() for p in built.parameters() if p.requires_grad)
+    assert parameter_count(config, 2000) == sum(
+        p.numel() for p in built.parameters() if p.requires_grad
+    )
 
 
 def test_on_a_gpu_bf16_is_of_the_products_alone() -> None:
-    """On torch's device without memory, which goes a GPU's way; sums and norms keep the dtype of the weights."""
+    """On torch's device without memory, which goes a GPU's way; sums and norms keep the dtype of
+    the weights."""
     model = Transformer(tiny.trial().model, SoftmaxConfig(), VOCABULARY).to("meta").train()
     model.train_in("bf16")
     dtypes = dict[str, torch.dtype]()
     for name, module in model.named_modules():
-        module.register_forward_hook(lambda _m, _i, output, name=name: dtypes.update({name: output.dtype}))
-    contexts = model.contexts(torch.zeros(7, 2, dtype=torch.long, device="meta"), [], torch.Generator())
+        module.register_forward_hook(
+            lambda _m, _i, output, name=name: dtypes.update({name: output.dtype})
+        )
+    contexts = model.contexts(
+        torch.zeros(7, 2, dtype=torch.long, device="meta"), [], torch.Generator()
+    )
     assert contexts.dropped_TBC.dtype == torch.float32
     assert dtypes["layers.1"] == dtypes["layers.1.feed_forward_norm"] == torch.float32
     assert dtypes["layers.1.attention"] == dtypes["layers.0.feed_forward.gate_up"] == torch.bfloat16

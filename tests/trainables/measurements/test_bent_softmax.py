@@ -36,7 +36,9 @@ def _in_float64() -> Iterator[None]:
 
 def press_rank(log_p: Array) -> int:
     sigma = np.linalg.svd(log_p, compute_uv=False)
-    return int((sigma > 0.5 * np.sqrt(sum(log_p.shape) + 1) * sigma[0] * np.finfo(np.float32).eps).sum())
+    return int(
+        (sigma > 0.5 * np.sqrt(sum(log_p.shape) + 1) * sigma[0] * np.finfo(np.float32).eps).sum()
+    )
 
 
 def mean_kl(log_p: Array, log_q: Array) -> float:
@@ -59,7 +61,11 @@ def test_every_bend_is_numpys_and_leaves_the_model_alone(rank_contexts: int | No
     before = copy.deepcopy(model.state_dict())
     hidden, weight, bias = (
         values.detach().numpy()
-        for values in (context_vectors(model, corpus.test, window=70), model.embedding_VD, *model.output.parameters())
+        for values in (
+            context_vectors(model, corpus.test, window=70),
+            model.embedding_VD,
+            *model.output.parameters(),
+        )
     )
     logits = hidden @ weight.T + bias
     assert np.abs(logits).max() > 5

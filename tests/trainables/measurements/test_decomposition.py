@@ -1,4 +1,5 @@
-"""Eigenvalues in place and singular values, against numpy's routines and matrices whose eigenvalues are known."""
+"""Eigenvalues in place and singular values, against numpy's routines and matrices whose eigenvalues
+are known."""
 
 from __future__ import annotations
 
@@ -9,10 +10,26 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from trainables.measurements.decomposition import BANDWIDTH, BLOCK, eigenvalues_in_place, singular_values
+from trainables.measurements.decomposition import (
+    BANDWIDTH,
+    BLOCK,
+    eigenvalues_in_place,
+    singular_values,
+)
 
 EPS = np.finfo(np.float64).eps
-SIZES = [1, 2, 3, BANDWIDTH, BANDWIDTH + 1, BANDWIDTH + 2, 2 * BANDWIDTH + 1, BLOCK, BLOCK + 1, 2 * BLOCK + 100]
+SIZES = [
+    1,
+    2,
+    3,
+    BANDWIDTH,
+    BANDWIDTH + 1,
+    BANDWIDTH + 2,
+    2 * BANDWIDTH + 1,
+    BLOCK,
+    BLOCK + 1,
+    2 * BLOCK + 100,
+]
 
 
 def only_lower(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -34,7 +51,8 @@ def test_agrees_with_numpy(size: int, rank_share: float) -> None:
 
 
 def test_indefinite_matrix_of_known_eigenvalues() -> None:
-    # The second difference matrix has eigenvalues -2 + 2 cos(pi j / (V + 1)); a random rotation hides them.
+    # The second difference matrix has eigenvalues -2 + 2 cos(pi j / (V + 1)); a random rotation
+    # hides them.
     size = 700
     truth = np.sort(-2 + 2 * np.cos(np.pi * np.arange(1, size + 1) / (size + 1)))
     rotation_VV, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))
@@ -50,10 +68,15 @@ def test_reflectors_that_have_nothing_to_do(size: int) -> None:
 
 
 @pytest.mark.parametrize(("device", "driver"), [("meta", "gesvd"), ("cpu", None)])
-def test_a_gpu_is_asked_for_the_qr_algorithm(device: str, driver: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no GPU to ask here, so this looks at the question; Jacobi's, its default, stops at a tolerance."""
+def test_a_gpu_is_asked_for_the_qr_algorithm(
+    device: str, driver: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no GPU to ask here, so this looks at the question; Jacobi's, its default, stops at a
+    tolerance."""
     asked: list[Any] = []
-    monkeypatch.setattr(torch.linalg, "svdvals", lambda matrices, *, driver: asked.append((matrices, driver)))
+    monkeypatch.setattr(
+        torch.linalg, "svdvals", lambda matrices, *, driver: asked.append((matrices, driver))
+    )
     matrices = torch.empty(2, 3, 3, device=device)
     singular_values(matrices)
     assert asked == [(matrices, driver)]

@@ -19,9 +19,21 @@ def squares(size: int, rank: int) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize(
-    ("size", "rank"), [(1, 1), (2, 2), (3, 1), (BLOCK, BLOCK), (BLOCK + 1, BLOCK), (BLOCK + 2, 5), (150, 150), (20, 0)]
+    ("size", "rank"),
+    [
+        (1, 1),
+        (2, 2),
+        (3, 1),
+        (BLOCK, BLOCK),
+        (BLOCK + 1, BLOCK),
+        (BLOCK + 2, 5),
+        (150, 150),
+        (20, 0),
+    ],
 )
-def test_leading_eigenvectors_are_numpys(monkeypatch: pytest.MonkeyPatch, size: int, rank: int, gpu: bool) -> None:
+def test_leading_eigenvectors_are_numpys(
+    monkeypatch: pytest.MonkeyPatch, size: int, rank: int, gpu: bool
+) -> None:
     monkeypatch.setattr(eigenvectors, "on_gpu", lambda _: gpu)
     matrix = squares(size, rank)
     lower = np.array(np.tril(matrix), order="F")
@@ -33,7 +45,9 @@ def test_leading_eigenvectors_are_numpys(monkeypatch: pytest.MonkeyPatch, size: 
         leading = decomposed.leading(count).numpy()
         assert leading.shape == (size, count)
         np.testing.assert_allclose(leading.T @ leading, np.eye(count), rtol=0, atol=1e-11)
-        np.testing.assert_allclose(matrix @ leading, leading * decomposed.eigenvalues_V[:count], rtol=0, atol=near)
+        np.testing.assert_allclose(
+            matrix @ leading, leading * decomposed.eigenvalues_V[:count], rtol=0, atol=near
+        )
     expected = vectors[:, size - rank :] @ vectors[:, size - rank :].T
     leading = decomposed.leading(rank).numpy()
     np.testing.assert_allclose(leading @ leading.T, expected, rtol=0, atol=1e-9)

@@ -1,4 +1,5 @@
-"""The way of a GPU, on a CPU's tensors, against numpy's SVD in float64 and against the CPU's way."""
+"""The way of a GPU, on a CPU's tensors, against numpy's SVD in float64 and against the CPU's
+way."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def spectra(matrices: Sequence[NDArray[np.floating]]) -> list[Spectrum | Excepti
 def test_singular_values_are_those_of_numpy_whatever_is_taken_together(
     rows: int, columns: int, count: int, together: int, seed: int
 ) -> None:
-    matrices = list(np.random.default_rng(seed).standard_normal((count, rows, columns)).astype(np.float32))
+    matrices = list(
+        np.random.default_rng(seed).standard_normal((count, rows, columns)).astype(np.float32)
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_spectrum, "TOGETHER_BYTES", 8 * together * min(rows, columns) ** 2)
         patch.setattr(gpu_spectrum, "PANEL", 7)
@@ -52,10 +55,17 @@ def test_singular_values_are_those_of_numpy_whatever_is_taken_together(
         assert isinstance(spectrum, Spectrum)
         assert (spectrum.rows, spectrum.columns, spectrum.method) == (rows, columns, "gram")
         expected = numpy_svd(matrix)
-        assert spectrum.singular_values.dtype == np.float64 and spectrum.singular_values.shape == expected.shape
+        assert (
+            spectrum.singular_values.dtype == np.float64
+            and spectrum.singular_values.shape == expected.shape
+        )
         finest = resolution("gram", rows=rows, columns=columns)
-        np.testing.assert_allclose(spectrum.singular_values, expected, rtol=0, atol=finest * expected[0])
-        np.testing.assert_allclose(spectrum.singular_values**2, expected**2, rtol=0, atol=1e-12 * expected[0] ** 2)
+        np.testing.assert_allclose(
+            spectrum.singular_values, expected, rtol=0, atol=finest * expected[0]
+        )
+        np.testing.assert_allclose(
+            spectrum.singular_values**2, expected**2, rtol=0, atol=1e-12 * expected[0] ** 2
+        )
 
 
 @pytest.mark.parametrize("shape", [(1500, 500), (400, 1500), (500, 600)])
@@ -67,20 +77,32 @@ def test_ranks_of_log_p_are_those_of_the_cpus_way_and_of_numpy(shape: tuple[int,
     other = log_p_spectrum([log_p], rows=rows, columns=columns)
     expected = numpy_svd(log_p)
     above = expected > press_tolerance(expected, rows=rows, columns=columns)
-    assert 0 < np.count_nonzero(above) < min(shape), "the spectrum must cross the tolerance for this to be a hard case"
-    # Rounding moves squares by eps sqrt(n) of the largest, as `resolution` says: some processors use more of it.
-    finest, moved = resolution("gram", rows=rows, columns=columns), FLOAT64_EPS * min(shape) ** 0.5 * expected[0] ** 2
+    assert 0 < np.count_nonzero(above) < min(shape), (
+        "the spectrum must cross the tolerance for this to be a hard case"
+    )
+    # Rounding moves squares by eps sqrt(n) of the largest, as `resolution` says: some processors
+    # use more of it.
+    finest, moved = (
+        resolution("gram", rows=rows, columns=columns),
+        FLOAT64_EPS * min(shape) ** 0.5 * expected[0] ** 2,
+    )
     plain = expected > 1000 * finest * expected[0]
     for truth in (expected, other.singular_values):
-        np.testing.assert_allclose(found.singular_values[above] ** 2, truth[above] ** 2, rtol=0, atol=moved)
+        np.testing.assert_allclose(
+            found.singular_values[above] ** 2, truth[above] ** 2, rtol=0, atol=moved
+        )
         np.testing.assert_allclose(found.singular_values[plain], truth[plain], rtol=1e-7)
     assert press_rank(found) == press_rank(other) == np.count_nonzero(above)
 
 
 @pytest.mark.parametrize("shape", [(200, 5), (20, 300)])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_the_first_bad_row_of_a_matrix_is_named_and_the_others_are_measured(shape: tuple[int, int], bad: float) -> None:
-    matrices = [np.random.default_rng(seed).standard_normal(shape).astype(np.float32) for seed in range(3)]
+def test_the_first_bad_row_of_a_matrix_is_named_and_the_others_are_measured(
+    shape: tuple[int, int], bad: float
+) -> None:
+    matrices = [
+        np.random.default_rng(seed).standard_normal(shape).astype(np.float32) for seed in range(3)
+    ]
     whole = spectra(matrices)
     matrices[1][[13, 17], 2] = bad
     first, error, last = spectra(matrices)

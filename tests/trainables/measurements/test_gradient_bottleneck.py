@@ -1,4 +1,5 @@
-"""The gradient bottleneck against numpy's dense projections in float64, and where theory says what it is."""
+"""The gradient bottleneck against numpy's dense projections in float64, and where theory says what
+it is."""
 
 from __future__ import annotations
 
@@ -12,9 +13,18 @@ from torch import Tensor
 
 from tests.support import tiny_trial as tiny
 from tests.support.output_layer_formulas import EVERY_LAYER, inputs, layer_of, log_p, parameters_of
-from trainables.config import GRADIENT_BOTTLENECK, GssConfig, MosConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.config import (
+    GRADIENT_BOTTLENECK,
+    GssConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SoftmaxConfig,
+)
 from trainables.measurements import gradient_bottleneck, measure
-from trainables.measurements.gradient_bottleneck import gradient_bottleneck_metrics, sampled_contexts
+from trainables.measurements.gradient_bottleneck import (
+    gradient_bottleneck_metrics,
+    sampled_contexts,
+)
 from trainables.measurements.log_probabilities import context_vectors
 from trainables.output_layers import OutputLayer
 from trainables.runtime import Runtime
@@ -32,7 +42,9 @@ def gradients_and_jacobians(
     for context, target in zip(hidden, targets, strict=True):
         gradient = log_p(config, at, context[None], weight)[0].exp().numpy()
         gradient[target] -= 1
-        jacobian: Tensor = torch.autograd.functional.jacobian(lambda h: log_p(config, at, h[None], weight)[0], context)
+        jacobian: Tensor = torch.autograd.functional.jacobian(
+            lambda h: log_p(config, at, h[None], weight)[0], context
+        )
         pairs.append((gradient, (jacobian - jacobian.mean(0)).numpy()))
     return pairs
 
@@ -44,7 +56,9 @@ def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
         lost = g - j @ np.linalg.lstsq(j, g, rcond=None)[0]
         moved = j @ (j.T @ g)
         shares.append(lost @ lost / (g @ g))
-        angles.append(math.degrees(math.acos(g @ moved / np.linalg.norm(g) / np.linalg.norm(moved))))
+        angles.append(
+            math.degrees(math.acos(g @ moved / np.linalg.norm(g) / np.linalg.norm(moved)))
+        )
     return np.array(shares), np.array(angles)
 
 
@@ -71,13 +85,16 @@ def test_share_and_angle_are_those_of_a_dense_projection(
 
 @pytest.mark.parametrize(("vocabulary", "width"), [(30, 4), (200, 50)])
 def test_of_random_weights_it_is_one_less_d_over_v(vocabulary: int, width: int) -> None:
-    """P is uniform at h = 0, and the projections of all one-hot vectors on any d dimensions have squares of d in all:
-    exact in the mean over every word. Elsewhere within the error of a mean over contexts."""
+    """P is uniform at h = 0, and the projections of all one-hot vectors on any d dimensions have
+    squares of d in all: exact in the mean over every word. Elsewhere within the error of a mean
+    over contexts."""
     layer = layer_of(SoftmaxConfig(), vocabulary, width)
     parameters_of(layer)["bias_V"].data.zero_()
     _, weight, _ = inputs(1, width, vocabulary)
     every_word = torch.arange(vocabulary)
-    metrics = gradient_bottleneck_metrics(layer, weight, torch.zeros(vocabulary, width).double(), every_word)
+    metrics = gradient_bottleneck_metrics(
+        layer, weight, torch.zeros(vocabulary, width).double(), every_word
+    )
     expected = 1 - width / (vocabulary - 1)
     assert metrics["gradient_lost_share"] == pytest.approx(expected, rel=1e-12)
     contexts = 300
@@ -86,7 +103,9 @@ def test_of_random_weights_it_is_one_less_d_over_v(vocabulary: int, width: int) 
     # Of a random direction the share is that of a beta distribution of these moments.
     free = vocabulary - 1
     deviation = math.sqrt(2 * width * (free - width) / (free**2 * (free + 2)))
-    assert abs(float(metrics["gradient_lost_share"]) - expected) < 4 * deviation / math.sqrt(contexts)
+    assert abs(float(metrics["gradient_lost_share"]) - expected) < 4 * deviation / math.sqrt(
+        contexts
+    )
     assert abs(expected - (1 - width / vocabulary)) < 1 / vocabulary
 
 
@@ -96,7 +115,9 @@ def test_where_all_directions_move_alike_the_angle_is_that_to_the_columns() -> N
     orthonormal = torch.linalg.qr(weight - weight.mean(0)).Q
     metrics = gradient_bottleneck_metrics(layer, 3 * orthonormal, hidden, targets)
     share = float(metrics["gradient_lost_share"])
-    assert metrics["gradient_angle_degrees"] == pytest.approx(math.degrees(math.acos(math.sqrt(1 - share))), rel=1e-12)
+    assert metrics["gradient_angle_degrees"] == pytest.approx(
+        math.degrees(math.acos(math.sqrt(1 - share))), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("rank", [5, 2])
@@ -112,14 +133,18 @@ def test_the_norm_lost_is_that_in_the_kernel_of_the_weights(rank: int) -> None:
     gradients = np.stack([g for g, _ in pairs])
     w = weight.numpy()
     lost = gradients - gradients @ w @ np.linalg.pinv(w, rcond=1e-12)
-    assert metrics["gradient_norm_lost"] == pytest.approx(np.linalg.norm(lost) / np.linalg.norm(gradients), rel=1e-10)
+    assert metrics["gradient_norm_lost"] == pytest.approx(
+        np.linalg.norm(lost) / np.linalg.norm(gradients), rel=1e-10
+    )
     assert metrics["gradient_lost_share"] == pytest.approx(dense(pairs)[0].mean(), rel=1e-10)
 
 
 def test_the_norm_lost_is_of_a_plain_softmax_alone() -> None:
     for config in EVERY_LAYER[1:]:
         hidden, weight, targets = inputs(2, 3, 10)
-        assert "gradient_norm_lost" not in gradient_bottleneck_metrics(layer_of(config, 10), weight, hidden, targets)
+        assert "gradient_norm_lost" not in gradient_bottleneck_metrics(
+            layer_of(config, 10), weight, hidden, targets
+        )
 
 
 def test_a_certain_next_word_has_no_gradient_and_is_left_out() -> None:
@@ -141,23 +166,32 @@ def test_contexts_are_evenly_spaced_and_have_a_next_word() -> None:
 
 @pytest.mark.parametrize("head_rank", [None, 3])
 @pytest.mark.parametrize(
-    "config", [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)], ids=lambda config: config.name
+    "config",
+    [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)],
+    ids=lambda config: config.name,
 )
 def test_of_a_model_it_is_that_of_its_layer_at_its_contexts(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig, head_rank: int | None
 ) -> None:
-    """A head of a lower rank than the contexts' width has a Jacobian of that rank, whatever its product rounds to."""
+    """A head of a lower rank than the contexts' width has a Jacobian of that rank, whatever its
+    product rounds to."""
     monkeypatch.setattr(gradient_bottleneck, "CONTEXTS", 20)
     trial, corpus = tiny.trial(output_layer=config, head_rank=head_rank), tiny.corpus()
     model = Trainer(trial, corpus, Runtime()).model.eval()
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    metrics, values = measure([GRADIENT_BOTTLENECK], model, corpus, trial, Runtime())[GRADIENT_BOTTLENECK]
+    metrics, values = measure([GRADIENT_BOTTLENECK], model, corpus, trial, Runtime())[
+        GRADIENT_BOTTLENECK
+    ]
     assert values is None
     indices = sampled_contexts(len(corpus.test))
     hidden = context_vectors(model, corpus.test, window=70)[indices].double()
     targets = torch.tensor(corpus.test[[index + 1 for index in indices]])
     weight = model.embedding_VD.detach().double()
-    if model.head is not None and model.head.left_VR is not None and model.head.right_RD is not None:
+    if (
+        model.head is not None
+        and model.head.left_VR is not None
+        and model.head.right_RD is not None
+    ):
         weight = model.head.left_VR.detach().double() @ model.head.right_RD.detach().double()
     pairs = gradients_and_jacobians(config, model.output, weight, hidden, targets)
     shares, angles = dense(pairs)
@@ -165,4 +199,8 @@ def test_of_a_model_it_is_that_of_its_layer_at_its_contexts(
     assert metrics["gradient_lost_share"] == pytest.approx(shares.mean(), rel=1e-6)
     assert metrics["gradient_angle_degrees"] == pytest.approx(angles.mean(), rel=1e-4)
     for name, parameter in model.named_parameters():
-        assert torch.equal(parameter, before[name]) and parameter.dtype == torch.float32 and parameter.requires_grad
+        assert (
+            torch.equal(parameter, before[name])
+            and parameter.dtype == torch.float32
+            and parameter.requires_grad
+        )

@@ -1,4 +1,5 @@
-"""What a head cut to a lower rank can cost, against the divergence itself at random and at the worst contexts."""
+"""What a head cut to a lower rank can cost, against the divergence itself at random and at the
+worst contexts."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
     """Random ones of that norm, and those along which two words' logits move apart the most."""
     apart = (error[:, None] - error[None]).reshape(-1, error.shape[1])
     worst = apart[np.argsort(np.linalg.norm(apart, axis=1))[-20:]]
-    both = np.concatenate([random.standard_normal((200, error.shape[1])), worst, np.linalg.svd(error)[2]])
+    both = np.concatenate(
+        [random.standard_normal((200, error.shape[1])), worst, np.linalg.svd(error)[2]]
+    )
     lengths = np.linalg.norm(both, axis=1, keepdims=True)
     return norm * both[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
 
@@ -45,7 +48,9 @@ def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
 @pytest.mark.parametrize("shape", [(40, 6), (12, 12), (5, 9), (90, 3)])
 def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int]) -> None:
     random = np.random.default_rng(seed)
-    weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4)) * random.choice([0.02, 0.3, 3])
+    weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4)) * random.choice(
+        [0.02, 0.3, 3]
+    )
     weights += 5 * random.standard_normal(shape[1])  # all words alike, which the softmax ignores
     gain, norm, bias = (
         random.normal(1, 0.5, shape[1]),
@@ -82,7 +87,8 @@ def test_the_bound_is_its_formula(shape: tuple[int, int], rows: int) -> None:
         outside = np.sort(np.linalg.norm((left * sigma)[:, rank:], axis=1))
         expected.append((norm * min(2**0.5 * sigma[rank], outside[-1] + outside[-2])) ** 2 / 8)
     bounds = kl_bounds(in_blocks(weights, rows), gain_D=gain, norm=norm)
-    # Of centred words, the last direction has nothing but rounding where there are as many of these as words.
+    # Of centred words, the last direction has nothing but rounding where there are as many of these
+    # as words.
     assert bounds[:-1] == pytest.approx(expected, rel=1e-7, abs=1e-10)
 
 
@@ -101,5 +107,9 @@ def test_numbers_whose_squares_overflow_are_refused() -> None:
 @pytest.mark.parametrize(("words", "width"), [(40, 6), (7, 6), (6, 6)])
 def test_log_p_has_the_rank_that_the_head_allows(words: int, width: int, bias: bool) -> None:
     random = np.random.default_rng(0)
-    logits = random.standard_normal((100, width)) @ head(words, width).T + bias * random.standard_normal(words)
-    assert np.linalg.matrix_rank(log_softmax(logits, axis=1)) == log_p_rank_bound(words, width, bias=bias)
+    logits = random.standard_normal((100, width)) @ head(
+        words, width
+    ).T + bias * random.standard_normal(words)
+    assert np.linalg.matrix_rank(log_softmax(logits, axis=1)) == log_p_rank_bound(
+        words, width, bias=bias
+    )

@@ -1,4 +1,5 @@
-"""KL ranks against numpy's singular value decomposition, rank by rank, and against ranks that are known."""
+"""KL ranks against numpy's singular value decomposition, rank by rank, and against ranks that are
+known."""
 
 from __future__ import annotations
 
@@ -35,10 +36,17 @@ from trainables.training import Trainer
 Matrix = NDArray[np.floating]
 
 
-def bent_log_p(rows: int, columns: int, width: int, *, k: float = 3.0, spread: float = 2.0) -> Matrix:
+def bent_log_p(
+    rows: int, columns: int, width: int, *, k: float = 3.0, spread: float = 2.0
+) -> Matrix:
     """log P of a gss layer (c = 0) for random contexts and weights."""
     random = np.random.default_rng(rows + columns)
-    logits = random.standard_normal((rows, width)) @ random.standard_normal((width, columns)) * spread / width**0.5
+    logits = (
+        random.standard_normal((rows, width))
+        @ random.standard_normal((width, columns))
+        * spread
+        / width**0.5
+    )
     logits += random.standard_normal(columns)
     return np.asarray(log_softmax(k * logits - (k - 1) * np.logaddexp(logits, 0.0), axis=1))
 
@@ -65,12 +73,16 @@ def found(log_p: Matrix, *, chunk: int = 128) -> KlRanks:
 
 def assert_same(log_p: Matrix, ranks: KlRanks) -> None:
     curve = brute_force(log_p)
-    expected = {name: next(rank for rank, kl in enumerate(curve) if kl <= float(name)) for name in BOUNDS}
+    expected = {
+        name: next(rank for rank, kl in enumerate(curve) if kl <= float(name)) for name in BOUNDS
+    }
     assert ranks.ranks == expected
     assert (ranks.rows, ranks.columns) == log_p.shape
     seen = {rank: kl for rank, kl in ranks.curve.items() if rank < len(curve)}
     assert {0, expected["1e-3"]} <= seen.keys()
-    np.testing.assert_allclose(list(seen.values()), [curve[rank] for rank in seen], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        list(seen.values()), [curve[rank] for rank in seen], rtol=1e-8, atol=1e-12
+    )
 
 
 SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200), (200, 150)]
@@ -95,18 +107,26 @@ def test_a_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, shape: tuple
 def test_a_thousand_by_a_thousand_is_as_brute_force_says() -> None:
     log_p = bent_log_p(1000, 1000, 20, k=1.5, spread=0.8)
     ranks = found(log_p)
-    assert 21 < ranks.ranks["1e-3"] < 80, "more than a softmax needs, and few enough for brute force"
+    assert 21 < ranks.ranks["1e-3"] < 80, (
+        "more than a softmax needs, and few enough for brute force"
+    )
     assert_same(log_p, ranks)
 
 
 def nearly_all_directions(rows: int, columns: int) -> Matrix:
     """Logits of independent noise: no direction is worth much more than another."""
-    return np.asarray(log_softmax(np.random.default_rng(rows).standard_normal((rows, columns)), axis=1))
+    return np.asarray(
+        log_softmax(np.random.default_rng(rows).standard_normal((rows, columns)), axis=1)
+    )
 
 
-@pytest.mark.parametrize("shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"])
+@pytest.mark.parametrize(
+    "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ranks_near_the_number_of_directions_are_those_of_brute_force(shape: tuple[int, int], dtype: type) -> None:
+def test_ranks_near_the_number_of_directions_are_those_of_brute_force(
+    shape: tuple[int, int], dtype: type
+) -> None:
     """L_r is then L less its last directions."""
     log_p: Matrix = nearly_all_directions(*shape).astype(dtype)
     ranks = found(log_p)
@@ -115,7 +135,9 @@ def test_ranks_near_the_number_of_directions_are_those_of_brute_force(shape: tup
     assert 0.4 * min(shape) < ranks.ranks["1e-1"]
 
 
-@pytest.mark.parametrize("ranks", [[0], [150], [75], [76], [3, 9], [80, 149], [0, 1, 2, 40, 90, 91], [1, 76, 77, 150]])
+@pytest.mark.parametrize(
+    "ranks", [[0], [150], [75], [76], [3, 9], [80, 149], [0, 1, 2, 40, 90, 91], [1, 76, 77, 150]]
+)
 def test_each_approximation_is_numpys_and_the_widest_gap_costs_nothing(ranks: list[int]) -> None:
     log_p = nearly_all_directions(200, 150)
     centred = log_p - log_p.mean(1, keepdims=True)
@@ -124,7 +146,10 @@ def test_each_approximation_is_numpys_and_the_widest_gap_costs_nothing(ranks: li
     gap = int(np.argmax(np.diff(stops)))
     unused = torch.tensor(vectors)
     unused[:, stops[gap] : stops[gap + 1]] = torch.nan
-    made = {rank: kept.clone() for rank, kept in approximations(torch.tensor(centred), unused, ranks, 150)}
+    made = {
+        rank: kept.clone()
+        for rank, kept in approximations(torch.tensor(centred), unused, ranks, 150)
+    }
     assert sorted(made) == ranks
     for rank, kept in made.items():
         expected = centred @ vectors[:, :rank] @ vectors[:, :rank].T
@@ -149,11 +174,15 @@ def test_a_sample_says_where_to_look_and_all_rows_what_is_there() -> None:
 def test_a_sample_is_evenly_spaced_over_all_chunks() -> None:
     rows = 3 * SAMPLE_ROWS
     log_p = np.log(np.linspace(0.1, 0.9, rows))[:, None] * [[1.0, 0.0]]
-    sample = directions.Directions(lambda: torch.from_numpy(log_p).split(100), rows=rows, columns=2).sample()
+    sample = directions.Directions(
+        lambda: torch.from_numpy(log_p).split(100), rows=rows, columns=2
+    ).sample()
     np.testing.assert_array_equal(sample, log_p[::3])
 
 
-def test_where_half_of_the_directions_are_asked_for_all_are_there_whatever_was_made_before() -> None:
+def test_where_half_of_the_directions_are_asked_for_all_are_there_whatever_was_made_before() -> (
+    None
+):
     log_p = torch.from_numpy(nearly_all_directions(200, 100))
     made = directions.Directions(lambda: [log_p], rows=200, columns=100)
     count = made.count
@@ -186,7 +215,9 @@ def test_what_all_rows_have_in_common_costs_one_direction_and_even_odds_none() -
 
 @settings(deadline=None, max_examples=100)
 @given(length=st.integers(1, 300), seed=st.integers(0, 2**32 - 1))
-def test_of_a_falling_curve_the_first_rank_below_each_limit_is_found(length: int, seed: int) -> None:
+def test_of_a_falling_curve_the_first_rank_below_each_limit_is_found(
+    length: int, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     curve = np.cumsum(10 ** random.uniform(-6, 0, length))[::-1] / 10
     starts = random.integers(0, length, 3).tolist()
@@ -202,17 +233,23 @@ def test_of_a_falling_curve_the_first_rank_below_each_limit_is_found(length: int
     assert len(looks) == len(set(looks))
     for limit in limits:
         below = [rank for rank in range(length) if curve[rank] <= limit]
-        assert min((rank for rank, kl in seen.items() if kl <= limit), default=None) == min(below, default=None)
+        assert min((rank for rank, kl in seen.items() if kl <= limit), default=None) == min(
+            below, default=None
+        )
     last = min((rank for rank in range(length) if curve[rank] <= 0.001), default=length)
     assert {0, *(2**power for power in range(9) if 2**power < last)} <= seen.keys()
 
 
 @pytest.mark.parametrize(("start", "least"), [(20, 20), (16, 20), (5, 5), (6, 5)])
-def test_of_a_curve_that_rises_again_a_crossing_is_found_that_may_be_a_later_one(start: int, least: int) -> None:
+def test_of_a_curve_that_rises_again_a_crossing_is_found_that_may_be_a_later_one(
+    start: int, least: int
+) -> None:
     """It is at the limit at r = 5 alone, between the powers of two, and from 20 on."""
     curve = [2.0 - 0.05 * rank for rank in range(20)] + [0.05] * 12
     curve[5] = 0.1
-    seen = curve_around(lambda ranks: [curve[rank] for rank in ranks], [0.1], [start], len(curve) - 1)
+    seen = curve_around(
+        lambda ranks: [curve[rank] for rank in ranks], [0.1], [start], len(curve) - 1
+    )
     assert min(rank for rank, kl in seen.items() if kl <= 0.1) == least
     assert seen[least] <= 0.1 < seen[least - 1] and (5 in seen) == (least == 5)
 
@@ -238,10 +275,14 @@ def test_a_value_that_is_not_finite_is_refused_with_its_row(bad: float) -> None:
     ids=lambda layer: layer.name,
 )
 @pytest.mark.parametrize("rank_contexts", [None, 25])
-def test_of_a_model_it_is_that_of_its_log_p_matrix(layer: OutputLayerConfig, rank_contexts: int | None) -> None:
+def test_of_a_model_it_is_that_of_its_log_p_matrix(
+    layer: OutputLayerConfig, rank_contexts: int | None
+) -> None:
     corpus, config = tiny.corpus(), tiny.trial(output_layer=layer)
     model = Trainer(config, corpus, Runtime()).model.eval()
-    model.embedding_VD.data *= 150  # so that contexts differ, which those of the tiny trained model hardly do
+    model.embedding_VD.data *= (
+        150  # so that contexts differ, which those of the tiny trained model hardly do
+    )
     limited = config.evaluation.model_copy(update={"rank_contexts": rank_contexts})
     config = config.model_copy(update={"evaluation": limited})
     contexts = context_vectors(model, corpus.test[:rank_contexts], window=70)

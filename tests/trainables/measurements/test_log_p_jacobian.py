@@ -11,7 +11,11 @@ from torch import Tensor
 from tests.support.output_layer_formulas import EVERY_LAYER, inputs, layer_of, log_p, parameters_of
 from trainables.config import OutputLayerConfig
 from trainables.measurements import log_p_jacobian as module
-from trainables.measurements.log_p_jacobian import columns_of_jacobian, log_p_jacobian, rows_of_jacobian
+from trainables.measurements.log_p_jacobian import (
+    columns_of_jacobian,
+    log_p_jacobian,
+    rows_of_jacobian,
+)
 from trainables.output_layers import LayerShape, OutputLayer
 
 VOCABULARY, WIDTH = 11, 3
@@ -20,7 +24,9 @@ every_layer = pytest.mark.parametrize("config", EVERY_LAYER, ids=lambda config: 
 
 def truth(config: OutputLayerConfig, layer: OutputLayer, weight: Tensor, context: Tensor) -> Tensor:
     at = {name: parameter.detach() for name, parameter in parameters_of(layer).items()}
-    jacobian: Tensor = torch.autograd.functional.jacobian(lambda h: log_p(config, at, h[None], weight)[0], context)
+    jacobian: Tensor = torch.autograd.functional.jacobian(
+        lambda h: log_p(config, at, h[None], weight)[0], context
+    )
     return jacobian
 
 
@@ -30,17 +36,26 @@ def centred(jacobian: Tensor) -> Tensor:
 
 @every_layer
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_it_is_the_formulas_up_to_what_all_words_share(config: OutputLayerConfig, scale: float) -> None:
+def test_it_is_the_formulas_up_to_what_all_words_share(
+    config: OutputLayerConfig, scale: float
+) -> None:
     layer = layer_of(config, VOCABULARY, WIDTH).eval()
     hidden, weight, _ = inputs(6, WIDTH, VOCABULARY, scale=scale)
     for context in hidden:
-        jacobian, expected = log_p_jacobian(layer, weight, context), truth(config, layer, weight, context)
-        torch.testing.assert_close(centred(jacobian), centred(expected), rtol=1e-9, atol=1e-10 * scale)
+        jacobian, expected = (
+            log_p_jacobian(layer, weight, context),
+            truth(config, layer, weight, context),
+        )
+        torch.testing.assert_close(
+            centred(jacobian), centred(expected), rtol=1e-9, atol=1e-10 * scale
+        )
         assert not jacobian.requires_grad
 
 
 @every_layer
-def test_the_ways_for_any_layer_give_all_of_it(monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig) -> None:
+def test_the_ways_for_any_layer_give_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig
+) -> None:
     monkeypatch.setattr(module, "COPIES", 2)
     layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
     hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)

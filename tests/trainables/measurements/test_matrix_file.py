@@ -31,12 +31,16 @@ def low_rank(rows: int, columns: int, rank: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize("dtype", ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"])
 @pytest.mark.parametrize("shape", [(60, 20), (20, 60)])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_known_rank(tmp_path: Path, method: Method, dtype: str, shape: tuple[int, int], order: Any) -> None:
+def test_known_rank(
+    tmp_path: Path, method: Method, dtype: str, shape: tuple[int, int], order: Any
+) -> None:
     matrix = np.asarray(low_rank(*shape, 5), dtype=dtype, order=order)
     report = rank_of_file(saved(tmp_path, matrix), method=method)
     assert report["press_rank"] == 5
     assert (report["rank_rows"], report["rank_columns"], report["rank_method"]) == (*shape, method)
-    assert report["sigma_max"] == pytest.approx(float(np.linalg.norm(matrix.astype(np.float64), 2)), rel=1e-12)
+    assert report["sigma_max"] == pytest.approx(
+        float(np.linalg.norm(matrix.astype(np.float64), 2)), rel=1e-12
+    )
 
 
 def test_a_value_between_the_two_tolerances(tmp_path: Path) -> None:
@@ -83,6 +87,10 @@ def test_what_is_no_whole_npy_file(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"whole \.npy file.*numpy\.save"):
             rank_of_file(path)
     np.savez(archive, np.ones((3, 3)))
-    for other, message in ((archive, "archive"), (tmp_path, "directory"), (tmp_path / "none.npy", "No such file")):
+    for other, message in (
+        (archive, "archive"),
+        (tmp_path, "directory"),
+        (tmp_path / "none.npy", "No such file"),
+    ):
         with pytest.raises(UserError, match=message):
             rank_of_file(other)

@@ -1,4 +1,5 @@
-"""The ranks against their definitions, computed the slow way, against closed forms, and against numpy's."""
+"""The ranks against their definitions, computed the slow way, against closed forms, and against
+numpy's."""
 
 from __future__ import annotations
 
@@ -26,12 +27,15 @@ from trainables.measurements.ranks import (
 from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum
 
 
-def spectrum_of(sigma: NDArray[np.float64], *, rows: int, columns: int, method: Method = "gram") -> Spectrum:
+def spectrum_of(
+    sigma: NDArray[np.float64], *, rows: int, columns: int, method: Method = "gram"
+) -> Spectrum:
     return Spectrum(singular_values=sigma, rows=rows, columns=columns, method=method)
 
 
 def test_press_tolerance_of_the_published_shape() -> None:
-    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 is 1.812e-5 of the largest."""
+    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 is 1.812e-5 of the
+    largest."""
     tolerance = press_tolerance(np.array([100.0, 1.0]), rows=82_430, columns=10_000)
     assert tolerance == pytest.approx(100 * 0.5 * 304.0247 * 2**-23, rel=1e-6)
 
@@ -55,7 +59,9 @@ def test_a_rank_below_the_resolution_names_the_method_to_use() -> None:
     values=st.lists(st.integers(1, 10**6), min_size=1, max_size=30),
     epsilon=st.sampled_from(["1e-3", "1e-4", "1e-5", "0.5", "0.1"]),
 )
-def test_effective_rank_is_the_smallest_k_of_the_definition(values: list[int], epsilon: str) -> None:
+def test_effective_rank_is_the_smallest_k_of_the_definition(
+    values: list[int], epsilon: str
+) -> None:
     descending = sorted(values, reverse=True)
     total = sum(value**2 for value in descending)
     needed = (1 - Fraction(epsilon)) * total
@@ -67,7 +73,9 @@ def test_effective_rank_is_the_smallest_k_of_the_definition(values: list[int], e
 
 
 @given(count=st.integers(1, 50), size=st.floats(1e-3, 1e3))
-def test_equal_values_have_entropy_and_stable_rank_equal_to_their_count(count: int, size: float) -> None:
+def test_equal_values_have_entropy_and_stable_rank_equal_to_their_count(
+    count: int, size: float
+) -> None:
     sigma = np.concatenate([np.full(count, size), np.zeros(7)])
     assert entropy_rank(sigma) == pytest.approx(count, rel=1e-12)
     assert stable_rank(sigma) == pytest.approx(count, rel=1e-12)
@@ -81,7 +89,9 @@ def test_entropy_rank_normalises_values_and_not_squares() -> None:
 def test_stable_rank_is_the_ratio_of_squared_norms() -> None:
     matrix = np.random.default_rng(0).standard_normal((30, 20))
     ratio = float(np.linalg.norm(matrix, "fro") / np.linalg.norm(matrix, 2)) ** 2
-    assert stable_rank(np.linalg.svdvals(matrix).astype(np.float64)) == pytest.approx(ratio, rel=1e-12)
+    assert stable_rank(np.linalg.svdvals(matrix).astype(np.float64)) == pytest.approx(
+        ratio, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e300])
@@ -97,19 +107,33 @@ def test_report_holds_every_metric_as_a_finite_number() -> None:
     assert report["press_rank"] == 3
     assert report["press_eps"] == FLOAT32_EPS
     assert report["press_tolerance"] == pytest.approx(10 * 0.5 * math.sqrt(14) * 2**-23)
-    assert (report["effective_rank_1e-3"], report["effective_rank_1e-4"], report["effective_rank_1e-5"]) == (2, 2, 2)
+    assert (
+        report["effective_rank_1e-3"],
+        report["effective_rank_1e-4"],
+        report["effective_rank_1e-5"],
+    ) == (2, 2, 2)
     assert (report["sigma_max"], report["rank_rows"], report["rank_columns"]) == (10.0, 9, 4)
     assert report["rank_method"] == "gram"
     assert list(report) == [
         *("press_rank", "press_eps", "press_tolerance"),
-        *("effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5", "entropy_rank", "stable_rank"),
+        *(
+            "effective_rank_1e-3",
+            "effective_rank_1e-4",
+            "effective_rank_1e-5",
+            "entropy_rank",
+            "stable_rank",
+        ),
         *("sigma_max", "rank_rows", "rank_columns", "rank_method"),
     ]
 
 
 def test_a_matrix_of_zeros_has_rank_zero_by_every_measure() -> None:
     report = rank_report(spectrum_of(np.zeros(4), rows=9, columns=4))
-    ranks = {name: value for name, value in report.items() if name.split("_")[0] in {"effective", "entropy", "stable"}}
+    ranks = {
+        name: value
+        for name, value in report.items()
+        if name.split("_")[0] in {"effective", "entropy", "stable"}
+    }
     assert report["press_rank"] == 0
     assert set(ranks.values()) == {0}
 
@@ -119,7 +143,12 @@ def test_products_of_thin_factors_have_their_width_as_rank(rank: int) -> None:
     rng = np.random.default_rng(rank)
     left, right = rng.integers(-1000, 1000, (12, rank)), rng.integers(-1000, 1000, (rank, 7))
     matrix = left @ right
-    assert rank_modulo_prime(matrix) == rank_modulo_prime(matrix.T) == np.linalg.matrix_rank(matrix) == rank
+    assert (
+        rank_modulo_prime(matrix)
+        == rank_modulo_prime(matrix.T)
+        == np.linalg.matrix_rank(matrix)
+        == rank
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,8 +158,13 @@ def test_products_of_thin_factors_have_their_width_as_rank(rank: int) -> None:
         ([[0, 0, 0], [0, 0, 5], [0, 3, 1], [0, 6, 2]], 2),
         ([[0, 0, 0]] * 3, 0),
         ([[0, 0, 1], [0, 1, 0], [1, 0, 0]], 3),
-        ([[1, 0, 0], [0, PRIME, 0], [0, 0, 1]], 2),  # what the prime divides vanishes, and only lowers the number
+        (
+            [[1, 0, 0], [0, PRIME, 0], [0, 0, 1]],
+            2,
+        ),  # what the prime divides vanishes, and only lowers the number
     ],
 )
-def test_nothing_is_rounded_and_zeros_come_where_they_will(matrix: list[list[int]], rank: int) -> None:
+def test_nothing_is_rounded_and_zeros_come_where_they_will(
+    matrix: list[list[int]], rank: int
+) -> None:
     assert rank_modulo_prime(np.array(matrix)) == rank

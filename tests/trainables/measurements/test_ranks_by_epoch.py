@@ -26,7 +26,13 @@ from trainables.trial_folder import EpochMetrics
 
 def epoch(number: int, valid_loss: float, **ranks: Any) -> EpochMetrics:
     return EpochMetrics(
-        epoch=number, tokens=number, train_loss=1.0, valid_loss=valid_loss, averaging=False, seconds=1.0, **ranks
+        epoch=number,
+        tokens=number,
+        train_loss=1.0,
+        valid_loss=valid_loss,
+        averaging=False,
+        seconds=1.0,
+        **ranks,
     )
 
 
@@ -41,8 +47,18 @@ EPOCHS = [
 def test_peak_kept_and_last_rank_are_those_of_their_epochs() -> None:
     assert ranks_by_epoch_metrics(EPOCHS) == {
         "ranked_epochs": 4,
-        **{"press_rank_peak": 9, "press_rank_peak_epoch": 2, "press_rank_kept": 9, "press_rank_last": 8},
-        **{"entropy_rank_peak": 2.5, "entropy_rank_peak_epoch": 1, "entropy_rank_kept": 1.5, "entropy_rank_last": 1.75},
+        **{
+            "press_rank_peak": 9,
+            "press_rank_peak_epoch": 2,
+            "press_rank_kept": 9,
+            "press_rank_last": 8,
+        },
+        **{
+            "entropy_rank_peak": 2.5,
+            "entropy_rank_peak_epoch": 1,
+            "entropy_rank_kept": 1.5,
+            "entropy_rank_last": 1.75,
+        },
         **{"kl_rank_peak": 3, "kl_rank_peak_epoch": 2, "kl_rank_kept": 2, "kl_rank_last": 2},
     }
 

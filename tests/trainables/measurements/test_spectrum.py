@@ -1,4 +1,5 @@
-"""The streamed spectra against numpy's SVD in float64, against matrices of known rank, and in bounded memory."""
+"""The streamed spectra against numpy's SVD in float64, against matrices of known rank, and in
+bounded memory."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ every_method = pytest.mark.parametrize("method", METHODS)
 
 
 def gss_log_p(rows: int, columns: int, *, seed: int) -> NDArray[np.float64]:
-    """log P of a gss layer of width 16 for random contexts and weights, whose logits deviate by 0.6."""
+    """log P of a gss layer of width 16 for random contexts and weights, whose logits deviate by
+    0.6."""
     random, c, k = np.random.default_rng(seed), -1.0, 1.25
     weight = random.standard_normal((columns, 16)) * 0.6 / 4
     logits = random.standard_normal((rows, 16)) @ weight.T + random.standard_normal(columns) - c
@@ -44,7 +46,9 @@ def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 2), (30, 80), (80, 30), (200, 200)])
 def test_singular_values_are_numpys(method: Method, shape: tuple[int, int]) -> None:
     matrix = np.random.default_rng(1).standard_normal(shape)
-    spectrum = log_p_spectrum(np.array_split(matrix, 3), rows=shape[0], columns=shape[1], method=method)
+    spectrum = log_p_spectrum(
+        np.array_split(matrix, 3), rows=shape[0], columns=shape[1], method=method
+    )
     expected = numpy_svd(matrix)
     assert spectrum.singular_values.shape == (min(shape),)
     assert spectrum.singular_values.dtype == np.float64
@@ -71,10 +75,14 @@ def test_cutting_the_rows_changes_nothing(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainables.measurements.spectrum.BLOCK_BYTES", 8 * columns * block)
         pieces = np.split(matrix, sorted(cut % (rows + 1) for cut in cuts))
-        in_pieces = log_p_spectrum(pieces, rows=rows, columns=columns, method=method).singular_values
+        in_pieces = log_p_spectrum(
+            pieces, rows=rows, columns=columns, method=method
+        ).singular_values
     # The Gram matrix has the squares of singular values to a precision relative to the largest one.
     power = 2 if method == "gram" else 1
-    np.testing.assert_allclose(in_pieces**power, whole**power, rtol=0, atol=1e-13 * whole[0] ** power)
+    np.testing.assert_allclose(
+        in_pieces**power, whole**power, rtol=0, atol=1e-13 * whole[0] ** power
+    )
 
 
 @every_method
@@ -89,13 +97,17 @@ def test_zero_rows_add_nothing(method: Method) -> None:
 
 @pytest.mark.parametrize("shape", [(2000, 600), (600, 2000)])
 @pytest.mark.parametrize("seed", range(3))
-def test_gram_agrees_with_numpy_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> None:
+def test_gram_agrees_with_numpy_above_the_press_tolerance(
+    shape: tuple[int, int], seed: int
+) -> None:
     """`make bench` asks the same of 16,000 contexts and 4,000 words."""
     log_p = gss_log_p(*shape, seed=seed)
     rows, columns = log_p.shape
     expected = numpy_svd(log_p)
     above = expected > press_tolerance(expected, rows=rows, columns=columns)
-    assert 0 < np.count_nonzero(above) < min(shape), "the spectrum must cross the tolerance for this to be a hard case"
+    assert 0 < np.count_nonzero(above) < min(shape), (
+        "the spectrum must cross the tolerance for this to be a hard case"
+    )
     spectrum = matrix_spectrum(log_p)
     np.testing.assert_allclose(spectrum.singular_values[above], expected[above], rtol=1e-6)
     assert press_rank(spectrum) == np.count_nonzero(above)
@@ -140,7 +152,9 @@ def test_an_update_does_not_copy_the_square_matrix(stream: GramSpectrum | QrSpec
 
 
 @every_method
-@pytest.mark.parametrize(("bad", "dtype"), [(np.nan, np.float16), (np.inf, np.float32), (-np.inf, np.float64)])
+@pytest.mark.parametrize(
+    ("bad", "dtype"), [(np.nan, np.float16), (np.inf, np.float32), (-np.inf, np.float64)]
+)
 def test_the_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) -> None:
     stream = spectrum_stream(method, 5)
     stream.update(np.ones((40, 5), dtype=dtype))
@@ -172,7 +186,9 @@ def test_no_rows(method: Method) -> None:
 
 
 @every_method
-@pytest.mark.parametrize("rows", [np.ones((2, 3)), np.ones(4), np.ones((2, 4), dtype=np.int64), np.ones((2, 4)) * 1j])
+@pytest.mark.parametrize(
+    "rows", [np.ones((2, 3)), np.ones(4), np.ones((2, 4), dtype=np.int64), np.ones((2, 4)) * 1j]
+)
 def test_rows_of_another_shape_or_type(method: Method, rows: NDArray[Any]) -> None:
     with pytest.raises(ValueError, match=r"shape \(any, 4\)"):
         spectrum_stream(method, 4).update(rows)

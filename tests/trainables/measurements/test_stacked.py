@@ -1,4 +1,5 @@
-"""Models measured as a stack against the same models alone, in float64, and what one's trouble is to the others."""
+"""Models measured as a stack against the same models alone, in float64, and what one's trouble is
+to the others."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ from trainables.training import DivergedError, Trainer
 from trainables.trial_folder import Measured
 
 NAMES = (PERPLEXITY, SPECTRUM, "top_k@1")
-ONE_BY_ONE = ("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1", "bent_softmax@1", "centred_spectrum@1")
+ONE_BY_ONE = (
+    "kl_rank@1",
+    "gradient_bottleneck@1",
+    "spectrum_by_epoch@1",
+    "bent_softmax@1",
+    "centred_spectrum@1",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +81,15 @@ def assert_same(measured: object, expected: dict[str, Measured]) -> None:
         for key, value in expected[name].metrics.items():
             # The entropy is of all singular values, zeros too.
             near = 1e-6 if key == "entropy_rank" else 1e-9
-            assert metrics[key] == (value if isinstance(value, str) else pytest.approx(value, rel=near)), key
+            assert metrics[key] == (
+                value if isinstance(value, str) else pytest.approx(value, rel=near)
+            ), key
     assert measured["top_k@1"] == expected["top_k@1"]
 
 
-@pytest.mark.parametrize("evaluation", [{}, {"test_batch_size": 4, "window": 9}, {"rank_contexts": 30}])
+@pytest.mark.parametrize(
+    "evaluation", [{}, {"test_batch_size": 4, "window": 9}, {"rank_contexts": 30}]
+)
 @pytest.mark.parametrize("new", [lstm, transformer])
 def test_a_stack_measures_what_its_trials_measure_alone(
     new: Callable[[OutputLayerConfig], LanguageTrialConfig], evaluation: dict[str, Any]
@@ -95,15 +106,28 @@ def test_what_has_no_way_for_a_stack_is_taken_one_by_one(
     trainers = trained(STACKED[:3], new)
     for trainer, measured in zip(trainers, measure_stack(ONE_BY_ONE, trainers), strict=True):
         epochs = trainer.progress.epochs
-        alone = measure(ONE_BY_ONE, trainer.model, trainer.corpus, trainer.config, trainer.runtime, epochs=epochs)
+        alone = measure(
+            ONE_BY_ONE,
+            trainer.model,
+            trainer.corpus,
+            trainer.config,
+            trainer.runtime,
+            epochs=epochs,
+        )
         assert measured == alone
 
 
 def test_trials_are_measured_on_as_much_text_as_their_configs_say() -> None:
-    trainers = trained(STACKED[:2]) + trained(STACKED[:2], rank_contexts=100) + trained(STACKED[:1], test_tokens=90)
+    trainers = (
+        trained(STACKED[:2])
+        + trained(STACKED[:2], rank_contexts=100)
+        + trained(STACKED[:1], test_tokens=90)
+    )
     trainers = Stack(trainers).trainers
     measured = measure_stack(NAMES, trainers)
-    rows = [result[SPECTRUM].metrics["rank_rows"] for result in measured if isinstance(result, dict)]
+    rows = [
+        result[SPECTRUM].metrics["rank_rows"] for result in measured if isinstance(result, dict)
+    ]
     assert sorted(map(int, rows)) == [90, 100, 100, 400, 400]
     for trainer, result in zip(trainers, measured, strict=True):
         assert_same(result, alone(trainer))
@@ -128,7 +152,9 @@ def test_a_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, rank_context
         return eigenvalues(squares)
 
     monkeypatch.setattr(registry, "fits_gpu", lambda *_, **__: True)
-    monkeypatch.setattr(gpu_spectrum, "TOGETHER_BYTES", 3 * 8 * min(rank_contexts, tiny.VOCABULARY) ** 2)
+    monkeypatch.setattr(
+        gpu_spectrum, "TOGETHER_BYTES", 3 * 8 * min(rank_contexts, tiny.VOCABULARY) ** 2
+    )
     monkeypatch.setattr(torch.linalg, "eigvalsh", heard)
     for measured, other in zip(measure_stack(NAMES, trainers), expected, strict=True):
         assert_same(measured, other)
@@ -155,7 +181,9 @@ def test_a_measurement_without_a_way_for_stacks_fails_for_whom_it_fails() -> Non
     assert measured[1] == {"top_k@1": alone(trainers[1])["top_k@1"]}
 
 
-def test_where_a_gpu_has_no_memory_after_all_the_cpu_takes_the_spectrum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_gpu_has_no_memory_after_all_the_cpu_takes_the_spectrum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     trainers = trained(STACKED[:2])
     expected = [alone(trainer) for trainer in trainers]
     calls = []

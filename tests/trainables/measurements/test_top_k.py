@@ -28,19 +28,30 @@ from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.runtime import Runtime
 
 
-def brute_force(model: LanguageModel, corpus: Corpus, index: int) -> tuple[list[str], list[float], int]:
-    """Words and probabilities from the likeliest to the least, and the rank of the true one; from all rows of log P."""
+def brute_force(
+    model: LanguageModel, corpus: Corpus, index: int
+) -> tuple[list[str], list[float], int]:
+    """Words and probabilities from the likeliest to the least, and the rank of the true one; from
+    all rows of log P."""
     contexts = context_vectors(model, corpus.test, window=70)
     row = np.concatenate(list(log_probability_rows(model, contexts)))[index].astype(np.float64)
     order = sorted(range(len(row)), key=lambda word: (-row[word], word))
     true = int(corpus.test[index + 1])
-    return [corpus.vocabulary[word] for word in order], [math.exp(row[word]) for word in order], order.index(true) + 1
+    return (
+        [corpus.vocabulary[word] for word in order],
+        [math.exp(row[word]) for word in order],
+        order.index(true) + 1,
+    )
 
 
 @pytest.mark.parametrize(
-    "layer", [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)], ids=lambda layer: layer.name
+    "layer",
+    [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)],
+    ids=lambda layer: layer.name,
 )
-def test_words_probabilities_and_ranks_are_those_of_the_sorted_log_p_matrix(layer: OutputLayerConfig) -> None:
+def test_words_probabilities_and_ranks_are_those_of_the_sorted_log_p_matrix(
+    layer: OutputLayerConfig,
+) -> None:
     model, corpus = trained(layer), tiny.corpus()
     metrics = top_k_metrics(model, corpus, tiny.trial(), even_contexts(len(corpus.test)))
     assert list(metrics) == [f"top_k even {number}" for number in range(1, 19)]
@@ -49,8 +60,15 @@ def test_words_probabilities_and_ranks_are_those_of_the_sorted_log_p_matrix(laye
         words, probabilities, rank = brute_force(model, corpus, context.last_token_index)
         assert [word for word, _ in found["top"]] == words[:5]
         assert [p for _, p in found["top"]] == pytest.approx(probabilities[:5], rel=2e-5)
-        assert found["next"] == corpus.vocabulary[corpus.test[context.last_token_index + 1]] == words[rank - 1]
-        assert (found["rank"], found["probability"]) == (rank, pytest.approx(probabilities[rank - 1], rel=2e-5))
+        assert (
+            found["next"]
+            == corpus.vocabulary[corpus.test[context.last_token_index + 1]]
+            == words[rank - 1]
+        )
+        assert (found["rank"], found["probability"]) == (
+            rank,
+            pytest.approx(probabilities[rank - 1], rel=2e-5),
+        )
         assert all(p == float(f"{p:.6g}") for _, p in found["top"])
         assert "next_in_text" not in found
         before = corpus.test[: context.last_token_index + 1].tolist()
@@ -67,7 +85,9 @@ def test_the_output_layer_sees_the_asked_contexts_only(monkeypatch: pytest.Monke
         return compute(hidden_NC, weight_VD)
 
     monkeypatch.setattr(model.output, "log_probabilities", counted)
-    contexts = [Context(group="a", number=n, last_token_index=i) for n, i in enumerate((300, 5, 5), start=1)]
+    contexts = [
+        Context(group="a", number=n, last_token_index=i) for n, i in enumerate((300, 5, 5), start=1)
+    ]
     metrics = top_k_metrics(model, corpus, tiny.trial(), contexts)
     assert rows == [3]
     assert metrics["top_k a 2"] == metrics["top_k a 3"] != metrics["top_k a 1"]
@@ -78,7 +98,9 @@ def test_of_equally_likely_words_the_lower_id_comes_first() -> None:
     with torch.no_grad():
         model.embedding_VD.zero_()
         model.output.bias_V.zero_()  # type: ignore[operator]
-    (text,) = top_k_metrics(model, corpus, tiny.trial(), [Context(group="a", number=1, last_token_index=9)]).values()
+    (text,) = top_k_metrics(
+        model, corpus, tiny.trial(), [Context(group="a", number=1, last_token_index=9)]
+    ).values()
     found = json.loads(str(text))
     assert found["top"] == [[f"w{word}", 0.025] for word in range(5)]
     assert found["rank"] == int(corpus.test[10]) + 1
@@ -86,26 +108,36 @@ def test_of_equally_likely_words_the_lower_id_comes_first() -> None:
 
 def test_contexts_lie_in_the_evaluated_text_except_for_those_of_penn_treebank() -> None:
     corpus, config = tiny.corpus(), tiny.trial()
-    cut = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"test_tokens": 100})})
+    cut = config.model_copy(
+        update={"evaluation": config.evaluation.model_copy(update={"test_tokens": 100})}
+    )
     assert default_contexts(corpus, cut) == even_contexts(100)
     assert default_contexts(replace(corpus, name="ptb"), cut) == published_contexts()
 
 
-def measured_on_a_folder(tmp_path: Path, file: ContextsFile, words: Sequence[str]) -> dict[str, Any]:
+def measured_on_a_folder(
+    tmp_path: Path, file: ContextsFile, words: Sequence[str]
+) -> dict[str, Any]:
     """Of a model that knows 40 words of a longer text."""
     write_corpus(tmp_path / "tiny", **dict.fromkeys(("train", "valid", "test"), " ".join(words)))
     config = tiny.trial()
-    limited = CorpusConfig(name="tiny", sha256=identity("tiny", data_dir=tmp_path).sha256, vocabulary_limit=40)
+    limited = CorpusConfig(
+        name="tiny", sha256=identity("tiny", data_dir=tmp_path).sha256, vocabulary_limit=40
+    )
     config = config.model_copy(update={"corpus": limited})
     corpus = load(config.corpus, data_dir=tmp_path)
     runtime = Runtime(data_dir=tmp_path, contexts=file)
-    [(metrics, _)] = measure([file.measurement], trained(SoftmaxConfig()), corpus, config, runtime).values()
+    [(metrics, _)] = measure(
+        [file.measurement], trained(SoftmaxConfig()), corpus, config, runtime
+    ).values()
     return {name: json.loads(str(value)) for name, value in metrics.items()}
 
 
 def test_a_users_own_contexts_are_checked_against_the_uncut_text(tmp_path: Path) -> None:
     words = [f"w{index % 60}" for index in range(200)]
-    file = ContextsFile(name="mine", text='[{"last_token_index": 49, "next_token": "w50"}, {"last_token_index": 4}]')
+    file = ContextsFile(
+        name="mine", text='[{"last_token_index": 49, "next_token": "w50"}, {"last_token_index": 4}]'
+    )
     found = measured_on_a_folder(tmp_path, file, words)
     assert set(found) == {f"top_k-{file.tag} own 1", f"top_k-{file.tag} own 2"}
     cut, kept = (found[f"top_k-{file.tag} own {number}"] for number in (1, 2))
@@ -113,9 +145,13 @@ def test_a_users_own_contexts_are_checked_against_the_uncut_text(tmp_path: Path)
     assert kept["next"] == "w5" and "next_in_text" not in kept
     # Both words are cut to <unk>, and still the wrong one is noticed.
     with pytest.raises(UserError, match=r"'w51' follows token 49 .* 'w50' does"):
-        measured_on_a_folder(tmp_path, ContextsFile(name="mine", text=file.text.replace("w50", "w51")), words)
+        measured_on_a_folder(
+            tmp_path, ContextsFile(name="mine", text=file.text.replace("w50", "w51")), words
+        )
 
 
 def test_an_unknown_measurement_gets_the_list_of_known_ones() -> None:
-    with pytest.raises(UserError, match=r"unknown measurement 'top_k@2': choose from perplexity@1, .*top_k@1"):
+    with pytest.raises(
+        UserError, match=r"unknown measurement 'top_k@2': choose from perplexity@1, .*top_k@1"
+    ):
         measure(["top_k@2"], trained(SoftmaxConfig()), tiny.corpus(), tiny.trial(), Runtime())

@@ -1,4 +1,5 @@
-"""Measurements on a model: perplexity against a plain loop, the rank of a softmax model's log P against theory."""
+"""Measurements on a model: perplexity against a plain loop, the rank of a softmax model's log P
+against theory."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def token_by_token(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
     for token in tokens:
         contexts = model.contexts(torch.tensor([[token]]), state)
         state = contexts.state
-        rows.append(model.output.log_probabilities(contexts.dropped_TBC[0], model.output_weight()).double())
+        rows.append(
+            model.output.log_probabilities(contexts.dropped_TBC[0], model.output_weight()).double()
+        )
     return torch.cat(rows).numpy()
 
 
@@ -47,7 +50,9 @@ def test_perplexity_is_that_of_a_loop_over_single_tokens(window: int) -> None:
     model, tokens = trained(GssConfig(c=-1.5, k=2.5)), tiny.corpus().test
     log_p = token_by_token(model, tokens)
     expected = -log_p[np.arange(len(tokens) - 1), tokens[1:]].mean()
-    assert mean_loss(model, tokens, batch=1, window=window, split="test") == pytest.approx(expected, rel=1e-5)
+    assert mean_loss(model, tokens, batch=1, window=window, split="test") == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_a_batch_reads_parallel_streams_and_leaves_the_rest_out() -> None:
@@ -62,7 +67,9 @@ def test_a_batch_reads_parallel_streams_and_leaves_the_rest_out() -> None:
 
 def test_there_is_a_row_for_every_test_context_in_order() -> None:
     model, tokens = trained(SigSoftmaxConfig()), tiny.corpus().test
-    rows = np.concatenate(list(log_probability_rows(model, context_vectors(model, tokens, window=70))))
+    rows = np.concatenate(
+        list(log_probability_rows(model, context_vectors(model, tokens, window=70)))
+    )
     assert rows.shape == (len(tokens), tiny.VOCABULARY)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, token_by_token(model, tokens), atol=2e-5)
@@ -72,7 +79,9 @@ def float64_log_p(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
     """The log-P matrix of the model in float64, which the model then stays in."""
     double = model.double()
     contexts = context_vectors(double, tokens, window=70)
-    rows: np.ndarray = double.output.log_probabilities(contexts, double.output_weight()).detach().numpy()
+    rows: np.ndarray = (
+        double.output.log_probabilities(contexts, double.output_weight()).detach().numpy()
+    )
     return rows
 
 
@@ -81,12 +90,15 @@ def exact_rank(log_p: np.ndarray) -> int:
     return press_rank(matrix_spectrum(log_p, method="qr"), eps=FLOAT64_EPS)
 
 
-@pytest.mark.parametrize("layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name)
+@pytest.mark.parametrize(
+    "layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name
+)
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_softmax_and_moc_have_rank_d_plus_2_in_float64_and_never_more_in_float32(
     layer: OutputLayerConfig, epochs: int
 ) -> None:
-    """W h, the bias and the normaliser: d + 2, whatever the training; float32's tolerance may hide some of it."""
+    """W h, the bias and the normaliser: d + 2, whatever the training; float32's tolerance may hide
+    some of it."""
     model, tokens = trained(layer, epochs), tiny.corpus().test
     contexts = context_vectors(model, tokens, window=70)
     log_p32 = model.output.log_probabilities(contexts, model.output_weight()).detach().numpy()
@@ -109,13 +121,17 @@ def test_the_other_layers_go_beyond_the_bound_of_softmax(layer: OutputLayerConfi
 
 def test_measurements_run_by_name_and_respect_the_number_of_contexts() -> None:
     model, corpus, config = trained(SoftmaxConfig()), tiny.corpus(), tiny.trial()
-    limited = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"rank_contexts": 100})})
+    limited = config.model_copy(
+        update={"evaluation": config.evaluation.model_copy(update={"rank_contexts": 100})}
+    )
     measured = measure(["perplexity@1", "spectrum@1"], model, corpus, limited, Runtime())
     metrics, singular_values = measured["spectrum@1"]
     assert metrics["rank_rows"] == 100
     assert singular_values is not None
     assert len(singular_values) == tiny.VOCABULARY
     rows = token_by_token(model, corpus.test)[:100]
-    np.testing.assert_allclose(singular_values[:D], np.linalg.svd(rows, compute_uv=False)[:D], atol=1e-6)
+    np.testing.assert_allclose(
+        singular_values[:D], np.linalg.svd(rows, compute_uv=False)[:D], atol=1e-6
+    )
     loss = mean_loss(model, corpus.test, batch=1, window=70, split="test")
     assert measured["perplexity@1"].metrics["test_perplexity"] == pytest.approx(math.exp(loss))

@@ -1,4 +1,5 @@
-"""Tensors of safetensors files: exactly the numbers, in blocks; and a sentence for whatever is no such file."""
+"""Tensors of safetensors files: exactly the numbers, in blocks; and a sentence for whatever is no
+such file."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.checkpoints import DTYPES, EMBEDDING, HEAD, NORM, head, write_checkpoint, write_shards
+from tests.support.checkpoints import (
+    DTYPES,
+    EMBEDDING,
+    HEAD,
+    NORM,
+    head,
+    write_checkpoint,
+    write_shards,
+)
 from trainables.errors import UserError
 from trainables.measurements import weights_file
 from trainables.measurements.weights_file import open_checkpoint, unique
@@ -25,24 +34,35 @@ def with_header(header: Any, data: bytes = bytes(24)) -> bytes:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_number_is_read_as_it_was_written(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_number_is_read_as_it_was_written(
+    tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(weights_file, "BLOCK_BYTES", 8 * 8 * 13)  # blocks of 13 rows of 60
     matrix, gain = head(decay=1e-4), np.linspace(-2, 2, 8)
-    stored = open_checkpoint(write_checkpoint(tmp_path / "w.safetensors", {HEAD: matrix, "g": gain}, dtype=dtype))
+    stored = open_checkpoint(
+        write_checkpoint(tmp_path / "w.safetensors", {HEAD: matrix, "g": gain}, dtype=dtype)
+    )
     blocks = list(stored.tensors[HEAD].blocks())
     exact = torch.from_numpy(matrix).to(DTYPES[dtype]).to(torch.float64).numpy()
     assert [len(block) for block in blocks] == [13, 13, 13, 13, 8]
     assert (np.concatenate(blocks) == exact).all()
     assert blocks[0].dtype == ("float64" if dtype == "float64" else "float32")
-    assert (stored.tensors["g"].vector() == torch.from_numpy(gain).to(DTYPES[dtype]).to(torch.float64).numpy()).all()
+    assert (
+        stored.tensors["g"].vector()
+        == torch.from_numpy(gain).to(DTYPES[dtype]).to(torch.float64).numpy()
+    ).all()
 
 
 def test_an_index_a_shard_beside_it_and_the_folder_are_the_same_checkpoint(tmp_path: Path) -> None:
-    index = write_shards(tmp_path, {ONE: {EMBEDDING: head(), NORM: np.ones(8)}, TWO: {HEAD: head(seed=1)}})
+    index = write_shards(
+        tmp_path, {ONE: {EMBEDDING: head(), NORM: np.ones(8)}, TWO: {HEAD: head(seed=1)}}
+    )
     for path in (index, tmp_path, tmp_path / ONE, tmp_path / TWO):
         stored = open_checkpoint(path)
         assert {*stored.tensors} == {EMBEDDING, NORM, HEAD} and not stored.is_shard
-        assert (np.concatenate(list(stored.tensors[HEAD].blocks())) == head(seed=1).astype(np.float32)).all()
+        assert (
+            np.concatenate(list(stored.tensors[HEAD].blocks())) == head(seed=1).astype(np.float32)
+        ).all()
     (tmp_path / TWO).unlink()
     stored = open_checkpoint(index)
     assert {*stored.tensors} == {EMBEDDING, NORM}
@@ -55,7 +75,10 @@ def test_an_index_a_shard_beside_it_and_the_folder_are_the_same_checkpoint(tmp_p
 def test_a_wrong_name_is_answered_with_a_near_one_and_the_matrices(tmp_path: Path) -> None:
     held = {HEAD: head(), "h.0.bias": np.ones(9), "h.0.weight": head(5, 4)}
     stored = open_checkpoint(write_checkpoint(tmp_path / "w.safetensors", held))
-    with pytest.raises(UserError, match=r"did you mean lm_head\.weight.*are lm_head\.weight \(60 x 8\), h\.0\.weight"):
+    with pytest.raises(
+        UserError,
+        match=r"did you mean lm_head\.weight.*are lm_head\.weight \(60 x 8\), h\.0\.weight",
+    ):
         stored.tensor("lm_heads.weight")
     with pytest.raises(UserError, match=r"h\.0\.bias \(9\) of .* choose another one with --tensor"):
         next(stored.tensors["h.0.bias"].blocks())
@@ -92,7 +115,9 @@ def entry(**changes: Any) -> dict[str, Any]:
 def test_a_hostile_header_is_one_sentence(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "w.safetensors"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"must be a whole safetensors file, and is damaged or none"):
+    with pytest.raises(
+        UserError, match=r"must be a whole safetensors file, and is damaged or none"
+    ):
         open_checkpoint(path)
 
 
@@ -101,7 +126,9 @@ def test_a_header_of_any_length_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write((2**30).to_bytes(8, "little"))
         file.truncate(2**31)  # a file with a hole, which takes no disk
-    with pytest.raises(UserError, match=r"may have 33,554,432 bytes, and that of .* has 1,073,741,824"):
+    with pytest.raises(
+        UserError, match=r"may have 33,554,432 bytes, and that of .* has 1,073,741,824"
+    ):
         open_checkpoint(path)
 
 

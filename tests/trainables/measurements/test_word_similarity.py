@@ -20,7 +20,9 @@ from trainables.measurements.registry import measure
 from trainables.measurements.word_similarity import similarity_metrics, spearman_rho
 from trainables.runtime import Runtime
 
-needs_data = pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real benchmarks are not beside this repository")
+needs_data = pytest.mark.skipif(
+    not REAL_DATA.is_dir(), reason="the real benchmarks are not beside this repository"
+)
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=30))
@@ -50,13 +52,19 @@ def test_rho_is_left_out_where_it_would_say_nothing(lines: tuple[str, ...], pair
     assert metrics == {"similarity pairs B": pairs}
 
 
-def test_rho_of_a_folder_of_ones_own_is_over_the_pairs_whose_lower_cased_words_are_known(tmp_path: Path) -> None:
+def test_rho_of_a_folder_of_ones_own_is_over_the_pairs_whose_lower_cased_words_are_known(
+    tmp_path: Path,
+) -> None:
     dice = np.random.default_rng(1)
     pairs = [(*dice.integers(1, 60, 2).tolist(), round(dice.random(), 1)) for _ in range(60)]
-    (tmp_path / "EN-MINE.txt").write_text("".join(f"W{a}\tw{b}\t{score}\n" for a, b, score in pairs))
+    (tmp_path / "EN-MINE.txt").write_text(
+        "".join(f"W{a}\tw{b}\t{score}\n" for a, b, score in pairs)
+    )
     folder = read_folder(tmp_path)
     model, corpus = trained(SoftmaxConfig()), tiny.corpus()
-    [(metrics, _)] = measure([folder.measurement], model, corpus, tiny.trial(), Runtime(benchmarks=folder)).values()
+    [(metrics, _)] = measure(
+        [folder.measurement], model, corpus, tiny.trial(), Runtime(benchmarks=folder)
+    ).values()
     assert folder.measurement == f"word_similarity-{folder.tag}@1"
     usable = [(a, b, score) for a, b, score in pairs if max(a, b) < tiny.VOCABULARY]
     assert 3 < len(usable) < 60
@@ -71,7 +79,9 @@ def test_rho_of_a_folder_of_ones_own_is_over_the_pairs_whose_lower_cased_words_a
 def test_the_published_benchmarks_are_measured_by_name() -> None:
     corpus = tiny.corpus()
     model = trained(SoftmaxConfig())
-    metrics = measure(["word_similarity@1"], model, corpus, tiny.trial(), Runtime(data_dir=REAL_DATA))
+    metrics = measure(
+        ["word_similarity@1"], model, corpus, tiny.trial(), Runtime(data_dir=REAL_DATA)
+    )
     assert metrics["word_similarity@1"].metrics == {
         f"similarity pairs {benchmark.name}": 0 for benchmark in read_published(REAL_DATA)
     }

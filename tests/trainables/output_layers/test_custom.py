@@ -1,4 +1,5 @@
-"""A user's own layer: seeded by its trial, resumed bit for bit, and refused with a reason where it cannot be kept."""
+"""A user's own layer: seeded by its trial, resumed bit for bit, and refused with a reason where it
+cannot be kept."""
 
 from __future__ import annotations
 
@@ -72,9 +73,12 @@ def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) 
     config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Projected))
     checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
     straight, resumed, other = (
-        Trainer(config.model_copy(update={"seed": seed}), tiny.corpus(), Runtime()) for seed in (7, 7, 8)
+        Trainer(config.model_copy(update={"seed": seed}), tiny.corpus(), Runtime())
+        for seed in (7, 7, 8)
     )
-    first, second, third = (t.model.get_parameter("output.up.weight") for t in (straight, resumed, other))
+    first, second, third = (
+        t.model.get_parameter("output.up.weight") for t in (straight, resumed, other)
+    )
     assert torch.equal(first, second) and not torch.equal(first, third)
     for _ in range(3):
         straight.step()
@@ -86,11 +90,15 @@ def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) 
     resumed.restore(*newest)
     for _ in range(3):
         resumed.step()
-    for (name, one), two in zip(straight.model.named_parameters(), resumed.model.parameters(), strict=True):
+    for (name, one), two in zip(
+        straight.model.named_parameters(), resumed.model.parameters(), strict=True
+    ):
         assert torch.equal(one, two), name
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("Counting", "has buffers \\(seen\\)"), ("NoLayer", "is none: fix it")])
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("Counting", "has buffers \\(seen\\)"), ("NoLayer", "is none: fix it")]
+)
 def test_a_class_that_cannot_be_kept_is_refused(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         build_output_layer(CustomConfig.of(getattr(imported(tmp_path), name)), SHAPE)
@@ -101,7 +109,9 @@ def test_a_class_that_no_worker_could_find_is_refused(tmp_path: Path) -> None:
         CustomConfig.of(imported(tmp_path).make())
 
 
-@pytest.mark.parametrize("line", ["import helper", "from helper import GAIN", "    from helper.part import x"])
+@pytest.mark.parametrize(
+    "line", ["import helper", "from helper import GAIN", "    from helper.part import x"]
+)
 def test_a_file_that_needs_its_neighbour_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "helper.py").write_text("GAIN = 1.0\n")
     text = LAYER + f"\ndef later():\n    {line.strip()}\n"

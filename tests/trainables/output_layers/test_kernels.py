@@ -1,5 +1,5 @@
-"""The Triton kernels of the cross-entropy against the formulas in float64: compiled where there is a GPU, and otherwise
-by Triton's interpreter."""
+"""The Triton kernels of the cross-entropy against the formulas in float64: compiled where there is
+a GPU, and otherwise by Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ from trainables.stack.loss import stacked_cross_entropy
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
-# Where a block reaches beyond V, numbers of no meaning go through the same steps before they are dropped.
+# Where a block reaches beyond V, numbers of no meaning go through the same steps before they are
+# dropped.
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in :RuntimeWarning")
 BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (SoftmaxConfig(), SoftmaxConfig()),
@@ -73,7 +74,8 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass
 class Case:
-    """What a stack's loss takes. The weights W are the identity, so that hidden states are products."""
+    """What a stack's loss takes. The weights W are the identity, so that hidden states are
+    products."""
 
     configs: Sequence[OutputLayerConfig]
     functions: list[Pointwise]
@@ -83,12 +85,16 @@ class Case:
 
     def double(self) -> Case:
         models = Models(*(tensor.double() for tensor in self.models))
-        return Case(self.configs, self.functions, [p.double() for p in self.parameters], models, self.rows)
+        return Case(
+            self.configs, self.functions, [p.double() for p in self.parameters], models, self.rows
+        )
 
     def leaves(self) -> list[Tensor]:
         """By which there are gradients; they follow from here."""
         self.models = Models(*(tensor.detach().clone().requires_grad_() for tensor in self.models))
-        self.parameters = [parameter.detach().clone().requires_grad_() for parameter in self.parameters]
+        self.parameters = [
+            parameter.detach().clone().requires_grad_() for parameter in self.parameters
+        ]
         return [*self.models, *self.parameters]
 
 
@@ -110,18 +116,27 @@ def case_of(
         assert isinstance(layer, PointwiseSoftmax)
         functions.append(layer.function)
     bias = torch.randn(len(configs), vocabulary, generator=draw)
-    logits = scale * torch.randn(len(configs), contexts, experts, vocabulary, generator=draw, dtype=torch.float64)
+    logits = scale * torch.randn(
+        len(configs), contexts, experts, vocabulary, generator=draw, dtype=torch.float64
+    )
     if isinstance(function := functions[0], PiecewiseLinear):
         # Away from the ends of intervals, where the derivative is whichever one takes.
         place = (logits + function.limit) / function.width
-        logits = (place.floor() + 0.02 + 0.96 * place.frac().abs()) * function.width - function.limit
+        logits = (
+            place.floor() + 0.02 + 0.96 * place.frac().abs()
+        ) * function.width - function.limit
     product = (logits - bias[:, None, None]).float()
     prior = torch.randn(len(configs), contexts, experts, generator=draw).log_softmax(2)
-    counts = [contexts, *torch.randint(1, max(2, contexts), (len(configs) - 1,), generator=draw).tolist()]
+    counts = [
+        contexts,
+        *torch.randint(1, max(2, contexts), (len(configs) - 1,), generator=draw).tolist(),
+    ]
     weights = torch.stack([(torch.arange(contexts) < count) / count for count in counts])
     targets = torch.randint(vocabulary, (len(configs), contexts), generator=draw)
     identity = torch.eye(vocabulary).expand(len(configs), -1, -1)
-    parameters = [torch.stack(same) for same in zip(*(f.parameters() for f in functions), strict=True)]
+    parameters = [
+        torch.stack(same) for same in zip(*(f.parameters() for f in functions), strict=True)
+    ]
     models = Models(*(tensor.to(DEVICE) for tensor in (product, prior, identity, bias)))
     to_device = [parameter.detach().to(DEVICE) for parameter in parameters]
     return Case(configs, functions, to_device, models, (targets.to(DEVICE), weights.to(DEVICE)))
@@ -144,7 +159,9 @@ def true_losses(case: Case) -> Tensor:
 def fused_losses(case: Case) -> tuple[Tensor, list[Tensor]]:
     """By the kernels, and the gradients."""
     gradients = Models(*map(torch.zeros_like, case.models))
-    losses, by_parameters = fused_cross_entropy(case.models, case.rows, case.functions, case.parameters, gradients)
+    losses, by_parameters = fused_cross_entropy(
+        case.models, case.rows, case.functions, case.parameters, gradients
+    )
     return losses, [*gradients, *by_parameters]
 
 
@@ -165,7 +182,9 @@ def test_losses_and_gradients_equal_the_formulas(
 ) -> None:
     case = case_of(configs, contexts, experts, vocabulary, scale, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused, "CHUNK_BYTES", 4 * chunk * (vocabulary + -vocabulary % fused.ALIGNMENT))
+        patch.setattr(
+            fused, "CHUNK_BYTES", 4 * chunk * (vocabulary + -vocabulary % fused.ALIGNMENT)
+        )
         losses, gradients = fused_losses(case)
     truth = case.double()
     leaves = truth.leaves()
@@ -183,11 +202,16 @@ def test_losses_and_gradients_equal_the_formulas(
 
 
 @every_bend
-def test_gradients_are_the_differences_of_the_formulas(configs: Sequence[OutputLayerConfig]) -> None:
+def test_gradients_are_the_differences_of_the_formulas(
+    configs: Sequence[OutputLayerConfig],
+) -> None:
     case = case_of(configs, contexts=3, experts=2, vocabulary=11)
     _, gradients = fused_losses(case)
     truth, step = case.double(), 1e-6
-    models, parameters = truth.models, [] if isinstance(configs[0], LmsPlifFrozenConfig) else truth.parameters
+    models, parameters = (
+        truth.models,
+        [] if isinstance(configs[0], LmsPlifFrozenConfig) else truth.parameters,
+    )
     inputs = [models.hidden_GNKD, models.log_prior_GNK, models.bias_GV, *parameters]
     for of, tensor in zip([0, 1, 3, 4], inputs, strict=False):
         gradient, flat = gradients[of].view(-1), tensor.view(-1)
@@ -197,11 +221,15 @@ def test_gradients_are_the_differences_of_the_formulas(configs: Sequence[OutputL
             flat[i] -= 2 * step
             below = true_losses(truth).sum()
             flat[i] += step
-            assert gradient[i].item() == pytest.approx(float(above - below) / (2 * step), abs=3e-6, rel=1e-4)
+            assert gradient[i].item() == pytest.approx(
+                float(above - below) / (2 * step), abs=3e-6, rel=1e-4
+            )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_rows_that_weigh_nothing_get_no_gradient_and_others_that_of_their_dtype(dtype: torch.dtype) -> None:
+def test_rows_that_weigh_nothing_get_no_gradient_and_others_that_of_their_dtype(
+    dtype: torch.dtype,
+) -> None:
     case = case_of(BENDS[1], contexts=17, experts=2, vocabulary=37)
     hidden = case.models.hidden_GNKD.to(dtype)
     case.models = case.models._replace(hidden_GNKD=hidden)
@@ -221,7 +249,9 @@ def test_rows_that_weigh_nothing_get_no_gradient_and_others_that_of_their_dtype(
 
 
 @every_bend
-def test_a_nan_among_the_logits_ends_as_a_nan_in_its_model_alone(configs: Sequence[OutputLayerConfig]) -> None:
+def test_a_nan_among_the_logits_ends_as_a_nan_in_its_model_alone(
+    configs: Sequence[OutputLayerConfig],
+) -> None:
     case = case_of(configs, contexts=3, experts=1, vocabulary=6)
     case.models.hidden_GNKD[0, 1, 0, 2] = torch.nan
     losses, gradients = fused_losses(case)
@@ -278,12 +308,16 @@ def test_a_stack_trains_with_kernels_as_without(
 
     def losses_and_gradients() -> tuple[Tensor, ...]:
         losses = stacked_cross_entropy(*case.models, case.rows, case.functions, case.parameters)
-        return losses.detach(), *torch.autograd.grad((losses * torch.tensor([1.0, 3.0], device=DEVICE)).sum(), leaves)
+        return losses.detach(), *torch.autograd.grad(
+            (losses * torch.tensor([1.0, 3.0], device=DEVICE)).sum(), leaves
+        )
 
     with_kernels = losses_and_gradients()
     monkeypatch.setattr(fused, "runs_triton", lambda _: False)
     frozen = isinstance(configs[0], LmsPlifFrozenConfig)  # whose gradient nobody reads
-    for ours, other in list(zip(with_kernels, losses_and_gradients(), strict=True))[: 5 if frozen else None]:
+    for ours, other in list(zip(with_kernels, losses_and_gradients(), strict=True))[
+        : 5 if frozen else None
+    ]:
         # In float32's last bit they differ; it may turn a rounding to bf16 the other way.
         assert (ours - other).norm() <= (1e-5 if dtype == torch.float32 else 1e-2) * other.norm()
 
@@ -302,13 +336,17 @@ def test_a_cpu_and_what_has_no_kernel_go_without(monkeypatch: pytest.MonkeyPatch
 
 def test_a_cpu_imports_no_triton() -> None:
     source = (
-        "import sys, torch; from trainables.config import *; from trainables.output_layers import *\n"
+        "import sys, torch; from trainables.config import *; from trainables.output_layers import "
+        "*\n"
         "shape = LayerShape(vocabulary_size=5, embedding_width=3, context_width=3)\n"
         "layer = build_output_layer(LmsPlifConfig(knots=7), shape)\n"
         "hidden = torch.randn(2, 2, 3, requires_grad=True)\n"
         "layer.loss(hidden, torch.randn(5, 3), torch.tensor([1, 2, 3, 4])).backward()\n"
-        "from tests.support import stacked_layers; stacked_layers.results(stacked_layers.layer(2, 3, 4))\n"
+        "from tests.support import stacked_layers; stacked_layers.results(stacked_layers.layer(2, "
+        "3, 4))\n"
         "sys.exit('triton' in sys.modules)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run([sys.executable, "-c", source], env=environment, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", source], env=environment, check=False).returncode == 0
+    )

@@ -47,7 +47,9 @@ CONFIGS: list[OutputLayerConfig] = [
     MocConfig(mixtures=3),
     MosPlifConfig(mixtures=2, knots=5, limit=2.0),
 ]
-every_layer = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.model_dump_json())
+every_layer = pytest.mark.parametrize(
+    "config", CONFIGS, ids=lambda config: config.model_dump_json()
+)
 
 
 @every_layer
@@ -92,23 +94,30 @@ def test_loss_and_gradients_equal_the_formulas(
     assert loss == pytest.approx(truth, rel=1e-10, abs=1e-10)
     assert gradients.keys() == true_gradients.keys()
     for name, gradient in gradients.items():
-        # The float64 truth itself is only as good as its logits, which carry 16 digits of their size; the gradient by
-        # the hidden state multiplies what is lost there by weights of that size once more.
+        # The float64 truth itself is only as good as its logits, which carry 16 digits of their
+        # size; the gradient by the hidden state multiplies what is lost there by weights of that
+        # size once more.
         true = true_gradients[name]
         bound = max(1.0, float(true.abs().max())) + 1e-4 * scale**2
-        torch.testing.assert_close(gradient, true, rtol=1e-10, atol=1e-10 * bound, msg=f"gradient by {name}")
+        torch.testing.assert_close(
+            gradient, true, rtol=1e-10, atol=1e-10 * bound, msg=f"gradient by {name}"
+        )
 
 
 def distributions(rows: int, vocabulary: int, seed: int = 0) -> Tensor:
-    """A distribution over the vocabulary for each row, some of its probabilities next to nothing."""
+    """A distribution over the vocabulary for each row, some of its probabilities next to
+    nothing."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.softmax(10 * torch.randn(rows, vocabulary, dtype=torch.float64, generator=generator), dim=1)
+    return torch.softmax(
+        10 * torch.randn(rows, vocabulary, dtype=torch.float64, generator=generator), dim=1
+    )
 
 
 def loss_and_gradients(
     layer: nn.Module, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """The package's loss, and three times its gradients by the inputs and all trained parameters."""
+    """The package's loss, and three times its gradients by the inputs and all trained
+    parameters."""
     leaves = _leaves(layer, hidden, weight)
     loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)  # type: ignore[operator]
     found = torch.autograd.grad(3.0 * loss, list(leaves.values()))
@@ -120,16 +129,24 @@ def truth_and_gradients(
 ) -> tuple[float, dict[str, Tensor]]:
     leaves = _leaves(layer, hidden, weight)
     log_p = formulas.log_p(config, parameters_of(layer), leaves["hidden"], leaves["weight"])
-    shares = targets if targets.is_floating_point() else nn.functional.one_hot(targets, log_p.shape[1])
+    shares = (
+        targets if targets.is_floating_point() else nn.functional.one_hot(targets, log_p.shape[1])
+    )
     loss = -torch.where(shares > 0, shares * log_p, 0.0).sum(1).mean()
     found = torch.autograd.grad(3.0 * loss, list(leaves.values()), allow_unused=True)
     zeros = (torch.zeros_like(leaf) for leaf in leaves.values())
-    return loss.item(), {n: z if g is None else g for n, g, z in zip(leaves, found, zeros, strict=True)}
+    return loss.item(), {
+        n: z if g is None else g for n, g, z in zip(leaves, found, zeros, strict=True)
+    }
 
 
 def _leaves(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Tensor]:
     trained = {name: p for name, p in layer.named_parameters() if p.requires_grad}
-    return {"hidden": hidden.clone().requires_grad_(), "weight": weight.clone().requires_grad_(), **trained}
+    return {
+        "hidden": hidden.clone().requires_grad_(),
+        "weight": weight.clone().requires_grad_(),
+        **trained,
+    }
 
 
 def test_a_target_that_every_expert_finds_impossible_has_a_finite_loss_and_gradient() -> None:
@@ -180,7 +197,9 @@ def test_a_function_that_is_only_a_formula_gets_exact_gradients(
     hidden, weight, targets = inputs(8, 3, 9)
     layer: OutputLayer = PointwiseSoftmax(shape, function())
     if mixtures is not None:
-        layer = MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=0.0, function=function())
+        layer = MixtureOfSoftmaxes(
+            shape, mixtures=mixtures, latent_dropout=0.0, function=function()
+        )
     layer.double().initialise(torch.Generator().manual_seed(1))
     loss, gradients = loss_and_gradients(layer, hidden, weight, targets)
     leaves = _leaves(layer, hidden, weight)
@@ -208,7 +227,9 @@ def test_lower_precisions_stay_close_to_the_float64_truth(config: OutputLayerCon
             assert difference.norm() <= of_gradients * gradients64[name].norm(), name
 
 
-@pytest.mark.skipif(not hasattr(nn, "LinearCrossEntropyOptions"), reason="PyTorch has it from 2.13 on")
+@pytest.mark.skipif(
+    not hasattr(nn, "LinearCrossEntropyOptions"), reason="PyTorch has it from 2.13 on"
+)
 def test_the_softmax_is_that_of_the_frameworks_own_chunked_loss() -> None:
     hidden, weight, targets = inputs(300, 16, 200)
     layer = layer_of(SoftmaxConfig(), 200, 16)
@@ -248,7 +269,9 @@ def test_latent_dropout_is_locked_and_only_with_masks() -> None:
     config = MosConfig(mixtures=4, latent_dropout=0.5)
     layer = layer_of(config, 5, 6)
     assert isinstance(layer, MixtureOfSoftmaxes)
-    hidden_TBC = torch.randn(9, 7, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    hidden_TBC = torch.randn(
+        9, 7, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
     plain = layer.latent(hidden_TBC).view(9, 7, 24)
     dropped = layer.latent(hidden_TBC, torch.Generator().manual_seed(3)).view(9, 7, 24)
     mask = dropped / plain
@@ -274,7 +297,8 @@ def test_a_nan_among_the_logits_ends_as_a_nan_and_not_as_an_index_out_of_range()
 
 @pytest.mark.parametrize("knots", [99_999, 100_000, 1_000_000])
 def test_plif_in_float32_finds_the_interval_of_float64(knots: int) -> None:
-    """Counted from the left end, 2% of the logits near 0 would be in a wrong one of a million intervals."""
+    """Counted from the left end, 2% of the logits near 0 would be in a wrong one of a million
+    intervals."""
     function = plif.PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
     found = torch.empty(len(x), dtype=torch.int64)

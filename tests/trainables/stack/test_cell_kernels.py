@@ -1,5 +1,5 @@
-"""The Triton kernels of the stack's LSTM cell against its formulas in float64: compiled where there is a GPU, and
-otherwise by Triton's interpreter."""
+"""The Triton kernels of the stack's LSTM cell against its formulas in float64: compiled where there
+is a GPU, and otherwise by Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Step:
     """One time step in the middle of a longer window, as a layer passes it to the kernels."""
 
-    def __init__(self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int) -> None:
+    def __init__(
+        self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int
+    ) -> None:
         models, batch, width = shape
         draw = torch.Generator().manual_seed(seed)
 
@@ -86,7 +88,9 @@ class Step:
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
         """What has the gradients that come back by c and h."""
         new, h = self.truth(sums, c)
-        return (new * self.by_c.double()).sum() + (h * (self.by_output.double() + self.by_h.double())).sum()
+        return (new * self.by_c.double()).sum() + (
+            h * (self.by_output.double() + self.by_h.double())
+        ).sum()
 
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 40))
@@ -125,7 +129,9 @@ def test_gradients_are_the_differences_of_the_formulas() -> None:
             values[place] -= 2 * small
             below = step.objective(sums, c)
             values[place] += small
-            assert flat[place].item() == pytest.approx(float(above - below) / (2 * small), abs=2e-6, rel=1e-5)
+            assert flat[place].item() == pytest.approx(
+                float(above - below) / (2 * small), abs=2e-6, rel=1e-5
+            )
 
 
 def test_small_numbers_keep_their_digits() -> None:
@@ -143,7 +149,9 @@ def test_a_nan_stays_in_its_model() -> None:
     step.sums[0, 1, 7] = torch.nan
     c, h = step.forward_()
     by_sums, by_c = step.backward()
-    assert all(tensor[0].isnan().any() and not tensor[1].isnan().any() for tensor in (c, h, by_sums, by_c))
+    assert all(
+        tensor[0].isnan().any() and not tensor[1].isnan().any() for tensor in (c, h, by_sums, by_c)
+    )
 
 
 with_and_without = pytest.mark.parametrize("kernels", [True, False])
@@ -153,7 +161,12 @@ with_and_without = pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("batch", "inputs", "width"), [(3, 6, 21), (1, 1, 1), (4, 20, 16)])
 def test_a_layer_is_that_of_the_framework_one_by_one(
-    batch: int, inputs: int, width: int, dtype: torch.dtype, kernels: bool, monkeypatch: pytest.MonkeyPatch
+    batch: int,
+    inputs: int,
+    width: int,
+    dtype: torch.dtype,
+    kernels: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not kernels:
         monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
@@ -162,9 +175,11 @@ def test_a_layer_is_that_of_the_framework_one_by_one(
         layer = stacked_layers.layer(batch, inputs, width, seed=seed)
         ours = stacked_layers.results(layer.to(DEVICE, torch.float32), dtype)
         pairs = zip(ours, stacked_layers.true_results(layer), strict=True)
-        errors.append([float((result - truth).norm() / (truth.norm() + 1e-6)) for result, truth in pairs])
-    # In bf16, every factor and every result of a product is off by up to 2^-9 of it (the interpreter: 2^-8), and one
-    # layer in five makes a few times more of that.
+        errors.append(
+            [float((result - truth).norm() / (truth.norm() + 1e-6)) for result, truth in pairs]
+        )
+    # In bf16, every factor and every result of a product is off by up to 2^-9 of it (the
+    # interpreter: 2^-8), and one layer in five makes a few times more of that.
     tolerance = 2e-6 if dtype == torch.float32 else 2.0**-6
     assert all(median(of_result) <= tolerance for of_result in zip(*errors, strict=True))
 
@@ -179,9 +194,13 @@ def test_with_products_in_bf16_a_cell_adds_up_what_bf16_has_no_digits_for(
     steps = 64
     zero, one = (torch.full((1, 1, 1), value, device=DEVICE) for value in (0.0, 1.0))
     bias_14 = torch.tensor([[50.0, 50.0, 2.0**-10, 0.0]], device=DEVICE)
-    weights = lstm.LstmWeights(zero.expand(1, 4, 1), zero.expand(1, 4, 1), bias_14, torch.zeros_like(bias_14))
+    weights = lstm.LstmWeights(
+        zero.expand(1, 4, 1), zero.expand(1, 4, 1), bias_14, torch.zeros_like(bias_14)
+    )
     inputs, lengths = zero.expand(steps, 1, 1).unsqueeze(0), torch.tensor([steps], device=DEVICE)
-    outputs, state = lstm.stacked_lstm(inputs, lstm.StackedState(zero, one), weights, lengths, torch.bfloat16)
+    outputs, state = lstm.stacked_lstm(
+        inputs, lstm.StackedState(zero, one), weights, lengths, torch.bfloat16
+    )
     assert float(state.c) == pytest.approx(1 + steps * 2.0**-10, abs=1e-6)
     assert {tensor.dtype for tensor in (outputs, *state)} == {torch.float32}
 
@@ -190,9 +209,14 @@ def test_a_step_of_a_stack_with_kernels_is_that_without(monkeypatch: pytest.Monk
     """Those of the output layers too, in all of their kinds at once."""
 
     def weights_after_a_step() -> list[Tensor]:
-        trainers = [trainer_on(DEVICE, layer, seed=seed, batch_size=2, bptt=8) for seed, layer in enumerate(LAYERS, 1)]
+        trainers = [
+            trainer_on(DEVICE, layer, seed=seed, batch_size=2, bptt=8)
+            for seed, layer in enumerate(LAYERS, 1)
+        ]
         Stack(trainers).step()
-        return [parameter.detach() for trainer in trainers for parameter in trainer.model.parameters()]
+        return [
+            parameter.detach() for trainer in trainers for parameter in trainer.model.parameters()
+        ]
 
     monkeypatch.setattr(fused, "runs_triton", lambda _: False)
     monkeypatch.setattr(lstm, "runs_triton", lambda _: False)

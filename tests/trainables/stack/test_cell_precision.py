@@ -1,4 +1,5 @@
-"""Stacks whose products are in bf16: on a CPU against the same trials alone, and a GPU's way on the device "meta"."""
+"""Stacks whose products are in bf16: on a CPU against the same trials alone, and a GPU's way on the
+device "meta"."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ from trainables.stack.weights import Weights
 from trainables.training import Trainer, loop
 
 
-def trainers(layer: OutputLayerConfig, precision: str = "bf16", device: str = "cpu") -> list[Trainer]:
+def trainers(
+    layer: OutputLayerConfig, precision: str = "bf16", device: str = "cpu"
+) -> list[Trainer]:
     return [trainer_on(device, layer, seed=seed, precision=precision) for seed in (1, 2, 3)]
 
 
@@ -37,8 +40,9 @@ def distance(trainer: Trainer, other: Trainer) -> float:
 
 @pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
 def test_on_a_cpu_trials_in_bf16_do_in_a_stack_what_they_do_alone(layer: OutputLayerConfig) -> None:
-    """The same factors are rounded in the same way. Sums in float32 differ in their last bits; where one of those turns
-    a rounding the other way, weights part by a fraction of what rounding itself does to them."""
+    """The same factors are rounded in the same way. Sums in float32 differ in their last bits;
+    where one of those turns a rounding the other way, weights part by a fraction of what rounding
+    itself does to them."""
     alone, together, exact = trainers(layer), trainers(layer), trainers(layer, "float32")
     stack = Stack(together)
     for step in range(50):
@@ -70,14 +74,20 @@ def test_validation_of_a_stack_in_bf16_is_in_float32() -> None:
 def test_on_a_gpu_every_product_of_a_stack_is_in_bf16_and_the_rest_in_float32(
     layer: OutputLayerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
+    monkeypatch.setattr(
+        loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)
+    )
     together = trainers(layer, device="meta")
     stack = Stack(together)
     with Asked() as asked:
         stack.step()
     assert asked.product_dtypes == {torch.bfloat16}
-    assert {tensor.dtype for trainer in together for pair in trainer.state for tensor in pair} == {torch.float32}
-    tensors = [tensor for weight in stack.weights for tensor in (weight, weight.grad) if tensor is not None]
+    assert {tensor.dtype for trainer in together for pair in trainer.state for tensor in pair} == {
+        torch.float32
+    }
+    tensors = [
+        tensor for weight in stack.weights for tensor in (weight, weight.grad) if tensor is not None
+    ]
     assert {tensor.dtype for tensor in tensors} == {torch.float32}
 
 
@@ -85,7 +95,11 @@ class OnMetaAlone(TorchDispatchMode):
     """Fails where a tensor inside lies on the CPU, as one that is copied to a GPU does."""
 
     def __torch_dispatch__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         tensors = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]
@@ -94,7 +108,9 @@ class OnMetaAlone(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
-def test_on_a_gpu_contexts_losses_and_gradients_copy_nothing_there(layer: OutputLayerConfig) -> None:
+def test_on_a_gpu_contexts_losses_and_gradients_copy_nothing_there(
+    layer: OutputLayerConfig,
+) -> None:
     """As a captured graph would copy it no second time."""
     config, random = tiny.trial(output_layer=layer, precision="bf16"), torch.Generator()
     models = [AwdLstm(config.model, layer, tiny.VOCABULARY).to("meta") for _ in range(2)]

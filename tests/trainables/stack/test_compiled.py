@@ -1,6 +1,7 @@
-"""The update of a stack through `torch.compile` with its eager backend, as one graph: nothing of it is decided by a
-number that lies on the device. (Of the rest of a step the compiler makes many graphs, as it takes no view as `out=` and
-no backward pass inside; `tests.support.cpu_graphs` has the whole.)"""
+"""The update of a stack through `torch.compile` with its eager backend, as one graph: nothing of it
+is decided by a number that lies on the device. (Of the rest of a step the compiler makes many
+graphs, as it takes no view as `out=` and no backward pass inside; `tests.support.cpu_graphs` has
+the whole.)"""
 
 from __future__ import annotations
 
@@ -26,10 +27,14 @@ def _in_float64() -> Iterator[None]:
 
 def after_two_steps(optimizer: str, *, compiled: bool) -> dict[str, Tensor]:
     """Weights, moments and averages of a stack with layers of four kinds."""
-    new: Callable[..., Trainer] = partial(trainer_on, optimizer=optimizer, learning_rate=0.003, bptt=6)
+    new: Callable[..., Trainer] = partial(
+        trainer_on, optimizer=optimizer, learning_rate=0.003, bptt=6
+    )
     if optimizer == "adamw":
         new = partial(transformer_on, window=6)
-    trainers = [new("cpu", layer, seed=seed, weight_decay=1e-3) for seed, layer in enumerate(STACKED[:4])]
+    trainers = [
+        new("cpu", layer, seed=seed, weight_decay=1e-3) for seed, layer in enumerate(STACKED[:4])
+    ]
     for trainer in trainers if optimizer != "adamw" else ():
         trainer.average = WeightAverage(trainer.model)
     stack = Stack(trainers)
@@ -39,7 +44,11 @@ def after_two_steps(optimizer: str, *, compiled: bool) -> dict[str, Tensor]:
     for _ in range(2):
         stack.step()
     numbers = [(number, trainer.snapshot()[0]) for number, trainer in enumerate(trainers)]
-    return {f"{number}.{name}": tensor for number, tensors in numbers for name, tensor in tensors.items()}
+    return {
+        f"{number}.{name}": tensor
+        for number, tensors in numbers
+        for name, tensor in tensors.items()
+    }
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])

@@ -1,4 +1,5 @@
-"""The steps of a stack as graphs: the same done again on the same tensors, without its Python; and shared draws."""
+"""The steps of a stack as graphs: the same done again on the same tensors, without its Python; and
+shared draws."""
 
 from __future__ import annotations
 
@@ -55,11 +56,13 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[CpuGraphs]:
 
 
 def trainers_of(optimizer: str) -> list[Trainer]:
-    """One of every layer; some average from their first epoch on, which end at different steps. With "adamw", of
-    Transformers."""
+    """One of every layer; some average from their first epoch on, which end at different steps.
+    With "adamw", of Transformers."""
     if optimizer == "adamw":
         return [
-            transformer_on("cpu", layer, seed=number + 1, epoch_tokens=700 + 200 * number, weight_decay=0.1)
+            transformer_on(
+                "cpu", layer, seed=number + 1, epoch_tokens=700 + 200 * number, weight_decay=0.1
+            )
             for number, layer in enumerate(LAYERS)
         ]
     rate = 5.0 if optimizer == "sgd" else 0.003
@@ -91,25 +94,33 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
                     trainer.end_epoch()
         if leaving is not None:
             stack.leave(leaving)
-        members = [trainer for trainer in members if trainer is not leaving] + ([joining] if joining else [])
+        members = [trainer for trainer in members if trainer is not leaving] + (
+            [joining] if joining else []
+        )
     return list(trainers)
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in trainer.snapshot()[0].items() if "random.global" not in name}
+    return {
+        name: tensor
+        for name, tensor in trainer.snapshot()[0].items()
+        if "random.global" not in name
+    }
 
 
 @pytest.mark.parametrize(("optimizer", "captures"), [("sgd", 8), ("adam", 8), ("adamw", 2)])
 def test_replayed_steps_are_the_steps_to_the_last_bit(
     optimizer: str, captures: int, graphs: list[CpuGraphs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over windows of many lengths, of which Transformers have one, the start of averages, the end of the text, and
-    changes of mates."""
+    """Over windows of many lengths, of which Transformers have one, the start of averages, the end
+    of the text, and changes of mates."""
     replayed = with_changes_of_mates(trainers_of(optimizer))
     assert sum(made.replays for made in graphs) > 20
     assert sum(made.captures for made in graphs) > captures
     monkeypatch.undo()
-    for trainer, expected in zip(replayed, with_changes_of_mates(trainers_of(optimizer)), strict=True):
+    for trainer, expected in zip(
+        replayed, with_changes_of_mates(trainers_of(optimizer)), strict=True
+    ):
         result = numbers_of(trainer)
         assert any(name.startswith("average.") for name in result) == (expected.average is not None)
         for name, tensor in numbers_of(expected).items():
@@ -129,7 +140,9 @@ def test_a_length_is_captured_when_it_comes_again_and_no_more_are_than_there_is_
     assert done == ["12", "13", "12", "14", "13", "14", "14"]
 
 
-def test_without_memory_for_one_more_graph_that_of_the_others_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_for_one_more_graph_that_of_the_others_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made, done = list[weakref.ref[CpuGraphs]](), list[int]()
 
     class OneGraph(CpuGraphs):
@@ -155,8 +168,11 @@ def test_without_memory_for_one_more_graph_that_of_the_others_is_given_back(monk
 
 
 @pytest.mark.parametrize("share", [0.1, 0.995])
-def test_without_memory_for_graphs_steps_are_done_as_they_stand(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A capture ends in the forward pass, or in the update when weights have moved and gradients wait to be used."""
+def test_without_memory_for_graphs_steps_are_done_as_they_stand(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A capture ends in the forward pass, or in the update when weights have moved and gradients
+    wait to be used."""
 
     def after_twelve_steps(made: CpuGraphs) -> list[Trainer]:
         monkeypatch.setattr(program, "graphs_on", lambda _device: made)
@@ -178,7 +194,8 @@ def test_without_memory_for_graphs_steps_are_done_as_they_stand(share: float, mo
 
 
 @pytest.mark.parametrize(
-    "work", [lambda x: x.sum().item(), lambda x: x + torch.tensor([1.0]), lambda x: x.bernoulli_(0.5)]
+    "work",
+    [lambda x: x.sum().item(), lambda x: x + torch.tensor([1.0]), lambda x: x.bernoulli_(0.5)],
 )
 def test_what_no_graph_can_do_is_refused(work: Callable[[Tensor], object]) -> None:
     graph = CpuGraphs()
@@ -190,9 +207,22 @@ def test_what_no_graph_can_do_is_refused(work: Callable[[Tensor], object]) -> No
 def places(stack: Stack) -> dict[str, int]:
     """Where everything lies that a graph would read or write."""
     owned = stack._program
-    tensors = {f"{index}.{name}": t for index, tr in enumerate(stack.trainers) for name, t in numbers_of(tr).items()}
-    lasting = {name: t for name, t in tensors.items() if not any(part in name for part in ("random", "state", "kept"))}
-    lasting |= {f"{i}.state.{n}": t for i, tr in enumerate(stack.trainers) for n, hc in enumerate(tr.state) for t in hc}
+    tensors = {
+        f"{index}.{name}": t
+        for index, tr in enumerate(stack.trainers)
+        for name, t in numbers_of(tr).items()
+    }
+    lasting = {
+        name: t
+        for name, t in tensors.items()
+        if not any(part in name for part in ("random", "state", "kept"))
+    }
+    lasting |= {
+        f"{i}.state.{n}": t
+        for i, tr in enumerate(stack.trainers)
+        for n, hc in enumerate(tr.state)
+        for t in hc
+    }
     lasting |= {"numbers": owned._numbers, **owned._draws._drawn}
     return {name: tensor.data_ptr() for name, tensor in lasting.items()}
 
@@ -224,7 +254,11 @@ class Drawing(TorchDispatchMode):
         self.draws = 0
 
     def __torch_dispatch__(
-        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         self.draws += func.overloadpacket.__name__ in DRAWS
         return func(*args, **(kwargs or {}))
@@ -239,8 +273,8 @@ def in_float64() -> Iterator[None]:
 
 
 def after(configs: Sequence[TrialConfig], *, stacked: bool) -> tuple[list[Trainer], int]:
-    """The trainers after twelve steps, and how many draws the last one took of all of them; draws of windows, which are
-    of the host, are not counted."""
+    """The trainers after twelve steps, and how many draws the last one took of all of them; draws
+    of windows, which are of the host, are not counted."""
     trainers = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
     stack = Stack(trainers) if stacked else None
     for _ in range(12):
@@ -281,13 +315,16 @@ def test_sixteen_models_of_one_seed_draw_as_one() -> None:
     ]
     of_alone, of_together = check_like_alone(configs)
     assert of_alone == 16 * of_together
-    assert of_together == 9  # of words, noise, embedded words, and weights and outputs of three layers
+    assert (
+        of_together == 9
+    )  # of words, noise, embedded words, and weights and outputs of three layers
 
 
 @pytest.mark.usefixtures("in_float64")
 def test_models_that_differ_in_what_they_draw_do_not_share_it() -> None:
-    """By dropout, by the width of a mixture, by the length of windows where there is noise, by seed; the first two,
-    which differ in the length of windows alone, and the next two, in nothing, share."""
+    """By dropout, by the width of a mixture, by the length of windows where there is noise, by
+    seed; the first two, which differ in the length of windows alone, and the next two, in nothing,
+    share."""
     mixture = MosConfig(mixtures=2, latent_dropout=0.3)
     plain = noisy(tiny.trial(), 0.0)
     configs = [
@@ -308,7 +345,10 @@ def test_models_that_differ_in_what_they_draw_do_not_share_it() -> None:
 @pytest.mark.usefixtures("in_float64")
 def test_models_that_shared_their_draws_part_for_good() -> None:
     """One of them makes a step alone, and comes back."""
-    configs = [noisy(tiny.trial(output_layer=layer)) for layer in (SoftmaxConfig(), GssConfig(c=1.0, k=2.0))] * 2
+    configs = [
+        noisy(tiny.trial(output_layer=layer))
+        for layer in (SoftmaxConfig(), GssConfig(c=1.0, k=2.0))
+    ] * 2
     together = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
     stack, draws = Stack(together), []
     for number in range(6):
@@ -324,7 +364,9 @@ def test_models_that_shared_their_draws_part_for_good() -> None:
             expected.step()
         assert torch.equal(trainer.masks.get_state(), expected.masks.get_state())
         for name, parameter in expected.model.named_parameters():
-            torch.testing.assert_close(trainer.model.get_parameter(name), parameter, rtol=1e-9, atol=1e-9, msg=name)
+            torch.testing.assert_close(
+                trainer.model.get_parameter(name), parameter, rtol=1e-9, atol=1e-9, msg=name
+            )
 
 
 def test_models_that_have_parted_stay_apart_where_their_generators_meet_again() -> None:

@@ -1,5 +1,5 @@
-"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and order. Of
-AWD-LSTMs with both optimizers, and of Transformers."""
+"""A stack of trials against the same trials alone, in float64: the same weights, whatever their
+mates and order. Of AWD-LSTMs with both optimizers, and of Transformers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,13 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     LmsPlifFrozenConfig(knots=31, limit=3.0),
     MosPlifConfig(knots=20, mixtures=2),
 )
-DROPOUTS = ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect")
+DROPOUTS = (
+    "dropout_embedding_matrix",
+    "dropout_embedding",
+    "dropout_hidden",
+    "dropout_output",
+    "dropconnect",
+)
 rate = st.sampled_from([0.0, 0.1, 0.4])
 
 
@@ -70,8 +76,12 @@ def _in_float64() -> Iterator[None]:
 @st.composite
 def lstm_trials(draw: st.DrawFn, optimizer: str, head_rank: int | None) -> TrialConfig:
     """A trial of the tiny AWD-LSTM: everything that a stack leaves to its trials is drawn."""
-    averagings: list[AveragingConfig] = [EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]
-    # SGD at a high rate without clipping is unstable: one rounding grows by eight digits in fifty steps.
+    averagings: list[AveragingConfig] = [
+        EtAsgdConfig(switch_epoch=1),
+        NtAsgdConfig(nonmonotone_interval=1),
+    ]
+    # SGD at a high rate without clipping is unstable: one rounding grows by eight digits in fifty
+    # steps.
     clip = draw(st.sampled_from([0.25, 10.0]))
     base = 0.003 if optimizer == "adam" else 5.0 if clip < 1 else 0.5
     config = tiny.trial(
@@ -90,7 +100,9 @@ def lstm_trials(draw: st.DrawFn, optimizer: str, head_rank: int | None) -> Trial
         epochs=100,
     )
     dropouts = {name: draw(rate) for name in DROPOUTS}
-    model = config.model.model_copy(update={**dropouts, "embedding_noise": draw(st.sampled_from([0.0, 0.1]))})
+    model = config.model.model_copy(
+        update={**dropouts, "embedding_noise": draw(st.sampled_from([0.0, 0.1]))}
+    )
     return config.model_copy(update={"model": model, "seed": draw(st.integers(1, 5))})
 
 
@@ -124,7 +136,8 @@ def mates(draw: st.DrawFn, kind: str) -> list[LanguageTrialConfig]:
 
 @dataclass(frozen=True)
 class Phase:
-    """So many steps of a trial, in the stack or alone; before them, it may go through a checkpoint."""
+    """So many steps of a trial, in the stack or alone; before them, it may go through a
+    checkpoint."""
 
     steps: int
     stacked: bool
@@ -133,7 +146,8 @@ class Phase:
 
 @st.composite
 def phases(draw: st.DrawFn) -> list[Phase]:
-    """Phases of fifty steps together; the first steps may be waited for, as by a trial that joins later."""
+    """Phases of fifty steps together; the first steps may be waited for, as by a trial that joins
+    later."""
     ends = sorted(draw(st.sets(st.integers(1, STEPS - 1), max_size=3)) | {STEPS})
     lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     return [Phase(length, draw(st.integers(0, 3)) > 0, draw(st.booleans())) for length in lengths]
@@ -163,8 +177,12 @@ def alone(config: LanguageTrialConfig) -> dict[str, Tensor]:
 
 
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
-    losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in trainer.progress.epochs])
-    return {name: tensor.clone() for name, tensor in trainer.snapshot()[0].items()} | {"losses": losses}
+    losses = torch.tensor(
+        [(epoch.train_loss, epoch.valid_loss) for epoch in trainer.progress.epochs]
+    )
+    return {name: tensor.clone() for name, tensor in trainer.snapshot()[0].items()} | {
+        "losses": losses
+    }
 
 
 def restored(trainer: Trainer) -> Trainer:
@@ -174,8 +192,11 @@ def restored(trainer: Trainer) -> Trainer:
     return fresh
 
 
-def train_together(configs: Sequence[LanguageTrialConfig], plans: Sequence[list[Phase]]) -> list[Trainer]:
-    """Every trial through its phases; those that are in the stack at a time make their steps as one."""
+def train_together(
+    configs: Sequence[LanguageTrialConfig], plans: Sequence[list[Phase]]
+) -> list[Trainer]:
+    """Every trial through its phases; those that are in the stack at a time make their steps as
+    one."""
     trainers = [new_trainer(config) for config in configs]
     timelines = [[(phase, at) for phase in plan for at in range(phase.steps)] for plan in plans]
     stack, members = None, list[Trainer]()
@@ -183,7 +204,9 @@ def train_together(configs: Sequence[LanguageTrialConfig], plans: Sequence[list[
         for index, (phase, at) in enumerate(now):
             if at == 0 and phase.restored:
                 trainers[index] = restored(trainers[index])
-        together = [trainer for trainer, (phase, _) in zip(trainers, now, strict=True) if phase.stacked]
+        together = [
+            trainer for trainer, (phase, _) in zip(trainers, now, strict=True) if phase.stacked
+        ]
         if together and together != members:
             stack, members = Stack(together), together
         for trainer in trainers:
@@ -203,12 +226,15 @@ def train_together(configs: Sequence[LanguageTrialConfig], plans: Sequence[list[
 @settings(max_examples=4, deadline=None, phases=[HypothesisPhase.generate])
 @given(data=st.data())
 def test_fifty_steps_in_a_stack_are_those_alone(kind: str, data: st.DataObject) -> None:
-    """Through every change of mates, in whatever order, with checkpoints on the way, in the stack and out of it; often
-    of one seed and one model, so that draws are shared."""
+    """Through every change of mates, in whatever order, with checkpoints on the way, in the stack
+    and out of it; often of one seed and one model, so that draws are shared."""
     configs = data.draw(mates(kind))
     assert len({stack_key(config) for config in configs}) == 1
     if data.draw(st.booleans()):
-        configs = [config.model_copy(update={"model": configs[0].model, "seed": configs[0].seed}) for config in configs]
+        configs = [
+            config.model_copy(update={"model": configs[0].model, "seed": configs[0].seed})
+            for config in configs
+        ]
     plans = [data.draw(phases()) for _ in configs]
     for trainer in train_together(configs, plans):
         assert_as_alone(trainer)
@@ -218,13 +244,20 @@ def test_fifty_steps_in_a_stack_are_those_alone(kind: str, data: st.DataObject) 
 def test_fifty_steps_with_every_dropout_on_are_those_alone(optimizer: str) -> None:
     """Different seeds, rates and windows, and both kinds of averaging, which begin on the way."""
     mixture = MosConfig(mixtures=2, latent_dropout=0.3)
-    layers: tuple[OutputLayerConfig, ...] = (GssConfig(c=-1.5, k=2.5), SoftmaxConfig(), SigSoftmaxConfig(), mixture)
+    layers: tuple[OutputLayerConfig, ...] = (
+        GssConfig(c=-1.5, k=2.5),
+        SoftmaxConfig(),
+        SigSoftmaxConfig(),
+        mixture,
+    )
     rate = 5.0 if optimizer == "sgd" else 0.003
     configs = []
     for number, layer in enumerate(layers, 1):
         config = tiny.trial(
             output_layer=layer,
-            averaging=EtAsgdConfig(switch_epoch=1) if number % 2 else NtAsgdConfig(nonmonotone_interval=1),
+            averaging=EtAsgdConfig(switch_epoch=1)
+            if number % 2
+            else NtAsgdConfig(nonmonotone_interval=1),
             optimizer=optimizer,
             bptt=8 + 3 * number,
             learning_rate=rate / number,
@@ -235,7 +268,9 @@ def test_fifty_steps_with_every_dropout_on_are_those_alone(optimizer: str) -> No
         dropped = dict.fromkeys(DROPOUTS, 0.1 * number)
         model = config.model.model_copy(update=dropped | {"embedding_noise": 0.1 * number})
         configs.append(config.model_copy(update={"model": model, "seed": number}))
-    trainers = train_together(configs, [[Phase(STEPS, stacked=True, restored=False)]] * len(configs))
+    trainers = train_together(
+        configs, [[Phase(STEPS, stacked=True, restored=False)]] * len(configs)
+    )
     assert any(trainer.average is not None for trainer in trainers)
     for trainer in trainers:
         assert_as_alone(trainer)
@@ -262,7 +297,9 @@ def test_fifty_steps_of_transformers_with_every_dropout_on_are_those_alone() -> 
         ).model_copy(update={"seed": number})
         for number, layer in enumerate(layers, 1)
     ]
-    for trainer in train_together(configs, [[Phase(STEPS, stacked=True, restored=False)]] * len(configs)):
+    for trainer in train_together(
+        configs, [[Phase(STEPS, stacked=True, restored=False)]] * len(configs)
+    ):
         assert len(trainer.progress.epochs) > 0
         assert_as_alone(trainer)
 

@@ -21,7 +21,10 @@ def nothing_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mixed() -> list[TrialConfig]:
-    return [smoke_trial().model_copy(update={"output_layer": layer, "seed": n}) for n, layer in enumerate(MIXED)]
+    return [
+        smoke_trial().model_copy(update={"output_layer": layer, "seed": n})
+        for n, layer in enumerate(MIXED)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -35,12 +38,15 @@ def mixed() -> list[TrialConfig]:
         ({1: 94.9, 16: 100.0}, 16),
     ],
 )
-def test_the_fewest_trials_that_are_nearly_as_fast_as_any(rates: dict[int, float], best: int) -> None:
+def test_the_fewest_trials_that_are_nearly_as_fast_as_any(
+    rates: dict[int, float], best: int
+) -> None:
     assert best_size(rates) == best
 
 
 @pytest.mark.parametrize(
-    ("trials", "sizes"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (16, [1, 2, 4, 8, 16]), (20, [1, 2, 4, 8, 16, 20])]
+    ("trials", "sizes"),
+    [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (16, [1, 2, 4, 8, 16]), (20, [1, 2, 4, 8, 16, 20])],
 )
 def test_sizes_double_and_end_with_all(trials: int, sizes: list[int]) -> None:
     assert list(throughput._sizes(trials)) == sizes

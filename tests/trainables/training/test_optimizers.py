@@ -12,7 +12,9 @@ from torch import Tensor
 from trainables.training.optimizers import EagerAdam, EagerAdamW, EagerSGD
 
 
-def trained(make: Callable[..., torch.optim.Optimizer], steps: int = 20, **options: Any) -> list[Tensor]:
+def trained(
+    make: Callable[..., torch.optim.Optimizer], steps: int = 20, **options: Any
+) -> list[Tensor]:
     """Weights after so many steps, with a second group that has a rate of its own."""
     generator = torch.Generator().manual_seed(7)
     weights = [torch.randn(5, 4, generator=generator).requires_grad_() for _ in range(2)]
@@ -35,9 +37,16 @@ def trained(make: Callable[..., torch.optim.Optimizer], steps: int = 20, **optio
     ],
 )
 def test_steps_are_those_of_pytorch_bit_by_bit(
-    ours: Callable[..., torch.optim.Optimizer], torchs: Callable[..., torch.optim.Optimizer], options: dict[str, Any]
+    ours: Callable[..., torch.optim.Optimizer],
+    torchs: Callable[..., torch.optim.Optimizer],
+    options: dict[str, Any],
 ) -> None:
-    pairs = zip(trained(ours, **options), trained(torchs, **options), trained(ours, steps=0, **options), strict=True)
+    pairs = zip(
+        trained(ours, **options),
+        trained(torchs, **options),
+        trained(ours, steps=0, **options),
+        strict=True,
+    )
     for weight, expected, start in pairs:
         assert torch.equal(weight, expected)
         assert not torch.equal(weight, start)

@@ -1,8 +1,9 @@
-"""Training against an independent float64 implementation of the protocol, written here from its text.
+"""Training against an independent float64 implementation of the protocol, written here from its
+text.
 
-It shares nothing with the package but the starting weights and the random generator's state: its LSTM is a loop of
-equations, its loss the materialised softmax, its optimiser a list of subtractions.
-"""
+It shares nothing with the package but the starting weights and the random generator's state: its
+LSTM is a loop of equations, its loss the materialised softmax, its optimiser a list of
+subtractions."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ from trainables.trial_folder.folder import TrialFolder
 STEPS = 50
 
 
-def lstm(x: Tensor, weights: list[Tensor], state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+def lstm(
+    x: Tensor, weights: list[Tensor], state: tuple[Tensor, Tensor]
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     w_ih, w_hh, b_ih, b_hh = weights
     h, c = state
     outputs = []
@@ -54,7 +57,10 @@ class Reference:
         assert isinstance(trainer.config, TrialConfig)
         self.config = trainer.config
         named = dict(trainer.model.named_parameters())
-        self.at = {name: p.detach().double().clone().requires_grad_(p.requires_grad) for name, p in named.items()}
+        self.at = {
+            name: p.detach().double().clone().requires_grad_(p.requires_grad)
+            for name, p in named.items()
+        }
         self.names = [name for name, p in named.items() if p.requires_grad]
         self.weights = [self.at[name] for name in self.names]
         self.random = torch.Generator()
@@ -65,11 +71,15 @@ class Reference:
         self.position = 0
         model = self.config.model
         sizes = (model.hidden_width, model.hidden_width, model.context_width)
-        self.zero = [(torch.zeros(batch, s).double(), torch.zeros(batch, s).double()) for s in sizes]
+        self.zero = [
+            (torch.zeros(batch, s).double(), torch.zeros(batch, s).double()) for s in sizes
+        ]
         self.state = list(self.zero)
         self.averages: list[list[Tensor]] = []
         self.steps, self.tokens = 0, 0
-        self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in self.weights]
+        self.moments = [
+            (torch.zeros_like(weight), torch.zeros_like(weight)) for weight in self.weights
+        ]
 
     def step(self, average: bool) -> float:
         t = self.config.training
@@ -78,7 +88,9 @@ class Reference:
         seq_len = max(5, int(mean + 5 * torch.randn((), generator=self.random).item()))
         drawn = min(seq_len, t.bptt + 40)
         seq_len = min(drawn, length - 1 - self.position)
-        window = np.stack([s[self.position : self.position + seq_len + 1] for s in self.streams], axis=1)
+        window = np.stack(
+            [s[self.position : self.position + seq_len + 1] for s in self.streams], axis=1
+        )
         tokens = torch.from_numpy(window)
 
         h = self.at["embedding_VD"][tokens[:-1]]
@@ -101,11 +113,19 @@ class Reference:
         self.tokens += len(targets)
         warm = min(1.0, self.tokens / t.warm_up_tokens) if t.warm_up_tokens else 1.0
         with torch.no_grad():
-            for name, weight, gradient, moments in zip(self.names, self.weights, gradients, self.moments, strict=True):
+            for name, weight, gradient, moments in zip(
+                self.names, self.weights, gradients, self.moments, strict=True
+            ):
                 slopes = name == "output.function.weight_K"
-                rate = getattr(self.config.output_layer, "learning_rate", None) if slopes else t.learning_rate
+                rate = (
+                    getattr(self.config.output_layer, "learning_rate", None)
+                    if slopes
+                    else t.learning_rate
+                )
                 assert rate is not None
-                rate *= warm * drawn / t.bptt  # of the length drawn, also where the text ends earlier
+                rate *= (
+                    warm * drawn / t.bptt
+                )  # of the length drawn, also where the text ends earlier
                 change = gradient * scale + t.weight_decay * weight
                 weight -= rate * (self.adam(change, *moments) if t.optimizer == "adam" else change)
         if average:
@@ -131,8 +151,12 @@ def test_fifty_steps_of_adam_with_a_warm_up_agree_with_its_formulas_in_float64()
     agree(tiny.trial(dropout=False, optimizer="adam", learning_rate=0.002, warm_up_tokens=1_000))
 
 
-@pytest.mark.parametrize("layer", [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3, latent_dropout=0.0)], ids=str)
-def test_fifty_steps_with_output_weights_of_a_rank_agree_with_the_float64_protocol(layer: OutputLayerConfig) -> None:
+@pytest.mark.parametrize(
+    "layer", [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3, latent_dropout=0.0)], ids=str
+)
+def test_fifty_steps_with_output_weights_of_a_rank_agree_with_the_float64_protocol(
+    layer: OutputLayerConfig,
+) -> None:
     agree(tiny.trial(output_layer=layer, dropout=False, head_rank=3))
 
 
@@ -169,7 +193,9 @@ class Wrapped(Pointwise):
         return 0.01
 
 
-def test_a_functions_own_learning_rate_holds_for_a_function_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_functions_own_learning_rate_holds_for_a_function_within_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(building, "SmoothBend", lambda **_: Wrapped())
     trainer = Trainer(tiny.trial(), tiny.corpus(), Runtime())
     sizes = [(group["lr"], len(group["params"])) for group in trainer.optimizer.param_groups]
@@ -215,13 +241,19 @@ def test_an_epoch_of_a_token_budget_goes_on_where_the_last_one_ended() -> None:
 
 def test_the_kept_model_is_the_one_of_the_best_validation_loss() -> None:
     corpus = tiny.corpus()
-    trainer = Trainer(tiny.trial(epochs=8, averaging=NtAsgdConfig(nonmonotone_interval=2)), corpus, Runtime())
+    trainer = Trainer(
+        tiny.trial(epochs=8, averaging=NtAsgdConfig(nonmonotone_interval=2)), corpus, Runtime()
+    )
     kept_after: dict[int, dict[str, Tensor]] = {}
     while len(trainer.progress.epochs) < 8:
         trainer.step()
         if trainer.epoch_is_over():
             number = trainer.end_epoch().epoch
-            source = trainer.average.tensors if trainer.average and trainer.progress.epochs[-1].averaging else None
+            source = (
+                trainer.average.tensors
+                if trainer.average and trainer.progress.epochs[-1].averaging
+                else None
+            )
             weights = source or dict(trainer.model.named_parameters())
             kept_after[number] = {name: w.detach().clone() for name, w in weights.items()}
     losses = [epoch.valid_loss for epoch in trainer.progress.epochs]
@@ -242,7 +274,9 @@ def test_the_kept_model_is_the_one_of_the_best_validation_loss() -> None:
         (EtAsgdConfig(switch_epoch=200), [1.0] * 210, 200),
     ],
 )
-def test_averaging_starts_by_its_rule(config: AveragingConfig, losses: list[float], switches_after: int | None) -> None:
+def test_averaging_starts_by_its_rule(
+    config: AveragingConfig, losses: list[float], switches_after: int | None
+) -> None:
     switched = (
         number
         for number, loss in enumerate(losses, 1)

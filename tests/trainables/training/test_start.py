@@ -1,4 +1,5 @@
-"""The start of narrow models: what the first predictions are, and that a word is heard three layers up."""
+"""The start of narrow models: what the first predictions are, and that a word is heard three layers
+up."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ from trainables.output_layers.pointwise import centred_bias
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 
-CORNERS = [GssConfig(c=c, k=k) for c in (C_VALUES[0], C_VALUES[-1]) for k in (K_VALUES[0], K_VALUES[-1])]
+CORNERS = [
+    GssConfig(c=c, k=k) for c in (C_VALUES[0], C_VALUES[-1]) for k in (K_VALUES[0], K_VALUES[-1])
+]
 
 
 def scaled(layer: OutputLayerConfig) -> TrialConfig:
@@ -67,24 +70,33 @@ def test_the_first_layers_gates_get_a_variance_of_one_and_words_are_heard_three_
     config = awd_lstm(CorpusConfig(name="tiny", sha256="0" * 64), GssConfig(c=0.0, k=2.0))
     quick = apply_scale(SCALES["quick"], config)
     assert isinstance(quick, TrialConfig)
-    published = quick.model_copy(update={"model": quick.model.model_copy(update={"start": "published"})})
+    published = quick.model_copy(
+        update={"model": quick.model.model_copy(update={"start": "published"})}
+    )
     models = [Trainer(trial, corpus, Runtime()).model.eval() for trial in (quick, published)]
-    tokens_TB = torch.randint(tiny.VOCABULARY, (100, 50), generator=torch.Generator().manual_seed(0))
+    tokens_TB = torch.randint(
+        tiny.VOCABULARY, (100, 50), generator=torch.Generator().manual_seed(0)
+    )
     heard = []
     for model in models:
-        h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).dropped_TBC  # nothing is dropped here
+        h3_TBC = model.contexts(
+            tokens_TB, model.zero_state(50)
+        ).dropped_TBC  # nothing is dropped here
         heard.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
     first = models[0].layers[0].get_parameter("weight_ih")
     gates = embedding(tokens_TB, models[0].embedding_VD) @ first.t()
     assert gates.var().item() == pytest.approx(1.0, abs=0.1)
-    assert models[0].embedding_VD.norm(dim=1).mean().item() == pytest.approx(20 * 0.1 / math.sqrt(3), rel=0.03)
+    assert models[0].embedding_VD.norm(dim=1).mean().item() == pytest.approx(
+        20 * 0.1 / math.sqrt(3), rel=0.03
+    )
     assert heard[0] > 10 * heard[1]
 
 
 def test_the_slopes_of_plif_are_drawn_as_ever() -> None:
     layer = LmsPlifConfig(knots=50)
     models = [
-        Trainer(config, tiny.corpus(), Runtime()).model for config in (scaled(layer), tiny.trial(output_layer=layer))
+        Trainer(config, tiny.corpus(), Runtime()).model
+        for config in (scaled(layer), tiny.trial(output_layer=layer))
     ]
     slopes = [model.output.get_parameter("function.weight_K") for model in models]
     assert torch.equal(*slopes)

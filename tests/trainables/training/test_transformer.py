@@ -1,4 +1,5 @@
-"""The training of Transformers: against formulas in float64; windows and rates; resumed; down to the entropy."""
+"""The training of Transformers: against formulas in float64; windows and rates; resumed; down to
+the entropy."""
 
 from __future__ import annotations
 
@@ -34,16 +35,31 @@ STEPS = 12
 
 
 class Reference:
-    """The protocol in float64: Loshchilov and Hutter (2019), algorithm 2, with plain lists of subtractions."""
+    """The protocol in float64: Loshchilov and Hutter (2019), algorithm 2, with plain lists of
+    subtractions."""
 
-    def __init__(self, trainer: Trainer, config: TransformerTrialConfig, tokens: np.ndarray, total_tokens: int) -> None:
+    def __init__(
+        self,
+        trainer: Trainer,
+        config: TransformerTrialConfig,
+        tokens: np.ndarray,
+        total_tokens: int,
+    ) -> None:
         self.config, self.total_tokens = config, total_tokens
         named = dict(trainer.model.named_parameters())
-        self.at = {name: p.detach().double().clone().requires_grad_(p.requires_grad) for name, p in named.items()}
+        self.at = {
+            name: p.detach().double().clone().requires_grad_(p.requires_grad)
+            for name, p in named.items()
+        }
         self.names = [name for name, p in named.items() if p.requires_grad]
         length = len(tokens) // config.training.batch_size
-        self.streams = [tokens[b * length : (b + 1) * length] for b in range(config.training.batch_size)]
-        self.moments = {name: (torch.zeros_like(self.at[name]), torch.zeros_like(self.at[name])) for name in self.names}
+        self.streams = [
+            tokens[b * length : (b + 1) * length] for b in range(config.training.batch_size)
+        ]
+        self.moments = {
+            name: (torch.zeros_like(self.at[name]), torch.zeros_like(self.at[name]))
+            for name in self.names
+        }
         self.steps = self.tokens = 0
 
     def step(self, position: int) -> float:
@@ -67,21 +83,31 @@ class Reference:
         training = self.config.training
         if self.tokens < training.warm_up_tokens:
             return self.tokens / training.warm_up_tokens
-        way = (self.tokens - training.warm_up_tokens) / (self.total_tokens - training.warm_up_tokens)
+        way = (self.tokens - training.warm_up_tokens) / (
+            self.total_tokens - training.warm_up_tokens
+        )
         final = training.final_rate_share
         return final + (1 - final) * (1 + math.cos(math.pi * way)) / 2
 
     def move(self, name: str, gradient: Tensor) -> None:
         training, weight, (mean, square) = self.config.training, self.at[name], self.moments[name]
         slopes = name == "output.function.weight_K"
-        rate = getattr(self.config.output_layer, "learning_rate", 0.0) if slopes else training.learning_rate
+        rate = (
+            getattr(self.config.output_layer, "learning_rate", 0.0)
+            if slopes
+            else training.learning_rate
+        )
         rate *= self.share_of_rate()
         mean += (1 - training.beta1) * (gradient - mean)
         square += (1 - training.beta2) * (gradient**2 - square)
-        change = (mean / (1 - training.beta1**self.steps)) / ((square / (1 - training.beta2**self.steps)).sqrt() + 1e-8)
-        is_decayed = name in ("embedding_VD", "output.prior_KC", "output.latent_KDC") or name.endswith(
-            ("weight_OI", "head.weight_VD", "left_VR", "right_RD")
+        change = (mean / (1 - training.beta1**self.steps)) / (
+            (square / (1 - training.beta2**self.steps)).sqrt() + 1e-8
         )
+        is_decayed = name in (
+            "embedding_VD",
+            "output.prior_KC",
+            "output.latent_KDC",
+        ) or name.endswith(("weight_OI", "head.weight_VD", "left_VR", "right_RD"))
         weight -= rate * (training.weight_decay * weight if is_decayed else 0.0)
         weight -= rate * change
 
@@ -95,8 +121,11 @@ class Reference:
     ],
     ids=["gss-tied", "lms_plif-untied", "mos-rank"],
 )
-def test_twelve_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig, head: dict[str, object]) -> None:
-    """Where gradients are near zero, Adam's first steps are their signs, which rounding turns: hence a low rate."""
+def test_twelve_steps_agree_with_the_float64_protocol(
+    layer: OutputLayerConfig, head: dict[str, object]
+) -> None:
+    """Where gradients are near zero, Adam's first steps are their signs, which rounding turns:
+    hence a low rate."""
     config = tiny_transformer.trial(
         output_layer=layer,
         model={"dropout": 0.0} | head,
@@ -124,7 +153,9 @@ def test_twelve_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig, 
 
 
 def test_every_pass_has_whole_windows_from_another_start_and_every_token_is_in_some() -> None:
-    text = corpus(train_tokens=403)  # four streams of 100 tokens, and windows of 12 with the token that follows
+    text = corpus(
+        train_tokens=403
+    )  # four streams of 100 tokens, and windows of 12 with the token that follows
     trainer = Trainer(tiny_transformer.trial(), text, Runtime())
     passes: list[list[tuple[int, int]]] = [[]]
     while len(passes) <= 100:
@@ -145,14 +176,19 @@ def test_every_pass_has_whole_windows_from_another_start_and_every_token_is_in_s
 
 
 def test_a_text_shorter_than_a_window_is_one_window() -> None:
-    trainer = Trainer(tiny_transformer.trial(window=100, epochs=2), corpus(train_tokens=40), Runtime())
+    trainer = Trainer(
+        tiny_transformer.trial(window=100, epochs=2), corpus(train_tokens=40), Runtime()
+    )
     train(trainer)
     assert [epoch.tokens for epoch in trainer.progress.epochs] == [36, 72]
 
 
 def test_the_rate_rises_and_falls_to_its_share_at_the_last_step_also_that_of_slopes() -> None:
     config = tiny_transformer.trial(
-        output_layer=LmsPlifConfig(knots=20, learning_rate=0.5), warm_up_tokens=480, epochs=3, epoch_tokens=1_000
+        output_layer=LmsPlifConfig(knots=20, learning_rate=0.5),
+        warm_up_tokens=480,
+        epochs=3,
+        epoch_tokens=1_000,
     )
     trainer, rates = Trainer(config, corpus(), Runtime()), []
     while not trainer.finished:
@@ -175,7 +211,12 @@ def test_the_rate_rises_and_falls_to_its_share_at_the_last_step_also_that_of_slo
 def test_only_matrices_decay(layer: OutputLayerConfig) -> None:
     model = {"head": "untied", "head_rank": 2}
     trainer = Trainer(tiny_transformer.trial(output_layer=layer, model=model), corpus(), Runtime())
-    decayed = {p for group in trainer.optimizer.param_groups if group["weight_decay"] for p in group["params"]}
+    decayed = {
+        p
+        for group in trainer.optimizer.param_groups
+        if group["weight_decay"]
+        for p in group["params"]
+    }
     names = {name for name, p in trainer.model.named_parameters() if p in decayed}
     matrices = {"embedding_VD", "head.left_VR", "head.right_RD"} | {
         f"layers.{i}.{branch}.{product}.weight_OI"
@@ -184,18 +225,30 @@ def test_only_matrices_decay(layer: OutputLayerConfig) -> None:
         for product in (joint, "projection")
     }
     mixture = (
-        {"output.prior_KC", "output.latent_KDC"} if layer.name.startswith("mo") and "nn" not in layer.name else set()
+        {"output.prior_KC", "output.latent_KDC"}
+        if layer.name.startswith("mo") and "nn" not in layer.name
+        else set()
     )
     assert names == matrices | mixture
     grouped = [p for group in trainer.optimizer.param_groups for p in group["params"]]
     assert len(grouped) == len(set(grouped)) == len(list(trainer.model.parameters()))
 
 
-@pytest.mark.parametrize("layer", [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=2)], ids=lambda layer: layer.name)
-def test_resuming_from_any_step_gives_the_same_next_steps(tmp_path: Path, layer: OutputLayerConfig) -> None:
-    """With dropout, through files, over the ends of epochs and of passes, whose next start is drawn."""
-    config = tiny_transformer.trial(output_layer=layer, model={"dropout": 0.3}, epochs=3, epoch_tokens=300)
-    text, checkpoints = corpus(train_tokens=600), Checkpoints(TrialFolder(tmp_path, config.trial_id))
+@pytest.mark.parametrize(
+    "layer", [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=2)], ids=lambda layer: layer.name
+)
+def test_resuming_from_any_step_gives_the_same_next_steps(
+    tmp_path: Path, layer: OutputLayerConfig
+) -> None:
+    """With dropout, through files, over the ends of epochs and of passes, whose next start is
+    drawn."""
+    config = tiny_transformer.trial(
+        output_layer=layer, model={"dropout": 0.3}, epochs=3, epoch_tokens=300
+    )
+    text, checkpoints = (
+        corpus(train_tokens=600),
+        Checkpoints(TrialFolder(tmp_path, config.trial_id)),
+    )
     straight = Trainer(config, text, Runtime(), epoch_ranks)
     while not straight.finished:
         checkpoints.save(straight.progress.step + 1, *straight.snapshot())
@@ -227,12 +280,16 @@ def test_validation_predicts_from_the_window_alone() -> None:
     found = mean_loss(trainer.model, tokens, batch=2, window=12, split="valid")
     assert found == pytest.approx(torch.cat(losses).mean().item(), rel=1e-5)
     contexts_ND = context_vectors(trainer.model, tokens, window=12)
-    expected = [transformer_formulas.contexts(config.model, at, part) for part in torch.from_numpy(tokens).split(12)]
+    expected = [
+        transformer_formulas.contexts(config.model, at, part)
+        for part in torch.from_numpy(tokens).split(12)
+    ]
     torch.testing.assert_close(contexts_ND.double(), torch.cat(expected), rtol=0, atol=1e-5)
 
 
 def test_the_loss_falls_to_the_entropy_of_a_markov_chain() -> None:
-    """Twenty words, each with a distribution of the next one; the floor is the test text's loss under the truth."""
+    """Twenty words, each with a distribution of the next one; the floor is the test text's loss
+    under the truth."""
     numbers = np.random.default_rng(3)
     p_VV = numbers.dirichlet(np.full(20, 0.3), size=20)
     states = [0]

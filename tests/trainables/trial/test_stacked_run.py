@@ -1,4 +1,5 @@
-"""Trials trained as one against `run_trial`: the same results, through every way in which a mate can leave."""
+"""Trials trained as one against `run_trial`: the same results, through every way in which a mate
+can leave."""
 
 from __future__ import annotations
 
@@ -47,12 +48,16 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=2),
     MocConfig(mixtures=2),
 )
-"""No piecewise linear function: in float32 a last digit decides on which side of a knot a logit is, and the slopes of
-the two sides differ. In float64 it is compared like the others (`test_stack`)."""
+"""No piecewise linear function: in float32 a last digit decides on which side of a knot a logit is,
+and the slopes of the two sides differ. In float64 it is compared like the others (`test_stack`)."""
 
 
 def small(**overrides: object) -> TrialConfig:
-    text = {"training.epoch_tokens": 2_000, "evaluation.valid_tokens": 1_000, "evaluation.test_tokens": 1_000}
+    text = {
+        "training.epoch_tokens": 2_000,
+        "evaluation.valid_tokens": 1_000,
+        "evaluation.test_tokens": 1_000,
+    }
     return smoke_trial(**text, **overrides)
 
 
@@ -75,15 +80,23 @@ CONFIGS: dict[str, TrialConfig] = {
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     """Every trial's outcome without mates."""
     folder = tmp_path_factory.mktemp("alone")
-    return {name: run_trial(config, directory=folder / name, runtime=RUNTIME) for name, config in CONFIGS.items()}
+    return {
+        name: run_trial(config, directory=folder / name, runtime=RUNTIME)
+        for name, config in CONFIGS.items()
+    }
 
 
 def tasks(folder: Path, names: Iterable[str], **changes: object) -> list[TrialTask]:
-    made = [TrialTask(CONFIGS[name], folder / name, lambda _: None, {}, lambda _: None) for name in names]
+    made = [
+        TrialTask(CONFIGS[name], folder / name, lambda _: None, {}, lambda _: None)
+        for name in names
+    ]
     return [dataclasses.replace(task, **changes) for task in made]  # type: ignore[arg-type]
 
 
-def outcomes(ended: Iterable[tuple[TrialTask, TrialOutcome | Exception]]) -> dict[str, TrialOutcome]:
+def outcomes(
+    ended: Iterable[tuple[TrialTask, TrialOutcome | Exception]],
+) -> dict[str, TrialOutcome]:
     results = {}
     for task, outcome in ended:
         assert isinstance(outcome, TrialOutcome), outcome
@@ -92,17 +105,27 @@ def outcomes(ended: Iterable[tuple[TrialTask, TrialOutcome | Exception]]) -> dic
 
 
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
-    """As good as float32 allows: a sum in another order may differ in its last digit, and training carries that on."""
+    """As good as float32 allows: a sum in another order may differ in its last digit, and training
+    carries that on."""
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
     assert len(outcome.epochs) == len(expected.epochs)
     for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
-        assert (epoch.epoch, epoch.tokens, epoch.averaging) == (other.epoch, other.tokens, other.averaging)
+        assert (epoch.epoch, epoch.tokens, epoch.averaging) == (
+            other.epoch,
+            other.tokens,
+            other.averaging,
+        )
         assert epoch.valid_loss == pytest.approx(other.valid_loss, abs=1e-4)
     assert outcome.measurements.keys() == expected.measurements.keys()
     if expected.state == "done":
         perplexity = outcome.measurements["perplexity@1"]["test_perplexity"]
-        assert perplexity == pytest.approx(expected.measurements["perplexity@1"]["test_perplexity"], rel=1e-3)
-        assert outcome.measurements["training@1"]["kept_epoch"] == expected.measurements["training@1"]["kept_epoch"]
+        assert perplexity == pytest.approx(
+            expected.measurements["perplexity@1"]["test_perplexity"], rel=1e-3
+        )
+        assert (
+            outcome.measurements["training@1"]["kept_epoch"]
+            == expected.measurements["training@1"]["kept_epoch"]
+        )
 
 
 def test_trials_of_a_stack_end_as_alone_whatever_becomes_of_their_mates(
@@ -127,18 +150,27 @@ def test_trials_of_a_stack_end_as_alone_whatever_becomes_of_their_mates(
 
 
 def test_transformers_of_a_stack_end_as_alone(tmp_path: Path) -> None:
-    """With measurements that a stack takes as one, and one that it does not; one ends early, and another joins. Heads
-    are A B."""
+    """With measurements that a stack takes as one, and one that it does not; one ends early, and
+    another joins. Heads are A B."""
     names = ("perplexity@1", "spectrum@1", "kl_rank@1")
-    configs = {layer.name: transformer(layer) for layer in LAYERS} | {"short": transformer(LAYERS[0], epochs=1)}
+    configs = {layer.name: transformer(layer) for layer in LAYERS} | {
+        "short": transformer(LAYERS[0], epochs=1)
+    }
     assert len({stack_key(config) for config in configs.values()}) == 1
-    made = [TrialTask(config, tmp_path / name, lambda _: None, {}, lambda _: None) for name, config in configs.items()]
+    made = [
+        TrialTask(config, tmp_path / name, lambda _: None, {}, lambda _: None)
+        for name, config in configs.items()
+    ]
     results = outcomes(run_stack(made, runtime=RUNTIME, measurements=names, most=3))
     assert results.keys() == configs.keys()
     for name, config in configs.items():
-        alone = run_trial(config, directory=tmp_path / "alone" / name, runtime=RUNTIME, measurements=names)
+        alone = run_trial(
+            config, directory=tmp_path / "alone" / name, runtime=RUNTIME, measurements=names
+        )
         assert_same(results[name], alone)
-        ranks, expected = (outcome.measurements["kl_rank@1"]["kl_rank_1e-2"] for outcome in (results[name], alone))
+        ranks, expected = (
+            outcome.measurements["kl_rank@1"]["kl_rank_1e-2"] for outcome in (results[name], alone)
+        )
         assert ranks == pytest.approx(expected, abs=1)
 
 
@@ -186,7 +218,9 @@ def test_trials_of_drawn_packs_end_as_alone(alone: dict[str, TrialOutcome], pack
 
     with TemporaryDirectory() as folder:
         made = [
-            dataclasses.replace(task, stop_above={1: 0.0} if task.directory.name == pack.pruned else {})
+            dataclasses.replace(
+                task, stop_above={1: 0.0} if task.directory.name == pack.pruned else {}
+            )
             for task in tasks(Path(folder), pack.names)
         ]
         runtime = EVERY_STEP if pack.often else RUNTIME
@@ -194,13 +228,18 @@ def test_trials_of_drawn_packs_end_as_alone(alone: dict[str, TrialOutcome], pack
         results = {task.directory.name: outcome for task, outcome in ended}
         assert results.keys() == set(pack.names)
         left = [name for name, outcome in results.items() if isinstance(outcome, StoppedError)]
-        cut = [name for name, outcome in results.items() if getattr(outcome, "state", None) == "pruned"]
+        cut = [
+            name for name, outcome in results.items() if getattr(outcome, "state", None) == "pruned"
+        ]
         assert set(left) <= {pack.stopped} and set(cut) <= {pack.pruned}
         assert cut or pack.pruned in ("short", "diverges", *left)
         again = tasks(Path(folder), left + cut)
         if pack.later_alone:
             later = {
-                task.directory.name: run_trial(task.config, directory=task.directory, runtime=RUNTIME) for task in again
+                task.directory.name: run_trial(
+                    task.config, directory=task.directory, runtime=RUNTIME
+                )
+                for task in again
             }
         else:
             later = outcomes(run_stack(again, runtime=RUNTIME, most=2))
@@ -209,7 +248,9 @@ def test_trials_of_drawn_packs_end_as_alone(alone: dict[str, TrialOutcome], pack
             assert_same(outcome, alone[name])
 
 
-def test_one_is_pruned_and_its_mates_are_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
+def test_one_is_pruned_and_its_mates_are_as_alone(
+    alone: dict[str, TrialOutcome], tmp_path: Path
+) -> None:
     pruned, mate = tasks(tmp_path, ["gss", "mos"])
     pruned = dataclasses.replace(pruned, stop_above={1: 0.0})
     results = outcomes(run_stack([pruned, mate], runtime=RUNTIME, most=2))
@@ -220,7 +261,8 @@ def test_one_is_pruned_and_its_mates_are_as_alone(alone: dict[str, TrialOutcome]
 def test_what_was_trained_in_a_stack_goes_on_alone_and_the_other_way_round(
     alone: dict[str, TrialOutcome], tmp_path: Path
 ) -> None:
-    """Interrupted after an epoch, as by a signal; the trials' checkpoints are those of single ones."""
+    """Interrupted after an epoch, as by a signal; the trials' checkpoints are those of single
+    ones."""
     names = ["gss", "softmax", "mos"]
 
     def interrupt(_: EpochMetrics) -> None:
@@ -235,7 +277,12 @@ def test_what_was_trained_in_a_stack_goes_on_alone_and_the_other_way_round(
     assert_same(results["mos"], alone["mos"])
     assert results["gss"] == gss
     with pytest.raises(KeyboardInterrupt):
-        run_trial(CONFIGS["sigsoftmax"], directory=tmp_path / "sigsoftmax", runtime=EVERY_STEP, on_epoch=interrupt)
+        run_trial(
+            CONFIGS["sigsoftmax"],
+            directory=tmp_path / "sigsoftmax",
+            runtime=EVERY_STEP,
+            on_epoch=interrupt,
+        )
     later = outcomes(run_stack(tasks(tmp_path, ["sigsoftmax", "moc"]), runtime=RUNTIME, most=2))
     assert_same(later["sigsoftmax"], alone["sigsoftmax"])
     for name in (*names, "sigsoftmax"):
@@ -245,7 +292,8 @@ def test_what_was_trained_in_a_stack_goes_on_alone_and_the_other_way_round(
 def test_one_is_stopped_and_goes_on_later_as_if_nothing_had_been(
     alone: dict[str, TrialOutcome], tmp_path: Path
 ) -> None:
-    """One leaves in the midst of its second epoch, for which another takes its place, and one is never taken up."""
+    """One leaves in the midst of its second epoch, for which another takes its place, and one is
+    never taken up."""
     epochs, asked_after = list[int](), list[int]()
 
     def stopped(trial_id: str) -> bool:
@@ -268,7 +316,9 @@ def test_one_is_stopped_and_goes_on_later_as_if_nothing_had_been(
         assert_same(outcome, alone[name])
     log = (tmp_path / "gss" / "log.txt").read_text()
     whole = run_trial(CONFIGS["gss"], directory=tmp_path / "gss", runtime=RUNTIME)
-    assert "goes on from the checkpoint" in (tmp_path / "gss" / "log.txt").read_text().removeprefix(log)
+    assert "goes on from the checkpoint" in (tmp_path / "gss" / "log.txt").read_text().removeprefix(
+        log
+    )
     assert_same(whole, alone["gss"])
 
 
@@ -297,7 +347,13 @@ def test_slow_checkpoints_take_at_most_a_twentieth_of_a_stacks_time(
     monkeypatch.setattr(Checkpoints, "begin", begin)
     config = smoke_trial(**{"training.epoch_tokens": 10**9})
     sixteen = [
-        TrialTask(config.model_copy(update={"seed": seed}), tmp_path / str(seed), lambda _: None, {}, lambda _: None)
+        TrialTask(
+            config.model_copy(update={"seed": seed}),
+            tmp_path / str(seed),
+            lambda _: None,
+            {},
+            lambda _: None,
+        )
         for seed in range(16)
     ]
     ended = run_stack(sixteen, runtime=RUNTIME, most=16, stopped=lambda _: in_steps[0] >= 4_000)
@@ -308,8 +364,11 @@ def test_slow_checkpoints_take_at_most_a_twentieth_of_a_stacks_time(
         assert (later_steps - steps) / (later - start) >= 0.95
 
 
-def test_steps_go_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a trial neither ends before its last one is on disk nor hides that one could not be written."""
+def test_steps_go_on_while_a_checkpoint_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a trial neither ends before its last one is on disk nor hides that one could not be
+    written."""
     trial, steps = smoke_trial(), list[int]()
     write, step = Checkpoints._write, Trainer.step
 
@@ -339,7 +398,9 @@ def hear(heard: list[int]) -> Callable[[EpochMetrics], None]:
     return lambda epoch: heard.append(epoch.epoch)
 
 
-def test_the_trouble_of_one_is_not_that_of_its_mates(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
+def test_the_trouble_of_one_is_not_that_of_its_mates(
+    alone: dict[str, TrialOutcome], tmp_path: Path
+) -> None:
     def fail(_: EpochMetrics) -> None:
         raise ValueError("on purpose")
 
@@ -358,7 +419,8 @@ def test_the_trouble_of_one_is_not_that_of_its_mates(alone: dict[str, TrialOutco
 def test_a_stack_is_gone_before_the_next_one_is_made(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after an error, whose traceback holds frames: on a GPU the memory of both would be in use."""
+    """Also after an error, whose traceback holds frames: on a GPU the memory of both would be in
+    use."""
     stacks, alive = list[weakref.ref[Stack]](), list[int]()
 
     class Watched(Stack):
@@ -374,7 +436,9 @@ def test_a_stack_is_gone_before_the_next_one_is_made(
     monkeypatch.setattr(stacked_run, "Stack", Watched)
     gc.disable()
     try:
-        ended = list(run_stack([dataclasses.replace(first, on_epoch=fail), *others], runtime=RUNTIME, most=2))
+        ended = list(
+            run_stack([dataclasses.replace(first, on_epoch=fail), *others], runtime=RUNTIME, most=2)
+        )
     finally:
         gc.enable()
     assert len(ended) == 3 and len(alive) > 1
@@ -384,7 +448,8 @@ def test_a_stack_is_gone_before_the_next_one_is_made(
 def test_time_that_a_gpu_takes_later_is_that_of_the_epoch_and_validation_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock that stands still but where a GPU is waited for, for what two trials gave it, and in validation."""
+    """By a clock that stands still but where a GPU is waited for, for what two trials gave it, and
+    in validation."""
     clock, waits, shares = [0.0], list[str](), list[float]()
 
     def waited(device: str) -> None:
@@ -400,7 +465,9 @@ def test_time_that_a_gpu_takes_later_is_that_of_the_epoch_and_validation_is_not(
     monkeypatch.setattr(stacked_run, "valid_losses", validated)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     names = ["short", "also short"]
-    monkeypatch.setitem(CONFIGS, "also short", CONFIGS["short"].model_copy(update={"output_layer": LAYERS[0]}))
+    monkeypatch.setitem(
+        CONFIGS, "also short", CONFIGS["short"].model_copy(update={"output_layer": LAYERS[0]})
+    )
     for outcome in outcomes(run_stack(tasks(tmp_path, names), runtime=RUNTIME, most=2)).values():
         [epoch] = outcome.epochs
         shares.append(epoch.seconds)

@@ -1,4 +1,5 @@
-"""A Transformer's trial from config to result, pruned and taken up again, and measured on the weights that it kept."""
+"""A Transformer's trial from config to result, pruned and taken up again, and measured on the
+weights that it kept."""
 
 from __future__ import annotations
 
@@ -41,15 +42,25 @@ class ShiftedBias(PointwiseSoftmax):
         self.bias_V.data += scale
 
 
-def smoke(layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32") -> TransformerTrialConfig:
+def smoke(
+    layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32"
+) -> TransformerTrialConfig:
     corpus = identity("pydocs", data_dir=None)
-    training = {"batch_size": 8, "window": 16, "learning_rate": 0.01, "warm_up_tokens": 500, "epochs": epochs}
+    training = {
+        "batch_size": 8,
+        "window": 16,
+        "learning_rate": 0.01,
+        "warm_up_tokens": 500,
+        "epochs": epochs,
+    }
     return TransformerTrialConfig(
         seed=3,
         corpus=CorpusConfig(name="pydocs", sha256=corpus.sha256, vocabulary_limit=200),
         model=TransformerConfig(width=16, layers=2, heads=2, head="untied", head_rank=6),
         output_layer=layer,
-        training=TransformerTrainingConfig.model_validate({**training, "epoch_tokens": 2_000, "precision": precision}),
+        training=TransformerTrainingConfig.model_validate(
+            {**training, "epoch_tokens": 2_000, "precision": precision}
+        ),
         evaluation=EvaluationConfig(
             window=16, valid_tokens=600, test_tokens=600, test_batch_size=2, epoch_rank_contexts=100
         ),
@@ -82,7 +93,9 @@ def test_pruned_and_taken_up_again_it_ends_with_the_same_bits_and_is_measured_la
 ) -> None:
     config = smoke(layer, precision=precision)
     runtime = Runtime(checkpoint_every_s=0.0)
-    straight = run_trial(config, directory=tmp_path / "straight", runtime=runtime, measurements=NAMES)
+    straight = run_trial(
+        config, directory=tmp_path / "straight", runtime=runtime, measurements=NAMES
+    )
     first, second = straight.epochs[:2]
     above = {1: first.valid_loss, 2: second.valid_loss - 1e-9}
     pruned = run_trial(config, directory=tmp_path / "stopped", runtime=runtime, stop_above=above)
@@ -105,12 +118,15 @@ def test_pruned_and_taken_up_again_it_ends_with_the_same_bits_and_is_measured_la
 
 def test_a_step_spares_its_process_the_compiler_of_torch() -> None:
     program = (
-        "import sys; from tests.support import tiny_transformer, tiny_trial; from trainables.runtime import Runtime; "
+        "import sys; from tests.support import tiny_transformer, tiny_trial; from "
+        "trainables.runtime import Runtime; "
         "from trainables.training import Trainer; "
         "Trainer(tiny_transformer.trial(), tiny_trial.corpus(), Runtime()).step(); "
         "print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
     assert ended.stdout == "[]\n"
 
 

@@ -1,4 +1,5 @@
-"""One trial from config to result, without Ray; measured later on its kept weights; and the command that runs one."""
+"""One trial from config to result, without Ray; measured later on its kept weights; and the command
+that runs one."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from tests.support.command import TIMES
 from trainables.__main__ import _read_config, main
-from trainables.config import LmsPlifFrozenConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TextFile, TrialConfig
+from trainables.config import (
+    LmsPlifFrozenConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SoftmaxConfig,
+    TextFile,
+    TrialConfig,
+)
 from trainables.config.contexts import ContextsFile
 from trainables.corpora import load
 from trainables.corpora.benchmarks import Benchmark, BenchmarkFolder
@@ -34,14 +42,22 @@ from trainables.trial_folder.folder import Measured, TrialFolder
 
 ROOT = Path(__file__).parents[3]
 
-CONTEXTS = ContextsFile(name="mine.json", text='[{"last_token_index": 300}, {"last_token_index": 2500}]')
+CONTEXTS = ContextsFile(
+    name="mine.json", text='[{"last_token_index": 300}, {"last_token_index": 2500}]'
+)
 PAIRS = TextFile(name="B.txt", text="the a 3\nis are 9\nif or 1\nin of 2\n")
 BENCHMARKS = BenchmarkFolder(name="mine", benchmarks=(Benchmark(name="B", file=PAIRS),))
 RUNTIME = Runtime(contexts=CONTEXTS, benchmarks=BENCHMARKS)
 Measurements = dict[str, Measured | None]
 NAMES = (
     *("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement),
-    *("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1", "bent_softmax@1", "centred_spectrum@1"),
+    *(
+        "kl_rank@1",
+        "gradient_bottleneck@1",
+        "spectrum_by_epoch@1",
+        "bent_softmax@1",
+        "centred_spectrum@1",
+    ),
 )
 
 
@@ -51,7 +67,9 @@ FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.
 
 def smoke_trial(**overrides: object) -> TrialConfig:
     request = PlanRequest(overrides=overrides)
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
+    config = (
+        make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
+    )
     assert isinstance(config, TrialConfig)
     return config
 
@@ -70,13 +88,18 @@ def without_clocks(outcome: dict[str, object]) -> dict[str, object]:
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_trial_spares_its_process_the_compiler_of_torch(optimizer: str, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text(smoke_trial(**{"training.optimizer": optimizer, "training.epochs": 1}).model_dump_json())
+    config.write_text(
+        smoke_trial(**{"training.optimizer": optimizer, "training.epochs": 1}).model_dump_json()
+    )
     program = (
         "import sys; from trainables.__main__ import main; status = main(sys.argv[1:]); "
-        "print(status, [name for name in ('torch._dynamo', 'sympy') if name in sys.modules], file=sys.stderr)"
+        "print(status, [name for name in ('torch._dynamo', 'sympy') if name in sys.modules], "
+        "file=sys.stderr)"
     )
     command = [sys.executable, "-c", program, str(config), "--directory", str(tmp_path / "trial")]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=True)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=True
+    )
     assert ended.stderr.splitlines()[-1] == "0 []"
 
 
@@ -85,7 +108,11 @@ def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_p
     assert outcome.state == "done"
     assert {path.name for path in tmp_path.iterdir()} == set(FILES)
     assert json.loads((tmp_path / "result.json").read_text())["trial_id"] == smoke_trial().trial_id
-    metrics = {name: value for measured in outcome.measurements.values() for name, value in measured.items()}
+    metrics = {
+        name: value
+        for measured in outcome.measurements.values()
+        for name, value in measured.items()
+    }
     values = np.load(tmp_path / "spectrum.npy", allow_pickle=False)
     assert (values > metrics["press_tolerance"]).sum() == metrics["press_rank"]
     weights, _ = load_tensors(tmp_path / "kept.safetensors")
@@ -114,7 +141,8 @@ def test_its_folder_holds_its_config_which_nobody_needs(tmp_path: Path, lies_the
 
 
 def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path) -> None:
-    """The second comes while the first trains: it waits for the first one's lock and finds its result."""
+    """The second comes while the first trains: it waits for the first one's lock and finds its
+    result."""
     file, folder = tmp_path / "config.json", tmp_path / "trial"
     file.write_text(smoke_trial().canonical_json())
     command = [sys.executable, "-m", "trainables", str(file), "--directory", str(folder)]
@@ -122,7 +150,9 @@ def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path
 
     def start_second(epoch: EpochMetrics) -> None:
         if epoch.epoch == 1:
-            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
             processes.append(process)
             while process.poll() is None and not has_open(process, folder / "lock"):
                 time.sleep(0.01)
@@ -134,10 +164,15 @@ def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path
 
 
 def has_open(process: subprocess.Popen[str], file: Path) -> bool:
-    return any(path.is_symlink() and path.resolve() == file for path in Path(f"/proc/{process.pid}/fd").iterdir())
+    return any(
+        path.is_symlink() and path.resolve() == file
+        for path in Path(f"/proc/{process.pid}/fd").iterdir()
+    )
 
 
-def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
+def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
+    tmp_path: Path,
+) -> None:
     """Stopped after the second of five epochs, with the averaging switch still to come."""
     config = smoke_trial(**{"training.epochs": 5, "training.averaging.switch_epoch": 3})
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
@@ -147,28 +182,51 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
     for _ in range(2):  # asked again by a search, it stops again, without a step
         pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=above)
         assert pruned.state == "pruned"
-        assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
-        assert [epoch.valid_loss for epoch in pruned.epochs] == [epoch.valid_loss for epoch in straight.epochs[:2]]
-        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {*FILES[:4], "checkpoint"}
+        assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(
+            pruned.cause
+        )
+        assert [epoch.valid_loss for epoch in pruned.epochs] == [
+            epoch.valid_loss for epoch in straight.epochs[:2]
+        ]
+        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {
+            *FILES[:4],
+            "checkpoint",
+        }
     heard: list[int] = []
-    whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=lambda epoch: heard.append(epoch.epoch))
+    whole = run_trial(
+        config,
+        directory=folder,
+        runtime=Runtime(),
+        on_epoch=lambda epoch: heard.append(epoch.epoch),
+    )
     assert heard == [3, 4, 5]
-    assert without_clocks(whole.model_dump(mode="json")) == without_clocks(straight.model_dump(mode="json"))
+    assert without_clocks(whole.model_dump(mode="json")) == without_clocks(
+        straight.model_dump(mode="json")
+    )
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
     assert {path.name for path in folder.iterdir()} == set(FILES)
     lines = [line.split(" ", 2)[2] for line in (folder / "log.txt").read_text().splitlines()]
     starts = [number for number, line in enumerate(lines) if line.startswith("taken up on ")]
     assert len(starts) == 3 and lines[-1] == "done"
-    assert [line.split(":")[0] for line in lines[: starts[1]][1:]] == ["epoch 1", "epoch 2", "pruned"]
+    assert [line.split(":")[0] for line in lines[: starts[1]][1:]] == [
+        "epoch 1",
+        "epoch 2",
+        "pruned",
+    ]
     went_on, *epochs = lines[starts[2] + 1 : -1]
     assert went_on.startswith("goes on from the checkpoint after step ")
     for line, epoch in zip(epochs, straight.epochs[2:], strict=True):
-        assert line.startswith(f"epoch {epoch.epoch}: ") and f"validation {math.exp(epoch.valid_loss):.2f}" in line
+        assert (
+            line.startswith(f"epoch {epoch.epoch}: ")
+            and f"validation {math.exp(epoch.valid_loss):.2f}" in line
+        )
         assert (", averaging," in line) == epoch.averaging
 
 
-def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_with_masks_of_its_seed_and_step(tmp_path: Path) -> None:
+def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_with_masks_of_its_seed_and_step(
+    tmp_path: Path,
+) -> None:
     trial = smoke_trial()
     trainer = Trainer(trial, load(trial.corpus, data_dir=None), Runtime())
     for _ in range(3):
@@ -182,7 +240,9 @@ def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_with_masks_of_its_seed_and_step(
         Checkpoints(folder).save(3, tensors, state)
         outcome = run_trial(trial, directory=folder.path, runtime=Runtime())
         outcomes.append(without_clocks(outcome.model_dump(mode="json")))
-        assert "the checkpoint is from another kind of device" in (folder.path / "log.txt").read_text()
+        assert (
+            "the checkpoint is from another kind of device" in (folder.path / "log.txt").read_text()
+        )
     assert outcomes[0] == outcomes[1] and outcomes[0]["state"] == "done"
 
 
@@ -199,33 +259,52 @@ def test_the_ranks_of_the_kept_epoch_are_those_of_the_kept_weights(tmp_path: Pat
     trainer.take_kept_weights()
     tokens = corpus.valid[: config.evaluation.epoch_rank_contexts]
     contexts = context_vectors(trainer.model, tokens, window=70)
-    log_p = trainer.model.output.log_probabilities(contexts, trainer.model.embedding_VD).detach().double().numpy()
+    log_p = (
+        trainer.model.output.log_probabilities(contexts, trainer.model.embedding_VD)
+        .detach()
+        .double()
+        .numpy()
+    )
     assert log_p.shape == (512, 300)
     sigma = np.linalg.svd(log_p, compute_uv=False)
-    assert kept.press_rank == np.count_nonzero(sigma > 0.5 * np.sqrt(813) * sigma[0] * np.finfo(np.float32).eps)
+    assert kept.press_rank == np.count_nonzero(
+        sigma > 0.5 * np.sqrt(813) * sigma[0] * np.finfo(np.float32).eps
+    )
     shares = sigma / sigma.sum()
     assert kept.entropy_rank == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=1e-6)
     without = config.model_copy(
         update={"evaluation": config.evaluation.model_copy(update={"epoch_rank_contexts": None})}
     )
     plain = run_trial(without, directory=tmp_path / "without", runtime=Runtime())
-    assert [epoch.valid_loss for epoch in plain.epochs] == [epoch.valid_loss for epoch in outcome.epochs]
+    assert [epoch.valid_loss for epoch in plain.epochs] == [
+        epoch.valid_loss for epoch in outcome.epochs
+    ]
     assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.epochs} == {(None, None)}
 
 
 def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_path: Path) -> None:
-    """The checkpoint is of the epoch's end, and no result was written: as a kill between the two leaves it."""
+    """The checkpoint is of the epoch's end, and no result was written: as a kill between the two
+    leaves it."""
     config = smoke_trial()
-    assert run_trial(config, directory=tmp_path, runtime=Runtime(), stop_above={1: 0.5}).state == "pruned"
+    assert (
+        run_trial(config, directory=tmp_path, runtime=Runtime(), stop_above={1: 0.5}).state
+        == "pruned"
+    )
     (tmp_path / "result.json").unlink()
     heard: list[object] = []
-    again = run_trial(config, directory=tmp_path, runtime=Runtime(), on_epoch=heard.append, stop_above={1: 0.5})
+    again = run_trial(
+        config, directory=tmp_path, runtime=Runtime(), on_epoch=heard.append, stop_above={1: 0.5}
+    )
     assert (again.state, heard) == ("pruned", [])
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [("{", "not a trial's config"), ('{"seed": -1}', "not a trial's config"), (None, "cannot read")],
+    [
+        ("{", "not a trial's config"),
+        ('{"seed": -1}', "not a trial's config"),
+        (None, "cannot read"),
+    ],
 )
 def test_a_file_that_is_no_config_gets_one_sentence(
     tmp_path: Path, content: str | None, sentence: str, capsys: pytest.CaptureFixture[str]
@@ -238,7 +317,9 @@ def test_a_file_that_is_no_config_gets_one_sentence(
     assert answer.startswith("error: ") and sentence in answer
 
 
-def measured(folder: Path, *names: str, config: TrialConfig | None = None, runtime: Runtime = RUNTIME) -> Measurements:
+def measured(
+    folder: Path, *names: str, config: TrialConfig | None = None, runtime: Runtime = RUNTIME
+) -> Measurements:
     """What is in the trial's folder after it was measured."""
     config = config or smoke_trial()
     measure_kept(config, directory=folder, runtime=runtime, names=names)
@@ -253,7 +334,9 @@ def measured(folder: Path, *names: str, config: TrialConfig | None = None, runti
 def test_a_later_measurement_is_that_of_the_trials_end_bit_for_bit(
     tmp_path: Path, layer: OutputLayerConfig | None
 ) -> None:
-    config = smoke_trial() if layer is None else smoke_trial().model_copy(update={"output_layer": layer})
+    config = (
+        smoke_trial() if layer is None else smoke_trial().model_copy(update={"output_layer": layer})
+    )
     at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
     bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
     assert set(bare.measurements) == {"training@1"}
@@ -304,11 +387,17 @@ def test_a_measurement_is_durable_and_taken_once_and_nothing_is_trained(
 
 def test_what_was_measured_before_a_failure_is_kept(folder: Path) -> None:
     with pytest.raises(UserError, match="word-similarity"):
-        measured(folder, "perplexity@1", "word_similarity@1", "top_k@1", runtime=Runtime(data_dir=folder))
-    assert sorted(path.name for path in folder.glob("measurement-*")) == ["measurement-perplexity@1.json"]
+        measured(
+            folder, "perplexity@1", "word_similarity@1", "top_k@1", runtime=Runtime(data_dir=folder)
+        )
+    assert sorted(path.name for path in folder.glob("measurement-*")) == [
+        "measurement-perplexity@1.json"
+    ]
 
 
-def test_without_the_trials_own_whole_weights_the_cause_names_the_file(folder: Path, tmp_path: Path) -> None:
+def test_without_the_trials_own_whole_weights_the_cause_names_the_file(
+    folder: Path, tmp_path: Path
+) -> None:
     path = folder / "kept.safetensors"
 
     def refused(directory: Path, sentence: str) -> None:
@@ -328,7 +417,9 @@ def test_without_the_trials_own_whole_weights_the_cause_names_the_file(folder: P
 
 def test_a_trial_that_is_trained_anew_forgets_measurements_of_earlier_weights(folder: Path) -> None:
     config = smoke_trial()
-    TrialFolder(folder, config.trial_id).write_measurement("top_k@1", Measured({"perplexity": 1.0}, np.ones(3)))
+    TrialFolder(folder, config.trial_id).write_measurement(
+        "top_k@1", Measured({"perplexity": 1.0}, np.ones(3))
+    )
     (folder / "result.json").unlink()
     run_trial(config, directory=folder, runtime=Runtime(), measurements=())
     assert not list(folder.glob("measurement-*"))

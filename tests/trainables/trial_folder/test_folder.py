@@ -1,5 +1,5 @@
-"""A worker that was cut off writes nothing any more into the trial's folder, and what is damaged there is as none;
-which code a result says it comes from."""
+"""A worker that was cut off writes nothing any more into the trial's folder, and what is damaged
+there is as none; which code a result says it comes from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ VALUES = np.array([3.0, 1.0])
 
 @contextlib.contextmanager
 def unlocked(folder: TrialFolder) -> Iterator[None]:
-    """What a lock is worth on a file system that has none, or gave it back for a machine that was cut off."""
+    """What a lock is worth on a file system that has none, or gave it back for a machine that was
+    cut off."""
     assert folder.path.is_dir()
     yield
 
@@ -54,7 +55,8 @@ def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
     texts: list[bytes] = []
 
     def run_on_elsewhere(_: EpochMetrics) -> None:
-        """At the end of the first worker's first epoch, a second one takes the trial over and ends it."""
+        """At the end of the first worker's first epoch, a second one takes the trial over and ends
+        it."""
         if not texts:
             assert trial.run_trial(config, directory=tmp_path, runtime=runtime).state == "done"
             texts.append((tmp_path / "result.json").read_bytes())
@@ -99,7 +101,9 @@ def npy(values: np.ndarray) -> bytes:
         None,
     ],
 )
-def test_a_damaged_spectrum_is_refused_and_then_as_good_as_none(tmp_path: Path, content: bytes | None) -> None:
+def test_a_damaged_spectrum_is_refused_and_then_as_good_as_none(
+    tmp_path: Path, content: bytes | None
+) -> None:
     notes: list[str] = []
     folder = TrialFolder(tmp_path, "a", notes.append)
     folder.write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
@@ -111,11 +115,16 @@ def test_a_damaged_spectrum_is_refused_and_then_as_good_as_none(tmp_path: Path, 
         path.write_bytes(content)
     with pytest.raises(DamagedFileError, match=r"spectrum@2\.npy"):
         folder.measurement("spectrum@2")
-    assert [folder.has_measurement("spectrum@2"), folder.has_measurement("spectrum@2")] == [False, False]
+    assert [folder.has_measurement("spectrum@2"), folder.has_measurement("spectrum@2")] == [
+        False,
+        False,
+    ]
     assert len(notes) == 1 and "spectrum@2 is measured again" in notes[0]
 
 
-def test_outside_a_checkout_the_code_is_what_the_image_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_checkout_the_code_is_what_the_image_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.delenv("SWEEPS_CODE_VERSION", raising=False)
@@ -124,10 +133,16 @@ def test_outside_a_checkout_the_code_is_what_the_image_says(tmp_path: Path, monk
     assert environment.code_version.__wrapped__() == "0123456789ab"
 
 
-def test_with_its_checkpoints_goes_whatever_killed_workers_left_half_written(tmp_path: Path) -> None:
+def test_with_its_checkpoints_goes_whatever_killed_workers_left_half_written(
+    tmp_path: Path,
+) -> None:
     folder = TrialFolder(tmp_path, "0" * 64)
     kept = [tmp_path / "result.json", tmp_path / "kept.safetensors"]
-    for path in [*kept, folder.checkpoint(1), *(tmp_path / f".{path.name}.1-01234567.tmp" for path in kept)]:
+    for path in [
+        *kept,
+        folder.checkpoint(1),
+        *(tmp_path / f".{path.name}.1-01234567.tmp" for path in kept),
+    ]:
         path.write_bytes(b"x")
     folder.forget_checkpoints()
     assert sorted(tmp_path.iterdir()) == sorted(kept)

@@ -1,4 +1,5 @@
-"""Files that nobody wrote by accident: each is refused in a sentence, at once, and nothing outside is touched."""
+"""Files that nobody wrote by accident: each is refused in a sentence, at once, and nothing outside
+is touched."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ def test_what_is_no_file_is_refused_without_waiting_and_makes_room(
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("put", [os.mkfifo, link_to_zeros, link_in_a_circle, full_folder])
-def test_a_checkpoint_or_fence_that_is_no_file_is_passed_over(tmp_path: Path, put: Callable[[Path], None]) -> None:
+def test_a_checkpoint_or_fence_that_is_no_file_is_passed_over(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
     notes: list[str] = []
     folder = TrialFolder(tmp_path, "a", notes.append)
     folder.take_over()
@@ -72,7 +75,10 @@ def test_a_checkpoint_or_fence_that_is_no_file_is_passed_over(tmp_path: Path, pu
     newest = Checkpoints(folder).latest("cpu")
     assert newest is not None and newest[1]["progress"] == 1
     [note] = notes
-    assert "checkpoint-000000000002.safetensors is no file: it goes on from the checkpoint before" in note
+    assert (
+        "checkpoint-000000000002.safetensors is no file: it goes on from the checkpoint before"
+        in note
+    )
     (tmp_path / "worker").unlink()
     put(tmp_path / "worker")
     with pytest.raises(SupersededError):
@@ -189,7 +195,9 @@ def test_weights_with_a_made_up_header_are_refused(tmp_path: Path, content: byte
         load_tensors(tmp_path / "x.safetensors")
 
 
-def test_a_bit_that_flips_in_the_name_of_the_checksum_does_not_make_a_file_of_version_1(tmp_path: Path) -> None:
+def test_a_bit_that_flips_in_the_name_of_the_checksum_does_not_make_a_file_of_version_1(
+    tmp_path: Path,
+) -> None:
     folder = TrialFolder(tmp_path, "a")
     Checkpoints(folder).save(1, {"x": torch.ones(2)}, {"progress": 1})
     content = folder.checkpoint(1).read_bytes()
@@ -204,7 +212,8 @@ def test_a_bit_that_flips_in_the_name_of_the_checksum_does_not_make_a_file_of_ve
 
 
 def test_a_checkpoint_that_cannot_be_read_makes_room_for_the_next_ones(tmp_path: Path) -> None:
-    """As a disk that fails in places leaves it: nothing of it can be opened, and its name is there."""
+    """As a disk that fails in places leaves it: nothing of it can be opened, and its name is
+    there."""
     notes: list[str] = []
     folder = TrialFolder(tmp_path, "a", notes.append)
     for step in (5, 6):
@@ -228,7 +237,10 @@ def test_what_is_no_file_goes_with_the_checkpoints_and_measurements(
     for step in (2, 3, 4):
         Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"progress": step})
     assert folder.checkpoints() == [folder.checkpoint(3), folder.checkpoint(4)]
-    for path in (folder.checkpoint(5), *(folder.path / name for name in ("measurement-a@1.json", "result.json"))):
+    for path in (
+        folder.checkpoint(5),
+        *(folder.path / name for name in ("measurement-a@1.json", "result.json")),
+    ):
         put(path)
         put(set_aside(path).with_name(path.name))
     (folder.path / "checkpoint-link").symlink_to(outside)

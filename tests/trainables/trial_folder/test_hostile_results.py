@@ -1,4 +1,5 @@
-"""Results and measurements that no worker wrote: each is refused in a sentence, and none is recorded."""
+"""Results and measurements that no worker wrote: each is refused in a sentence, and none is
+recorded."""
 
 from __future__ import annotations
 
@@ -12,9 +13,14 @@ from trainables.trial_folder.files import DamagedFileError
 from trainables.trial_folder.folder import TrialFolder
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
-EPOCH = EpochMetrics(epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0)
+EPOCH = EpochMetrics(
+    epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0
+)
 SOUND: dict[str, Any] = TrialOutcome(
-    trial_id="a", state="done", epochs=(EPOCH,), measurements={"perplexity@1": {"test_perplexity": 2.0}}
+    trial_id="a",
+    state="done",
+    epochs=(EPOCH,),
+    measurements={"perplexity@1": {"test_perplexity": 2.0}},
 ).model_dump(mode="json", exclude={"checksums"})
 """As version 1 wrote it, without a checksum: what it says is all that can be looked at."""
 
@@ -87,8 +93,12 @@ def test_a_result_that_cannot_be_recorded_is_refused(tmp_path: Path, name: str) 
     assert folder.set_aside_result().read_bytes() == RESULTS[name]
 
 
-@pytest.mark.parametrize("metrics", [{"test_perplexity": "low"}, {"seed": 1}, {"name": "x"}, {"x": 10**40}])
-def test_a_later_measurement_that_cannot_be_recorded_is_refused(tmp_path: Path, metrics: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "metrics", [{"test_perplexity": "low"}, {"seed": 1}, {"name": "x"}, {"x": 10**40}]
+)
+def test_a_later_measurement_that_cannot_be_recorded_is_refused(
+    tmp_path: Path, metrics: dict[str, object]
+) -> None:
     content = {"trial_id": "a", "name": "top_k@1", "metrics": {"x": 1}, "has_spectrum": False}
     file = tmp_path / "measurement-top_k@1.json"
     folder = TrialFolder(tmp_path, "a")
@@ -102,4 +112,6 @@ def test_a_later_measurement_that_cannot_be_recorded_is_refused(tmp_path: Path, 
 def test_an_exception_may_say_anything(tmp_path: Path) -> None:
     cause = TrialOutcome(trial_id="a", state="failed", cause="a\0b\x1b[31m\ud800é").cause
     assert cause == "a?b?[31m?é"
-    TrialFolder(tmp_path, "a").write_result(TrialOutcome(trial_id="a", state="failed", cause=cause), None)
+    TrialFolder(tmp_path, "a").write_result(
+        TrialOutcome(trial_id="a", state="failed", cause=cause), None
+    )

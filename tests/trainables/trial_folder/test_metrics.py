@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from trainables.config.contexts import Context
 from trainables.trial_folder.metrics import WordsAfter, check_metrics
 
-GROUPS = st.text(st.characters(categories=("L", "M", "N", "Pc"), include_characters="-"), min_size=1)
+GROUPS = st.text(
+    st.characters(categories=("L", "M", "N", "Pc"), include_characters="-"), min_size=1
+)
 
 
 @given(GROUPS | st.sampled_from(["हिन्दी", "cafe\u0301", "a-b_c"]), st.integers(1, 10**18 - 1))

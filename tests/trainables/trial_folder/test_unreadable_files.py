@@ -1,4 +1,5 @@
-"""A file that cannot be opened for now, by its rights or its disk, stays what it is and where it is."""
+"""A file that cannot be opened for now, by its rights or its disk, stays what it is and where it
+is."""
 
 from __future__ import annotations
 
@@ -57,7 +58,9 @@ def test_a_result_that_cannot_be_opened_is_a_sentence(
     tmp_path: Path, name: str, number: int, read: Callable[[TrialFolder], Any]
 ) -> None:
     folder = TrialFolder(tmp_path, "a")
-    outcome = TrialOutcome(trial_id="a", state="done", measurements={"spectrum@1": {"press_rank": 2}})
+    outcome = TrialOutcome(
+        trial_id="a", state="done", measurements={"spectrum@1": {"press_rank": 2}}
+    )
     folder.write_result(outcome, np.array([3.0, 1.0]))
     sentence = name.replace(".", r"\.") + " " + ACCESS.format(os.strerror(number))
     with failing_reads(name, number), pytest.raises(UserError, match=sentence):

@@ -1,4 +1,5 @@
-"""A tuned trial's side, stage and number: columns now, where they were read from its name before."""
+"""A tuned trial's side, stage and number: columns now, where they were read from its name
+before."""
 
 from __future__ import annotations
 
@@ -22,8 +23,12 @@ def upgrade() -> None:
         table.add_column(sa.Column("number", sa.Integer()))
         table.create_check_constraint("stage", "stage IN ('stage1', 'stage2', 'final')")
         table.create_check_constraint("side", "(side IS NULL) = (stage IS NULL)")
-        table.create_check_constraint("number", "(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')")
-    members = sa.table("study_trial", *map(sa.column, ("study_id", "position", "name", "side", "stage", "number")))
+        table.create_check_constraint(
+            "number", "(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')"
+        )
+    members = sa.table(
+        "study_trial", *map(sa.column, ("study_id", "position", "name", "side", "stage", "number"))
+    )
     connection = op.get_bind()
     for row in connection.execute(sa.select(members)).all():
         name = NAME.match(row.name)

@@ -1,15 +1,20 @@
 """Checksums of what is stored, and a database that refuses to change a done trial.
 
-The checksums of what was recorded before are of what is there now. The columns are those of this version. The way to
-make a checksum or a trigger of them is the program's present one: a later version that changes it makes them anew.
-"""
+The checksums of what was recorded before are of what is there now. The columns are those of this
+version. The way to make a checksum or a trigger of them is the program's present one: a later
+version that changes it makes them anew."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-from orchestrator.store.checksums import end_checksum, rows_checksum, spectrum_checksum, study_checksum
+from orchestrator.store.checksums import (
+    end_checksum,
+    rows_checksum,
+    spectrum_checksum,
+    study_checksum,
+)
 from orchestrator.store.triggers import make_triggers
 
 revision = "0005"
@@ -21,7 +26,8 @@ CHECKSUMS = ("checksum", "results_checksum", "epochs_checksum", "spectrum_checks
 KEY = ("study", "scale", "corpus", "overrides")
 MEMBER = ("position", "trial_id", "name", "side", "stage", "number")
 FIXED = (
-    "id, state, attempt, owner, lease_until, planned_at, started_at, ended_at, run_id, cause, environment, config, "
+    "id, state, attempt, owner, lease_until, planned_at, started_at, ended_at, run_id, cause, "
+    "environment, config, "
     "checksum, epochs_checksum"
 )
 BEFORE_AVERAGING = ("epoch", "tokens", "train_loss", "valid_loss")
@@ -46,11 +52,17 @@ def upgrade() -> None:
     for name in CHECKSUMS:
         op.add_column("trial", sa.Column(name, sa.String(64)))
     connection = op.get_bind()
-    for values in connection.execute(sa.select(*(trial.c[name] for name in END)).where(trial.c.state.in_(ENDED))).all():
+    for values in connection.execute(
+        sa.select(*(trial.c[name] for name in END)).where(trial.c.state.in_(ENDED))
+    ).all():
         checksums = {"checksum": end_checksum(values), **_part_checksums(connection, values[0])}
         connection.execute(trial.update().where(trial.c.id == values[0]).values(checksums))
-    for study_id, *key in connection.execute(sa.select(*(study.c[name] for name in ("id", *KEY)))).all():
-        query = sa.select(*(study_trial.c[name] for name in MEMBER)).where(study_trial.c.study_id == study_id)
+    for study_id, *key in connection.execute(
+        sa.select(*(study.c[name] for name in ("id", *KEY)))
+    ).all():
+        query = sa.select(*(study_trial.c[name] for name in MEMBER)).where(
+            study_trial.c.study_id == study_id
+        )
         checksum = study_checksum(key, connection.execute(query).all())
         connection.execute(study.update().where(study.c.id == study_id).values(checksum=checksum))
     make_triggers(connection, FIXED)

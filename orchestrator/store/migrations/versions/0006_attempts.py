@@ -1,4 +1,5 @@
-"""Attempts: where workers made them, when, and what ended them. Of those before, only the count is known."""
+"""Attempts: where workers made them, when, and what ended them. Of those before, only the count is
+known."""
 
 from __future__ import annotations
 

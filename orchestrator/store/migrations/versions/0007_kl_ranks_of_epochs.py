@@ -1,4 +1,5 @@
-"""KL ranks at the end of an epoch; of those that were recorded before, none, and their checksums are the same."""
+"""KL ranks at the end of an epoch; of those that were recorded before, none, and their checksums
+are the same."""
 
 from __future__ import annotations
 

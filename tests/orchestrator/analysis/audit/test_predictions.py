@@ -1,4 +1,5 @@
-"""SM Table 2: the data against the copy in ../shared, each flag by brute force, and tables without what is flagged."""
+"""SM Table 2: the data against the copy in ../shared, each flag by brute force, and tables without
+what is flagged."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ def shared(name: str) -> list[dict[str, Any]]:
 
 
 def checks() -> dict[tuple[str, str], Check]:
-    return {(check.source, check.quantity): check for check in audit_numbers(pd.DataFrame({"trial_id": []})).checks}
+    return {
+        (check.source, check.quantity): check
+        for check in audit_numbers(pd.DataFrame({"trial_id": []})).checks
+    }
 
 
 def flagged(quantity: str) -> list[str]:
@@ -39,15 +43,25 @@ def flagged(quantity: str) -> list[str]:
 
 def change(monkeypatch: pytest.MonkeyPatch, probabilities: dict[tuple[str, str], str]) -> None:
     changed = tuple(
-        {**row, "probabilities": probabilities.get((row["context"], row["model"]), row["probabilities"])}
+        {
+            **row,
+            "probabilities": probabilities.get(
+                (row["context"], row["model"]), row["probabilities"]
+            ),
+        }
         for row in rows(TABLE)
     )
-    monkeypatch.setattr(audit_check, "rows", lambda table: changed if table == TABLE else rows(table))
+    monkeypatch.setattr(
+        audit_check, "rows", lambda table: changed if table == TABLE else rows(table)
+    )
 
 
 @needs_shared
 def test_every_printed_word_and_probability_is_here() -> None:
-    following = {f"{at['group']} {at['number']}": at["next_token"] for at in shared("qualitative_contexts.json")}
+    following = {
+        f"{at['group']} {at['number']}": at["next_token"]
+        for at in shared("qualitative_contexts.json")
+    }
     printed = shared(f"{TABLE}.json")
     ours = predictions()
     assert len(printed) == sum(map(len, ours.values())) == 156
@@ -65,7 +79,9 @@ def test_every_printed_word_and_probability_is_here() -> None:
 def test_contexts_with_one_list_are_flagged() -> None:
     lists = defaultdict(set)
     for row in shared(f"{TABLE}.json"):
-        lists[f"{row['group']} {row['number']}"].add(str([share for _, share in row["predictions"]]))
+        lists[f"{row['group']} {row['number']}"].add(
+            str([share for _, share in row["predictions"]])
+        )
     same = [context for context, different in lists.items() if len(different) == 1]
     assert flagged(SAME) == same == ["random 4", "random 5", "random 6"] and len(lists) == 18
     assert len(checks()["SM Table 2", SAME].covers) == 3 * 8
@@ -79,7 +95,10 @@ def test_one_other_list_is_not_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_list_that_rises_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
-    falling = {("yang 4", "MoC*"): "0.23 0.03 0.03 0.03 0.02", ("authors 5", "LMS-PLIF"): "0.17 0.12 0.08 0.06 0.02"}
+    falling = {
+        ("yang 4", "MoC*"): "0.23 0.03 0.03 0.03 0.02",
+        ("authors 5", "LMS-PLIF"): "0.17 0.12 0.08 0.06 0.02",
+    }
     assert flagged(RISING) == [", ".join(place) for place in falling]
     change(monkeypatch, falling)
     assert flagged(RISING) == ["none"]
@@ -88,9 +107,12 @@ def test_a_list_that_rises_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_true_words_are_found_as_the_text_says() -> None:
-    """Yang et al.'s MoS has all six and their MoC none; each of Fig. 3's contexts with a high-rank hit has a low-rank
-    one, at "ual" and "subsidies" from MoC* alone (by hand)."""
-    found = {model: {at for at, cell in cells.items() if cell["rank"]} for model, cells in predictions().items()}
+    """Yang et al.'s MoS has all six and their MoC none; each of Fig. 3's contexts with a high-rank
+    hit has a low-rank one, at "ual" and "subsidies" from MoC* alone (by hand)."""
+    found = {
+        model: {at for at, cell in cells.items() if cell["rank"]}
+        for model, cells in predictions().items()
+    }
     assert (len(found["MoS**"]), len(found["MoC**"])) == (6, 0)
     low, high = (
         set().union(*(found[model] for model in models))
@@ -105,5 +127,9 @@ def test_true_words_are_found_as_the_text_says() -> None:
 def test_fewer_contexts_give_another_press_rank() -> None:
     found = checks()
     fewer = found["SM 5.1, PTB, MoS", "Press rank over the first 10,000 contexts"]
-    assert (fewer.printed, fewer.recomputed, fewer.verdict) == ("8933", "9979 over all 82,430", "explained")
+    assert (fewer.printed, fewer.recomputed, fewer.verdict) == (
+        "8933",
+        "9979 over all 82,430",
+        "explained",
+    )
     assert found["SM 5.1, PTB, MoS", "Press rank over all contexts"].recomputed == "9979"

@@ -1,4 +1,5 @@
-"""Comparisons of groups and of pairs against scipy, statsmodels and numbers worked by hand; why a part is missing."""
+"""Comparisons of groups and of pairs against scipy, statsmodels and numbers worked by hand; why a
+part is missing."""
 
 from __future__ import annotations
 
@@ -34,24 +35,45 @@ def paired(a: list[float], b: list[float]) -> GroupComparison:
 @pytest.mark.parametrize(
     ("a", "b", "words"),
     [
-        ([], [], "at least 2 values of each group are needed, there is none of softmax and none of mos"),
+        (
+            [],
+            [],
+            "at least 2 values of each group are needed, there is none of softmax and none of mos",
+        ),
         ([57.0], MOS, "at least 2 values of each group are needed, there is 1 of softmax"),
         (SOFTMAX, [], "at least 2 values of each group are needed, there is none of mos"),
-        ([57.0, 57.0], [54.9] * 3, "neither softmax nor mos has any spread to hold their difference against"),
+        (
+            [57.0, 57.0],
+            [54.9] * 3,
+            "neither softmax nor mos has any spread to hold their difference against",
+        ),
     ],
 )
-def test_every_part_of_a_comparison_that_cannot_be_made_says_why(a: list[float], b: list[float], words: str) -> None:
+def test_every_part_of_a_comparison_that_cannot_be_made_says_why(
+    a: list[float], b: list[float], words: str
+) -> None:
     comparison = compare(a, b, names=("softmax", "mos"))
-    parts = [getattr(comparison, field.name) for field in fields(comparison) if field.name != "correlation"]
+    parts = [
+        getattr(comparison, field.name)
+        for field in fields(comparison)
+        if field.name != "correlation"
+    ]
     assert [part.missing for part in parts if hasattr(part, "missing")] == [words] * 5
-    assert (comparison.test.p_value, comparison.unpaired.interval, comparison.effect.value) == (None, None, None)
+    assert (comparison.test.p_value, comparison.unpaired.interval, comparison.effect.value) == (
+        None,
+        None,
+        None,
+    )
     assert (comparison.test.value is None) == (not a or not b)
 
 
 def test_four_values_or_pairs_have_no_detectable_difference() -> None:
     few, enough = compare(SOFTMAX[:4], MOS[:4]), compare(SOFTMAX, MOS[:5])
     assert few.test.p_value is not None
-    assert few.detectable.missing == "at least 5 values of each group are needed, there are 4 of a and 4 of b"
+    assert (
+        few.detectable.missing
+        == "at least 5 values of each group are needed, there are 4 of a and 4 of b"
+    )
     assert enough.detectable.value is not None
     pairs = paired(A[:4], B[:4])
     assert pairs.test.p_value is not None
@@ -59,12 +81,17 @@ def test_four_values_or_pairs_have_no_detectable_difference() -> None:
 
 
 def test_too_few_pairs_leave_the_welch_test_of_scipy() -> None:
-    result, truth = compare(SOFTMAX, MOS, [(57.02, 54.6)]), stats.ttest_ind(SOFTMAX, MOS, equal_var=False)
+    result, truth = (
+        compare(SOFTMAX, MOS, [(57.02, 54.6)]),
+        stats.ttest_ind(SOFTMAX, MOS, equal_var=False),
+    )
     assert not result.is_paired and result.without_partner == 9
     assert (result.test.t, result.test.p_value) == pytest.approx((truth.statistic, truth.pvalue))
     interval = truth.confidence_interval(0.95)
     assert result.test.interval is not None
-    assert (result.test.interval.low, result.test.interval.high) == pytest.approx((interval.low, interval.high))
+    assert (result.test.interval.low, result.test.interval.high) == pytest.approx(
+        (interval.low, interval.high)
+    )
 
 
 def test_the_test_of_pairs_is_scipys_and_its_interval_too() -> None:
@@ -73,36 +100,51 @@ def test_the_test_of_pairs_is_scipys_and_its_interval_too() -> None:
     assert result.test.df == 9 and result.is_paired and result.without_partner == 0
     interval = truth.confidence_interval(0.95)
     assert result.test.interval is not None
-    assert (result.test.interval.low, result.test.interval.high) == pytest.approx((interval.low, interval.high))
+    assert (result.test.interval.low, result.test.interval.high) == pytest.approx(
+        (interval.low, interval.high)
+    )
     assert result.correlation.value == pytest.approx(np.corrcoef(A, B)[0, 1])
     unpaired = stats.ttest_ind(A, B)
-    assert (result.unpaired.t, result.unpaired.p_value) == pytest.approx((unpaired.statistic, unpaired.pvalue))
-    assert unpaired.pvalue > 0.5 and truth.pvalue < 0.02, "what the pairs share hides the difference"
+    assert (result.unpaired.t, result.unpaired.p_value) == pytest.approx(
+        (unpaired.statistic, unpaired.pvalue)
+    )
+    assert unpaired.pvalue > 0.5 and truth.pvalue < 0.02, (
+        "what the pairs share hides the difference"
+    )
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
 def test_a_common_seed_effect_narrows_the_paired_interval(correlation: float) -> None:
-    """Ten seeds with a share of the variance common to both groups: widths by hand, coverage by counting."""
+    """Ten seeds with a share of the variance common to both groups: widths by hand, coverage by
+    counting."""
     rng, runs, n = np.random.default_rng(33), 400, 10
     common_SN, a_SN, b_SN = rng.normal(size=(3, runs, n))
     a_SN = 0.3 + math.sqrt(correlation) * common_SN + math.sqrt(1 - correlation) * a_SN
     b_SN = math.sqrt(correlation) * common_SN + math.sqrt(1 - correlation) * b_SN
     tests = [paired(list(a_n), list(b_n)) for a_n, b_n in zip(a_SN, b_SN, strict=True)]
-    assert np.mean([0.3 in one.test.interval for one in tests if one.test.interval]) == pytest.approx(0.95, abs=0.025)
+    assert np.mean(
+        [0.3 in one.test.interval for one in tests if one.test.interval]
+    ) == pytest.approx(0.95, abs=0.025)
     widths = np.array(
         [
-            (one.test.interval.high - one.test.interval.low, one.unpaired.interval.high - one.unpaired.interval.low)
+            (
+                one.test.interval.high - one.test.interval.low,
+                one.unpaired.interval.high - one.unpaired.interval.low,
+            )
             for one in tests
             if one.test.interval and one.unpaired.interval
         ]
     )
     degrees_of_freedom = stats.t.ppf(0.975, n - 1) / stats.t.ppf(0.975, 2 * n - 2)
     paired_width, unpaired_width = np.sqrt((widths**2).mean(axis=0))
-    assert paired_width / unpaired_width == pytest.approx(math.sqrt(1 - correlation) * degrees_of_freedom, rel=0.03)
+    assert paired_width / unpaired_width == pytest.approx(
+        math.sqrt(1 - correlation) * degrees_of_freedom, rel=0.03
+    )
 
 
 def test_pairs_worked_by_hand() -> None:
-    """Differences 1, 2, 3, 4, 0: mean 2, deviation sqrt(5/2), t = 2 / sqrt(1/2) = 2 sqrt(2), four degrees of freedom.
+    """Differences 1, 2, 3, 4, 0: mean 2, deviation sqrt(5/2), t = 2 / sqrt(1/2) = 2 sqrt(2), four
+    degrees of freedom.
 
     With u = t / sqrt(4 + t^2), Student's t then has P(|T| > t) = 1 - 3/2 (u - u^3 / 3).
     """
@@ -120,16 +162,26 @@ def test_pairs_worked_by_hand() -> None:
 @pytest.mark.parametrize("n", [5, 10])
 def test_statsmodels_agrees_on_the_margin_and_on_the_detectable_difference_of_pairs(n: int) -> None:
     result = paired(A[:n], B[:n])
-    margin, detectable, sd = result.smallest_margin.value, result.detectable.value, result.differences.sd
+    margin, detectable, sd = (
+        result.smallest_margin.value,
+        result.detectable.value,
+        result.differences.sd,
+    )
     assert margin is not None and detectable is not None and sd is not None
-    assert DescrStatsW(np.array(A[:n]) - np.array(B[:n])).ttost_mean(-margin, margin)[0] == pytest.approx(0.05)
+    assert DescrStatsW(np.array(A[:n]) - np.array(B[:n])).ttost_mean(-margin, margin)[
+        0
+    ] == pytest.approx(0.05)
     assert TTestPower().power(detectable / sd, n, 0.05) == pytest.approx(0.8, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("a", "b", "missing"),
     [
-        ([1.0, 2.0], [1.5, 2.5], "gated minus dense is the same in both pairs: no spread to compare it with"),
+        (
+            [1.0, 2.0],
+            [1.5, 2.5],
+            "gated minus dense is the same in both pairs: no spread to compare it with",
+        ),
         (
             [57.1, 57.2, 57.3],
             [57.0, 57.1, 57.2],
@@ -145,14 +197,22 @@ def test_pairs_that_cannot_be_tested_say_why(a: list[float], b: list[float], mis
         assert part.missing.startswith(missing)
 
 
-def of_seeds(values: dict[str, dict[int, float]], baselines: dict[str, str]) -> tuple[GroupComparison, ...]:
-    rows = [done_trial(group, seed, error=value) for group, result in values.items() for seed, value in result.items()]
+def of_seeds(
+    values: dict[str, dict[int, float]], baselines: dict[str, str]
+) -> tuple[GroupComparison, ...]:
+    rows = [
+        done_trial(group, seed, error=value)
+        for group, result in values.items()
+        for seed, value in result.items()
+    ]
     return contrast_numbers(
         flatten(rows).frame(), Comparison(baselines=baselines, metric="error"), corpus=""
     ).comparisons
 
 
-def test_pairs_are_those_of_the_same_seed_in_whatever_order_and_holms_family_is_all_of_them() -> None:
+def test_pairs_are_those_of_the_same_seed_in_whatever_order_and_holms_family_is_all_of_them() -> (
+    None
+):
     a = dict(zip(range(10), A, strict=True))
     b = dict(reversed(list(zip(range(10), B, strict=True))))
     c = {seed: value + 0.3 * (-1) ** seed + 0.05 * seed for seed, value in b.items()}
@@ -174,4 +234,6 @@ def test_a_seed_with_two_trials_is_no_pair() -> None:
     frame, request = flatten(rows).frame(), Comparison(baselines={"a": "b"}, metric="error")
     [line] = contrast_numbers(frame, request, corpus="").comparisons
     assert not line.is_paired and line.differences.n == 1
-    assert line.test.p_value == pytest.approx(stats.ttest_ind([1, 2, 3], [0, 1], equal_var=False).pvalue)
+    assert line.test.p_value == pytest.approx(
+        stats.ttest_ind([1, 2, 3], [0, 1], equal_var=False).pvalue
+    )

@@ -23,8 +23,12 @@ def test_spearman_interval_has_the_variance_of_bonett_and_wright() -> None:
     result = correlate(ANSCOMBE_X, ANSCOMBE_Y, ranks=True)
     assert result.value is not None and result.interval is not None
     half = 1.959963984540054 * math.sqrt((1 + result.value**2 / 2) / (11 - 3))
-    assert result.interval.low == pytest.approx(math.tanh(math.atanh(result.value) - half), rel=1e-12)
-    assert result.interval.high == pytest.approx(math.tanh(math.atanh(result.value) + half), rel=1e-12)
+    assert result.interval.low == pytest.approx(
+        math.tanh(math.atanh(result.value) - half), rel=1e-12
+    )
+    assert result.interval.high == pytest.approx(
+        math.tanh(math.atanh(result.value) + half), rel=1e-12
+    )
 
 
 def test_the_interval_covers_the_true_correlation_19_times_out_of_20() -> None:
@@ -44,10 +48,16 @@ def test_the_interval_covers_the_true_correlation_19_times_out_of_20() -> None:
         ([], [], "at least 3 points, there is none"),
         ([1.0, 2.0], [2.0, 1.0], "at least 3 points, there are 2"),
         ([5.0, 5.0, 5.0, 5.0], [1.0, 2.0, 3.0, 4.0], "rank had the same value at all 4 points"),
-        ([5.0, 5.0, 5.0], [1.0, 1.0, 1.0], "rank and perplexity had the same value at all 3 points"),
+        (
+            [5.0, 5.0, 5.0],
+            [1.0, 1.0, 1.0],
+            "rank and perplexity had the same value at all 3 points",
+        ),
     ],
 )
-def test_what_cannot_be_computed_is_said_in_words(x: list[float], y: list[float], words: str) -> None:
+def test_what_cannot_be_computed_is_said_in_words(
+    x: list[float], y: list[float], words: str
+) -> None:
     result = correlate(x, y, names=("rank", "perplexity"))
     assert result.value is None and result.interval is None and result.p_value is None
     assert words in result.missing
@@ -73,7 +83,9 @@ def test_numbers_that_are_not_finite_and_unequal_lengths_are_refused() -> None:
         correlate([1.0, 2.0, 3.0], [1.0, 2.0])
 
 
-def test_one_control_gives_the_textbooks_formula_and_several_the_residuals_of_a_regression() -> None:
+def test_one_control_gives_the_textbooks_formula_and_several_the_residuals_of_a_regression() -> (
+    None
+):
     rng = np.random.default_rng(2)
     z_nk = rng.normal(size=(25, 2)) + 5
     x_n, y_n = z_nk @ [1.0, -2.0] + rng.normal(size=25), z_nk @ [0.5, 1.0] + rng.normal(size=25)
@@ -81,22 +93,34 @@ def test_one_control_gives_the_textbooks_formula_and_several_the_residuals_of_a_
     formula = (r[0, 1] - r[0, 2] * r[1, 2]) / math.sqrt((1 - r[0, 2] ** 2) * (1 - r[1, 2] ** 2))
     assert partial_correlation(x_n, y_n, z_nk[:, :1]).value == pytest.approx(formula, rel=1e-12)
     design = np.column_stack([np.ones(25), z_nk])
-    rest = [values - design @ np.linalg.solve(design.T @ design, design.T @ values) for values in (x_n, y_n)]
+    rest = [
+        values - design @ np.linalg.solve(design.T @ design, design.T @ values)
+        for values in (x_n, y_n)
+    ]
     both = partial_correlation(x_n, y_n, z_nk)
     assert both.value == pytest.approx(np.corrcoef(*rest)[0, 1], rel=1e-10)
     assert both.interval is not None and both.df == 21
     half = 1.959963984540054 / math.sqrt(25 - 2 - 3)
-    assert both.interval.high == pytest.approx(math.tanh(math.atanh(both.value or 0) + half), rel=1e-12)
+    assert both.interval.high == pytest.approx(
+        math.tanh(math.atanh(both.value or 0) + half), rel=1e-12
+    )
 
 
-def test_without_controls_a_partial_correlation_is_pearsons_and_a_repeated_control_counts_once() -> None:
-    plain, none = correlate(ANSCOMBE_X, ANSCOMBE_Y), partial_correlation(ANSCOMBE_X, ANSCOMBE_Y, np.empty((11, 0)))
+def test_without_controls_a_partial_correlation_is_pearsons_and_a_repeated_control_counts_once() -> (
+    None
+):
+    plain, none = (
+        correlate(ANSCOMBE_X, ANSCOMBE_Y),
+        partial_correlation(ANSCOMBE_X, ANSCOMBE_Y, np.empty((11, 0))),
+    )
     assert none.value == pytest.approx(plain.value) and none.p_value == pytest.approx(plain.p_value)
     assert none.interval is not None and plain.interval is not None
     assert none.interval.low == pytest.approx(plain.interval.low)
     z = np.arange(11.0) ** 2
     once = partial_correlation(ANSCOMBE_X, ANSCOMBE_Y, z[:, None])
-    twice = partial_correlation(ANSCOMBE_X, ANSCOMBE_Y, np.column_stack([z, 3 * z + 1, np.ones(11)]))
+    twice = partial_correlation(
+        ANSCOMBE_X, ANSCOMBE_Y, np.column_stack([z, 3 * z + 1, np.ones(11)])
+    )
     assert twice.value == pytest.approx(once.value) and twice.df == once.df == 8
 
 
@@ -114,8 +138,15 @@ def test_the_interval_of_a_partial_correlation_covers_the_truth_19_times_out_of_
 
 
 def test_a_partial_correlation_that_cannot_be_is_said_in_words() -> None:
-    x, y, z = [1.0, 2.0, 4.0, 3.0, 7.0], [2.0, 1.0, 5.0, 3.0, 3.0], [[2.0], [4.0], [8.0], [6.0], [14.0]]
-    assert partial_correlation(x, y, z, names=("rank", "perplexity")).missing == "the controls leave nothing of rank"
+    x, y, z = (
+        [1.0, 2.0, 4.0, 3.0, 7.0],
+        [2.0, 1.0, 5.0, 3.0, 3.0],
+        [[2.0], [4.0], [8.0], [6.0], [14.0]],
+    )
+    assert (
+        partial_correlation(x, y, z, names=("rank", "perplexity")).missing
+        == "the controls leave nothing of rank"
+    )
     assert partial_correlation(x, y, np.eye(5)).missing == "5 points are too few for 4 controls"
     few = partial_correlation(x[:4], y[:4], [[1.0], [0.0], [2.0], [5.0]])
     assert few.value is not None and few.interval is None and few.df == 1

@@ -1,4 +1,5 @@
-"""Effects, margins and detectable distances against printed tables, statsmodels, an integral and simulations."""
+"""Effects, margins and detectable distances against printed tables, statsmodels, an integral and
+simulations."""
 
 from __future__ import annotations
 
@@ -33,10 +34,15 @@ def integrated_cdf(t: float, df: float, noncentrality: float) -> float:
     """P(Z + noncentrality <= t chi / sqrt(df)), over all chi."""
 
     def integrand(chi: float) -> float:
-        return float(scipy.stats.norm.cdf(t * chi / math.sqrt(df) - noncentrality) * scipy.stats.chi.pdf(chi, df))
+        return float(
+            scipy.stats.norm.cdf(t * chi / math.sqrt(df) - noncentrality)
+            * scipy.stats.chi.pdf(chi, df)
+        )
 
     middle, width = math.sqrt(df), 12.0
-    value, _ = scipy.integrate.quad(integrand, max(0.0, middle - width), middle + width, epsabs=1e-13, limit=500)
+    value, _ = scipy.integrate.quad(
+        integrand, max(0.0, middle - width), middle + width, epsabs=1e-13, limit=500
+    )
     return float(value)
 
 
@@ -60,7 +66,9 @@ def test_the_effects_interval_solves_the_equation_of_the_noncentral_t(t: float, 
 def test_an_effect_beyond_what_can_be_computed_has_no_interval(t: float) -> None:
     effect = Estimate(value=t, error=1.0, df=18).effect(sd=1.0)
     assert effect.value is not None and math.copysign(1, effect.value) == math.copysign(1, t)
-    assert (effect.interval is None) == ("standard errors apart" in effect.missing) == (abs(t) > 1e4)
+    assert (
+        (effect.interval is None) == ("standard errors apart" in effect.missing) == (abs(t) > 1e4)
+    )
 
 
 def test_two_pairs_have_no_effect_size() -> None:
@@ -70,18 +78,26 @@ def test_two_pairs_have_no_effect_size() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(-300, 300).map(lambda hundredths: hundredths / 100), min_size=2, max_size=12))
+@given(
+    st.lists(
+        st.integers(-300, 300).map(lambda hundredths: hundredths / 100), min_size=2, max_size=12
+    )
+)
 def test_at_the_smallest_margin_statsmodels_two_one_sided_tests_reach_005(a: list[float]) -> None:
     b = [0.3, 0.5, 0.1, 0.4]
     margin = welch_difference(summarise_sample(a), summarise_sample(b)).smallest_margin()
-    reached = statsmodels.stats.weightstats.ttost_ind(np.array(a), np.array(b), -margin, margin, usevar="unequal")
+    reached = statsmodels.stats.weightstats.ttost_ind(
+        np.array(a), np.array(b), -margin, margin, usevar="unequal"
+    )
     assert reached[0] == pytest.approx(0.05, rel=1e-7)
-    assert welch_difference(summarise_sample(b), summarise_sample(a)).smallest_margin() == pytest.approx(margin)
+    assert welch_difference(
+        summarise_sample(b), summarise_sample(a)
+    ).smallest_margin() == pytest.approx(margin)
 
 
 def test_10_seeds_show_1_32_standard_deviations_and_64_show_half_a_one() -> None:
-    # Cohen (1988), Table 2.4.1: d = 0.50 at 0.05 and power 0.80 needs n = 64 in each group. For n = 10 the value that
-    # G*Power prints is 1.3249.
+    # Cohen (1988), Table 2.4.1: d = 0.50 at 0.05 and power 0.80 needs n = 64 in each group. For n =
+    # 10 the value that G*Power prints is 1.3249.
     def detectable(n: int) -> float:
         return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2).detectable()
 
@@ -90,9 +106,12 @@ def test_10_seeds_show_1_32_standard_deviations_and_64_show_half_a_one() -> None
 
 
 @pytest.mark.parametrize(
-    ("sd_a", "n_a", "sd_b", "n_b"), [(0.19, 10, 0.10, 10), (0.1, 5, 0.4, 10), (0.3, 4, 0.3, 12), (0.3, 2, 0.3, 2)]
+    ("sd_a", "n_a", "sd_b", "n_b"),
+    [(0.19, 10, 0.10, 10), (0.1, 5, 0.4, 10), (0.3, 4, 0.3, 12), (0.3, 2, 0.3, 2)],
 )
-def test_a_simulated_test_finds_it_about_4_times_in_5(sd_a: float, n_a: int, sd_b: float, n_b: int) -> None:
+def test_a_simulated_test_finds_it_about_4_times_in_5(
+    sd_a: float, n_a: int, sd_b: float, n_b: int
+) -> None:
     groups = SampleSummary(n=n_a, mean=0, sd=sd_a), SampleSummary(n=n_b, mean=0, sd=sd_b)
     rng, runs = np.random.default_rng(13), 20_000
     a_SN = rng.normal(welch_difference(*groups).detectable(), sd_a, (runs, n_a))

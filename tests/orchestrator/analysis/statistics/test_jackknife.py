@@ -1,4 +1,5 @@
-"""Correlations over a grid: a jackknife over rows against its formula, permutations against all of them."""
+"""Correlations over a grid: a jackknife over rows against its formula, permutations against all of
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def grid(seed: int = 3) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return x.ravel(), (y + 0.6 * x).ravel()
 
 
-def over_rows(x: NDArray[np.float64], y: NDArray[np.float64], rows: NDArray[np.int64] = ROWS) -> Statistic:
+def over_rows(
+    x: NDArray[np.float64], y: NDArray[np.float64], rows: NDArray[np.int64] = ROWS
+) -> Statistic:
     return over_blocks(lambda kept: correlate(x[kept], y[kept]), rows, name="c")
 
 
@@ -36,7 +39,9 @@ def test_the_interval_is_tukeys_on_fishers_scale() -> None:
     error = stats.sem(pseudo)
     assert ours.interval is not None and ours.df == 4
     half = stats.t.ppf(0.975, 4) * error
-    assert (ours.interval.low, ours.interval.high) == pytest.approx((math.tanh(z - half), math.tanh(z + half)))
+    assert (ours.interval.low, ours.interval.high) == pytest.approx(
+        (math.tanh(z - half), math.tanh(z + half))
+    )
     assert ours.p_value == pytest.approx(2 * stats.t.sf(abs(z) / error, 4))
 
 
@@ -44,7 +49,9 @@ def test_p_is_that_of_all_permutations() -> None:
     x, y = grid()
     table, seen = x.reshape(5, 3), abs(np.corrcoef(x, y)[0, 1])
     orders = itertools.product(itertools.permutations(range(5)), itertools.permutations(range(3)))
-    r = [abs(np.corrcoef(table[np.ix_(rows, columns)].ravel(), y)[0, 1]) for rows, columns in orders]
+    r = [
+        abs(np.corrcoef(table[np.ix_(rows, columns)].ravel(), y)[0, 1]) for rows, columns in orders
+    ]
     exact = np.mean(np.array(r) >= seen - 1e-12)
     assert 0.01 < exact < 0.6
     assert permutation_p(x, y, ROWS, COLUMNS) == pytest.approx(exact, abs=0.015)
@@ -54,18 +61,23 @@ def test_missing_cells_are_left_out_of_every_permutation() -> None:
     x, y = grid()
     kept = np.arange(15) != 7
     table = np.where(kept, x, np.nan).reshape(5, 3)
-    orders = list(itertools.product(itertools.permutations(range(5)), itertools.permutations(range(3))))
+    orders = list(
+        itertools.product(itertools.permutations(range(5)), itertools.permutations(range(3)))
+    )
     r = []
     for rows, columns in orders:
         moved = table[np.ix_(rows, columns)].ravel()
         both = np.isfinite(moved) & kept
         r.append(abs(np.corrcoef(moved[both], y[both])[0, 1]))
     exact = np.mean(np.array(r) >= r[0] - 1e-12)
-    assert permutation_p(x[kept], y[kept], ROWS[kept], COLUMNS[kept]) == pytest.approx(exact, abs=0.015)
+    assert permutation_p(x[kept], y[kept], ROWS[kept], COLUMNS[kept]) == pytest.approx(
+        exact, abs=0.015
+    )
 
 
 def test_effects_of_rows_alone_are_rarely_significant() -> None:
-    """Without any relation p < 0.05 in about 5% of grids; independent cells would say so in 20% or more."""
+    """Without any relation p < 0.05 in about 5% of grids; independent cells would say so in 20% or
+    more."""
     rng = np.random.default_rng(0)
     rows = np.repeat(np.arange(9), 3)
     found = independent = 0
@@ -89,11 +101,14 @@ def test_labels_may_be_texts_with_missing_ones() -> None:
     names = np.array([None, "x", "y", "z", "w"], dtype=object)[ROWS]
     ours = over_blocks(lambda kept: correlate(x[kept], y[kept]), names, name="form")
     assert ours == over_rows(x, y)
-    assert permutation_p(x, y, names, COLUMNS) == pytest.approx(permutation_p(x, y, ROWS, COLUMNS), abs=0.02)
+    assert permutation_p(x, y, names, COLUMNS) == pytest.approx(
+        permutation_p(x, y, ROWS, COLUMNS), abs=0.02
+    )
 
 
 def test_a_window_of_y_takes_no_permuted_cell_away() -> None:
-    """Without a relation p is below 0.1 about as often as that, though only the better half of y counts."""
+    """Without a relation p is below 0.1 about as often as that, though only the better half of y
+    counts."""
     rng = np.random.default_rng(4)
     rows, columns = (labels.ravel() for labels in np.indices((6, 4)))
     p_values = []

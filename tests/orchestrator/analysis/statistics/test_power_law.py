@@ -1,4 +1,5 @@
-"""Power laws against scipy's bounded least squares, against laws that are known, and draws against exact intervals."""
+"""Power laws against scipy's bounded least squares, against laws that are known, and draws against
+exact intervals."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def curve_of(x: ArrayLike, y: ArrayLike, resamples: int = 999) -> Curve:
     sizes = np.asarray(x, dtype=float)
     seeds = [int((sizes[:index] == size).sum()) for index, size in enumerate(sizes)]
     alone = [None] * len(sizes)
-    return curves_over_seeds(sizes, y, seeds, groups=alone, parts=alone, resamples=resamples)[None, None]
+    return curves_over_seeds(sizes, y, seeds, groups=alone, parts=alone, resamples=resamples)[
+        None, None
+    ]
 
 
 def law(x: Array, limit: float, factor: float, exponent: float) -> Array:
@@ -47,7 +50,12 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float, float]:
     bounds = ([0.0, -50.0, EXPONENTS.low], [np.inf, 50.0, EXPONENTS.high])
     fits = [
         least_squares(
-            lambda p: p[0] + np.exp(p[1]) * x ** -p[2] - y, start, bounds=bounds, xtol=1e-15, ftol=1e-15, gtol=1e-15
+            lambda p: p[0] + np.exp(p[1]) * x ** -p[2] - y,
+            start,
+            bounds=bounds,
+            xtol=1e-15,
+            ftol=1e-15,
+            gtol=1e-15,
         )
         for start in ([1.0, 0.0, 0.3], [y.min() * 0.9, 0.0, 1.0], [0.1, 1.0, 0.1])
     ]
@@ -84,7 +92,9 @@ def test_a_limit_below_zero_is_cut_there_as_by_bounded_least_squares() -> None:
 def test_a_law_without_noise_comes_back_in_any_unit(unit: float) -> None:
     x = np.unique(RANKS)
     laws = fit_laws([curve_of(x * unit, law(x, 4.0, 3.0, 0.5))])
-    assert laws.limit_B[0] == pytest.approx(4.0, rel=1e-4) and laws.exponent_B[0] == pytest.approx(0.5, rel=1e-3)
+    assert laws.limit_B[0] == pytest.approx(4.0, rel=1e-4) and laws.exponent_B[0] == pytest.approx(
+        0.5, rel=1e-3
+    )
     assert laws.factor_KB[0, 0] == pytest.approx(3.0 * unit**0.5, rel=1e-2)
     assert laws.at(8 * unit)[0] == pytest.approx(4 + 3 / 8**0.5, rel=1e-5)
     assert laws.inverse([4 + 3 / 8**0.5])[0] == pytest.approx(8 * unit, rel=1e-3)
@@ -102,11 +112,16 @@ def test_curves_that_share_limit_and_exponent_differ_by_their_factor() -> None:
     x, moved = np.unique(RANKS), 2.5
     curves = [curve_of(x, law(x, 4.0, 3.0, 0.5)), curve_of(x, law(moved * x, 4.0, 3.0, 0.5))]
     laws = fit_laws(curves)
-    assert (laws.factor_KB[1, 0] / laws.factor_KB[0, 0]) ** (-1 / laws.exponent_B[0]) == pytest.approx(moved, rel=1e-3)
+    assert (laws.factor_KB[1, 0] / laws.factor_KB[0, 0]) ** (
+        -1 / laws.exponent_B[0]
+    ) == pytest.approx(moved, rel=1e-3)
 
 
-def crossed(rng: np.random.Generator, *, common: float, rest: float, seeds: int = 3) -> dict[tuple[Any, Any], Array]:
-    """Values of two groups at six sizes, each with the same seeds: an array sizes x seeds a group."""
+def crossed(
+    rng: np.random.Generator, *, common: float, rest: float, seeds: int = 3
+) -> dict[tuple[Any, Any], Array]:
+    """Values of two groups at six sizes, each with the same seeds: an array sizes x seeds a
+    group."""
     effect_S = rng.normal(0, common, seeds)
     shared_RS = rng.normal(0, 4 * rest, (6, seeds))
     return {(None, g): g + effect_S + shared_RS + rng.normal(0, rest, (6, seeds)) for g in (0, 1)}
@@ -159,14 +174,19 @@ def test_groups_that_share_seeds_differ_by_their_pairs(common: float) -> None:
     pooled = ((differences_RS - differences_RS.mean(axis=1, keepdims=True)) ** 2).sum() / 12
     df = 12 - 2 / 2  # half of the seeds' two degrees of freedom are each group's
     expected = stats.t.ppf(0.975, df) * np.sqrt(pooled / 3)
-    at_each = [half_width(curves[None, 1].mean_BR[:, size] - curves[None, 0].mean_BR[:, size]) for size in range(6)]
+    at_each = [
+        half_width(curves[None, 1].mean_BR[:, size] - curves[None, 0].mean_BR[:, size])
+        for size in range(6)
+    ]
     assert at_each == pytest.approx([expected] * 6, rel=0.08)
 
 
 def test_seeds_of_one_place_each_are_no_common_effect() -> None:
     y = noisy(np.random.default_rng(0))
     alone = [None] * len(RANKS)
-    curve = curves_over_seeds(RANKS, y, list(range(len(RANKS))), groups=alone, parts=alone)[None, None]
+    curve = curves_over_seeds(RANKS, y, list(range(len(RANKS))), groups=alone, parts=alone)[
+        None, None
+    ]
     within = sum(((y[x == RANKS] - y[x == RANKS].mean()) ** 2).sum() for x in np.unique(RANKS))
     assert curve.df == 12 and curve.variance == pytest.approx(within / 12)
 
@@ -181,7 +201,9 @@ def test_without_a_second_seed_there_is_a_law_but_no_interval() -> None:
     curve = curve_of(x, law(x, 4.0, 3.0, 0.5))
     statistic = over_draws(fit_laws([curve]).limit_B)
     assert (
-        statistic.value == pytest.approx(4.0, rel=1e-4) and statistic.interval is None and "seeds" in statistic.missing
+        statistic.value == pytest.approx(4.0, rel=1e-4)
+        and statistic.interval is None
+        and "seeds" in statistic.missing
     )
     assert lack_of_fit([curve], 1.0, 3) is None
 
@@ -209,7 +231,9 @@ def test_an_interval_may_reach_infinity_and_a_few_draws_may_lack_a_number() -> N
     assert none.interval is None and "10%" in none.missing
 
 
-@pytest.mark.parametrize(("x", "y"), [([0.0, 1.0], [1.0, 2.0]), ([1.0, 2.0], [1.0, np.inf]), ([1.0], [1.0, 2.0])])
+@pytest.mark.parametrize(
+    ("x", "y"), [([0.0, 1.0], [1.0, 2.0]), ([1.0, 2.0], [1.0, np.inf]), ([1.0], [1.0, 2.0])]
+)
 def test_what_is_no_curve_is_refused(x: list[float], y: list[float]) -> None:
     with pytest.raises(ValueError, match="power law"):
         curve_of(x, y)

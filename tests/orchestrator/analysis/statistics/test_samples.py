@@ -21,7 +21,9 @@ from orchestrator.analysis.statistics.samples import (
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-samples = st.lists(st.integers(-500, 500).map(lambda hundredths: hundredths / 100), min_size=2, max_size=12)
+samples = st.lists(
+    st.integers(-500, 500).map(lambda hundredths: hundredths / 100), min_size=2, max_size=12
+)
 
 
 def summary(n: int, mean: float | None, sd: float | None) -> SampleSummary:
@@ -40,11 +42,17 @@ def test_raw_values_agree_with_scipy(equal_variances: bool, a: list[float], b: l
         # scipy warns of lost digits where one of the groups is constant.
         warnings.simplefilter("ignore", RuntimeWarning)
         expected = scipy.stats.ttest_ind(a, b, equal_var=equal_variances)
-    assert (result.t, result.df) == pytest.approx((expected.statistic, expected.df), rel=1e-9, abs=1e-9)
+    assert (result.t, result.df) == pytest.approx(
+        (expected.statistic, expected.df), rel=1e-9, abs=1e-9
+    )
     assert result.p_value == pytest.approx(expected.pvalue, rel=1e-7, abs=1e-12)
     ends = expected.confidence_interval(0.95)
-    assert result.interval is not None and result.value == pytest.approx(np.mean(a) - np.mean(b), abs=1e-12)
-    assert (result.interval.low, result.interval.high) == pytest.approx((ends.low, ends.high), rel=1e-7, abs=1e-9)
+    assert result.interval is not None and result.value == pytest.approx(
+        np.mean(a) - np.mean(b), abs=1e-12
+    )
+    assert (result.interval.low, result.interval.high) == pytest.approx(
+        (ends.low, ends.high), rel=1e-7, abs=1e-9
+    )
 
 
 def test_equal_values_have_no_spread_at_all_and_one_value_has_no_deviation() -> None:
@@ -68,7 +76,9 @@ def test_the_range_holds_every_p_that_the_rounding_allows_and_reaches_its_ends()
     assert (tried.min(), tried.max()) == pytest.approx((allowed.low, allowed.high), rel=1e-6)
 
 
-def test_means_that_may_be_the_same_allow_a_p_of_one_and_deviations_printed_as_zero_a_p_of_zero() -> None:
+def test_means_that_may_be_the_same_allow_a_p_of_one_and_deviations_printed_as_zero_a_p_of_zero() -> (
+    None
+):
     result = students_t_range(summary(10, 1.01, 0.1), summary(10, 1.0, 0.1))
     assert 1.0 in result and 0.65 in result and 0.64 not in result
     allowed = students_t_range(summary(10, 1.0, 0.0), summary(10, 1.02, 0.0))
@@ -76,7 +86,8 @@ def test_means_that_may_be_the_same_allow_a_p_of_one_and_deviations_printed_as_z
 
 
 def test_holm_by_hand_without_what_was_not_tested() -> None:
-    # Ordered 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1; the last, 0.04, is raised to the one before it.
+    # Ordered 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1; the last, 0.04, is raised to the one before
+    # it.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([None, 0.02, None, 0.5]) == [None, pytest.approx(0.04), None, pytest.approx(0.5)]
     assert holm([]) == [] and holm([None]) == [None]

@@ -1,4 +1,5 @@
-"""The F-test that a seed moves one group at all sizes, against statsmodels' analysis of variance."""
+"""The F-test that a seed moves one group at all sizes, against statsmodels' analysis of
+variance."""
 
 from __future__ import annotations
 

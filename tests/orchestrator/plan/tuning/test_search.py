@@ -1,5 +1,5 @@
-"""Suggestions are a pure function of the history, never repeat a cell, and learn from what they are told; thresholds
-decide what Optuna's pruner decides."""
+"""Suggestions are a pure function of the history, never repeat a cell, and learn from what they are
+told; thresholds decide what Optuna's pruner decides."""
 
 from __future__ import annotations
 
@@ -11,18 +11,30 @@ import sys
 import optuna
 import pytest
 
-from orchestrator.plan.tuning.search import REDUCTION_FACTOR, Method, Tried, rung_epochs, suggest, thresholds
+from orchestrator.plan.tuning.search import (
+    REDUCTION_FACTOR,
+    Method,
+    Tried,
+    rung_epochs,
+    suggest,
+    thresholds,
+)
 from orchestrator.store.records import TrialState
 from search_spaces.tuning import Cell, Dimension, Space, cell_count
 from tests.support.command import ROOT
 
 SMALL: Space = tuple(Dimension(key=key, short=key, values=(0.1, 0.2, 0.3)) for key in "ab")
-LARGE: Space = tuple(Dimension(key=key, short=key, values=tuple(n / 10 for n in range(7))) for key in "abcd")
+LARGE: Space = tuple(
+    Dimension(key=key, short=key, values=tuple(n / 10 for n in range(7))) for key in "abcd"
+)
 STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "running")
 
 
-def asked(space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False) -> list[Tried]:
-    """A search on a bowl whose bottom is at index 1 of every dimension; `mixed` lets its trials end in every way."""
+def asked(
+    space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False
+) -> list[Tried]:
+    """A search on a bowl whose bottom is at index 1 of every dimension; `mixed` lets its trials end
+    in every way."""
     dice = random.Random(seed)
     history: list[Tried] = []
     for _ in range(asks):
@@ -55,18 +67,24 @@ def test_another_process_suggests_the_same(method: Method) -> None:
         f"print([tried.cell for tried in asked(LARGE, {method!r}, 25, mixed=True)])"
     )
     command, hashing = [sys.executable, "-c", script], {"PYTHONHASHSEED": "7"}
-    assert subprocess.check_output(command, cwd=ROOT, env=hashing, text=True).strip() == str(expected)
+    assert subprocess.check_output(command, cwd=ROOT, env=hashing, text=True).strip() == str(
+        expected
+    )
 
 
 def test_tpe_finds_lower_losses_than_chance_on_a_bowl() -> None:
     best = {
-        method: statistics.mean(min(loss_of(t.cell) for t in asked(LARGE, method, 40, seed=seed)) for seed in range(5))
+        method: statistics.mean(
+            min(loss_of(t.cell) for t in asked(LARGE, method, 40, seed=seed)) for seed in range(5)
+        )
         for method in ("tpe", "random")
     }
     assert best["tpe"] < best["random"]
 
 
-@pytest.mark.parametrize(("epochs", "rungs"), [(1, ()), (2, (1,)), (5, (3,)), (20, (3, 9)), (1000, (111, 333))])
+@pytest.mark.parametrize(
+    ("epochs", "rungs"), [(1, ()), (2, (1,)), (5, (3,)), (20, (3, 9)), (1000, (111, 333))]
+)
 def test_rungs_are_a_ninth_and_a_third_of_the_epochs_and_not_before_the_third_if_there_are_more(
     epochs: int, rungs: tuple[int, ...]
 ) -> None:
@@ -76,11 +94,14 @@ def test_rungs_are_a_ninth_and_a_third_of_the_epochs_and_not_before_the_third_if
 @pytest.mark.parametrize("epochs", [2, 5, 9, 18, 27, 270])
 @pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
 def test_every_decision_is_that_of_optunas_pruner(epochs: int, digits: int) -> None:
-    """Forty trials of random losses one after another; Optuna hears of every epoch before the last."""
+    """Forty trials of random losses one after another; Optuna hears of every epoch before the
+    last."""
     dice = random.Random(f"{epochs} {digits}")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner = optuna.pruners.SuccessiveHalvingPruner(
-        min_resource=rung_epochs(epochs)[0], reduction_factor=REDUCTION_FACTOR, min_early_stopping_rate=0
+        min_resource=rung_epochs(epochs)[0],
+        reduction_factor=REDUCTION_FACTOR,
+        min_early_stopping_rate=0,
     )
     study = optuna.create_study(pruner=pruner)
     earlier: list[dict[int, float]] = []

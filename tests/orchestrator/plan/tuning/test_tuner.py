@@ -1,4 +1,5 @@
-"""A whole tuning over a real store, its workers played by the test: nothing lost, repeated or left running."""
+"""A whole tuning over a real store, its workers played by the test: nothing lost, repeated or left
+running."""
 
 from __future__ import annotations
 
@@ -48,7 +49,13 @@ class Played:
         tuner = tuner_for(self.tuning, self.store)
         trials = tuner.start()
         states = self.store.states([trial.trial_id for trial in trials])
-        work = work_in(self.storage, self.store, {"max_concurrent": self.workers}, seconds_per_trial=1.0, source=tuner)
+        work = work_in(
+            self.storage,
+            self.store,
+            {"max_concurrent": self.workers},
+            seconds_per_trial=1.0,
+            source=tuner,
+        )
         dispatcher = Dispatcher(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
             work,
@@ -73,8 +80,11 @@ class Played:
         return True
 
     def _one_epoch(self, dispatcher: Dispatcher, key: str, pack: Pack) -> bool:
-        """One epoch of the pack's first trial that has not ended; returns whether that was the pack's last."""
-        waiting = [trial for trial in pack.trials if trial.trial_id in dispatcher._flights[key].left]
+        """One epoch of the pack's first trial that has not ended; returns whether that was the
+        pack's last."""
+        waiting = [
+            trial for trial in pack.trials if trial.trial_id in dispatcher._flights[key].left
+        ]
         config = TrialConfig.model_validate(waiting[0].config)
         epoch = self.checkpoints.get(config.trial_id, 0)
         if epoch == 0 or config.trial_id not in self.checkpoints:
@@ -83,7 +93,9 @@ class Played:
         stops = epoch > 0 and losses(config)[epoch - 1] > rule.get(epoch, float("inf"))
         if not stops and epoch < len(losses(config)):
             self.checkpoints[config.trial_id] = epoch + 1
-            dispatcher.events(key, [TrialEvent(trial_id=config.trial_id, epoch=epochs_of(config)[epoch])])
+            dispatcher.events(
+                key, [TrialEvent(trial_id=config.trial_id, epoch=epochs_of(config)[epoch])]
+            )
             return False
         outcome = ending(config, epoch)
         self.ended[config.trial_id] += 1
@@ -92,7 +104,12 @@ class Played:
 
 
 def played(
-    store: Store, storage: Path, *, workers: int = 1, search: str | None = None, budget: int | None = 5
+    store: Store,
+    storage: Path,
+    *,
+    workers: int = 1,
+    search: str | None = None,
+    budget: int | None = 5,
 ) -> Played:
     return Played(store, storage, plan(search, budget), workers)
 
@@ -105,7 +122,9 @@ def record_all(store: Store, trials: Iterable[PlannedTrial]) -> None:
     """Each trained to its end."""
     run_id = store.begin_run(RUN)
     for trial in trials:
-        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+        store.record(
+            ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None
+        )
 
 
 def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
@@ -135,7 +154,9 @@ def test_stages_follow_each_other_with_the_same_budget_for_each_side(
         assert finals == [{**best.config, "seed": seed} for seed in (11, 12)]
 
 
-def test_killed_at_any_moments_several_workers_lose_and_repeat_nothing(store: Store, tmp_path: Path) -> None:
+def test_killed_at_any_moments_several_workers_lose_and_repeat_nothing(
+    store: Store, tmp_path: Path
+) -> None:
     game = played(store, tmp_path, workers=3)
     for _ in range(10):
         game.run(dies_after=game.dice.randint(1, 40))
@@ -152,7 +173,9 @@ def test_a_larger_budget_goes_on_from_what_is_there(store: Store, tmp_path: Path
     first = table(store)
     assert played(store, tmp_path, budget=6).run()
     more = table(store)
-    assert [row for row in more if row in first and " stage2 " in row[0]] == [r for r in first if " stage2 " in r[0]]
+    assert [row for row in more if row in first and " stage2 " in row[0]] == [
+        r for r in first if " stage2 " in r[0]
+    ]
     assert played(store, tmp_path, budget=3).run()
     assert table(store) == first
     with open_store(f"sqlite:///{tmp_path}/other.db") as other:
@@ -160,7 +183,9 @@ def test_a_larger_budget_goes_on_from_what_is_there(store: Store, tmp_path: Path
         assert table(other) == more
 
 
-def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(store: Store, tmp_path: Path) -> None:
+def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(
+    store: Store, tmp_path: Path
+) -> None:
     game = played(store, tmp_path, workers=3, search="grid", budget=None)
     assert len(list(game.tuning.certain())) == 2 * (2 + 20)
     assert game.run()
@@ -172,7 +197,9 @@ def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(sto
         assert by_stage(other.trials(KEY)) == by_stage(rows)
 
 
-def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Store, tmp_path: Path) -> None:
+def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(
+    store: Store, tmp_path: Path
+) -> None:
     tuning = plan()
     tuner = tuner_for(tuning, store)
     trial = tuning.searched("wide", 1, (0, 0))
@@ -188,7 +215,9 @@ def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Stor
     assert store.states([trial.trial_id]) == {trial.trial_id: "pruned"}
 
 
-def test_failed_trials_count_as_asked_for_and_a_side_without_a_result_has_no_final_ones(store: Store) -> None:
+def test_failed_trials_count_as_asked_for_and_a_side_without_a_result_has_no_final_ones(
+    store: Store,
+) -> None:
     tuning = plan(budget=2)
     tuner = tuner_for(tuning, store)
     tuner.start()
@@ -221,14 +250,17 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
     assert reached[-1] > above[len(reached)]
     tuner_for(plan(budget=1), store).start()
-    assert retry.stop_above(trial) == {}, "another driver, with a smaller budget, has dropped it meanwhile"
+    assert retry.stop_above(trial) == {}, (
+        "another driver, with a smaller budget, has dropped it meanwhile"
+    )
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
 def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
-    """It knew of other results then, so its choice may be another: here at least one of these two is."""
+    """It knew of other results then, so its choice may be another: here at least one of these two
+    is."""
     tuning = plan(budget=3)
     tuner = tuner_for(tuning, store)
     record_all(store, tuner.start())
@@ -257,8 +289,16 @@ def test_a_retried_trial_that_becomes_the_best_one_brings_new_final_trials(store
     assert tuner.over
     old = {row.trial_id for row in store.trials(KEY) if " final " in row.name}
     store.reset([late.trial_id])
-    best = [EpochMetrics(epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0)]
-    store.record(TrialOutcome(trial_id=late.trial_id, state="done", epochs=tuple(best)), run_id=run_id, spectrum=None)
+    best = [
+        EpochMetrics(
+            epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0
+        )
+    ]
+    store.record(
+        TrialOutcome(trial_id=late.trial_id, state="done", epochs=tuple(best)),
+        run_id=run_id,
+        spectrum=None,
+    )
     again = tuner_for(tuning, store)
     finals = [trial for trial in again.start() if " final " in trial.name]
     assert not again.over
