@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis import flatten
-from orchestrator.plan import study_of, typed_variant
 from orchestrator.report import StudyResults, answer
 from orchestrator.store import Store
+from orchestrator.variants import study_of, typed_variant
 from search_spaces.catalog import load_study
 from trainables.errors import UserError
 

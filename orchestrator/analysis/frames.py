@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.plan import completed_group, setting_hash, told_apart, varying_settings
 from orchestrator.store import Place, StudyKey
+from orchestrator.variants import completed_group, setting_hash, told_apart, varying_settings
 from orchestrator.words import one_line
 from search_spaces.study import group_of
 from trainables.config import flat_values, spam_floor, spam_symbols

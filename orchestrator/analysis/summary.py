@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
-from orchestrator.plan import differing_settings
 from orchestrator.store import LOST, StudyKey, TrialState
+from orchestrator.variants import differing_settings
 from orchestrator.words import is_number
 from search_spaces.analyses import Correlation, GridMap
 from search_spaces.study import Study

@@ -16,7 +16,7 @@ import numpy as np
 from orchestrator.analysis.statistics.estimates import Interval
 from orchestrator.analysis.statistics.samples import SampleSummary, mean_interval, summarise_sample
 from orchestrator.analysis.values import values_of_done
-from orchestrator.plan import read_overrides, without_settings
+from orchestrator.variants import read_overrides, without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
 from search_spaces.study import Study
 

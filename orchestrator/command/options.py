@@ -185,7 +185,7 @@ StudyArgument = Annotated[
 def setting_hint(option: str) -> str:
     """What to type in place of an option that is a setting of language models; "" where it is
     none."""
-    from orchestrator.plan import FIXED_KEYS
+    from orchestrator.variants import FIXED_KEYS
     from trainables.config import (
         CorpusConfig,
         SoftmaxConfig,

@@ -13,7 +13,8 @@ from orchestrator.words import counted, duration, on_corpus
 from trainables.errors import PROGRAM
 
 if TYPE_CHECKING:
-    from orchestrator.plan import Estimate, Plan, StageOutlook
+    from orchestrator.forecast import Estimate, StageOutlook
+    from orchestrator.plan import Plan
 
 NOTHING = "\N{EN DASH}"
 PAPER = re.compile(r"[A-Z][^,(]*\((AAAI 2021|ICML 2019)\)")
@@ -66,9 +67,10 @@ def print_plans(
 
     `gpus` is what a trial of each plan gets, `measured` are sentences about times known from trials
     that are done."""
-    from orchestrator.plan import BASIS, CORE_BASIS, outlook
+    from orchestrator.forecast import BASIS, CORE_BASIS, outlook
 
-    on_gpu, records = any(gpus), _plan_records(plans)
+    on_gpu, estimates = any(gpus), _estimates(plans)
+    records = _plan_records(plans, estimates)
     if form != "table":
         print_records(
             records, [key for key in records[0] if key not in ("config", "estimate_basis")], form
@@ -80,24 +82,38 @@ def print_plans(
                 print_err(f"{listed}: {later}.")
         return
     if len({plan.study.name for plan in plans}) > 1:
-        lines = _print_studies(plans, on_gpu=on_gpu)
+        lines = _print_studies(plans, estimates, on_gpu=on_gpu)
     else:
         _print_trials(records, on_gpu=on_gpu)
         lines = [
             line
             for plan in plans
-            for line in (*_stages(plan, on_gpu=on_gpu), _study_total(plan, on_gpu=on_gpu))
+            for line in (
+                *_stages(plan, on_gpu=on_gpu),
+                _study_total(plan, estimates, on_gpu=on_gpu),
+            )
         ]
     if len(plans) > 1:
-        lines.append(_total("All together", plans, "different trial", on_gpu=on_gpu))
+        lines.append(_total("All together", plans, estimates, "different trial", on_gpu=on_gpu))
     stacks = _stacks([plan for plan, number in zip(plans, gpus, strict=True) if number == 1])
     for line in (*lines, *stacks, *measured, BASIS if on_gpu else CORE_BASIS):
         print_out(line)
 
 
-def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
+def _estimates(plans: Sequence[Plan]) -> dict[str, Estimate]:
+    """By trial id."""
+    from orchestrator.forecast import estimate
+
+    return {
+        trial.trial_id: estimate(trial.config, plan.corpus)
+        for plan in plans
+        for trial in plan.trials
+    }
+
+
+def _plan_records(plans: Sequence[Plan], estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
     """One record a different trial; a trial of several studies names all of them."""
-    from orchestrator.plan import BASIS
+    from orchestrator.forecast import BASIS
     from trainables.config import WordPairsConfig
 
     studies: dict[str, dict[str, None]] = {}
@@ -108,6 +124,7 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     union = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
     for trial_id, names in studies.items():
         plan, trial = union[trial_id]
+        estimate = estimates[trial_id]
         # Nothing where there is nothing to be said: a trial that fits no numbers, or that a GPU is
         # nothing to.
         on_gpu = not isinstance(trial.config, WordPairsConfig)
@@ -119,12 +136,10 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
                 "name": trial.name,
                 "trial_id": trial_id,
                 "parameters": trial.parameters or None,
-                "estimated_gpu_hours": float(f"{trial.estimate.gpu_hours:.6g}") if on_gpu else None,
-                "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
-                "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
-                "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2)
-                if on_gpu
-                else None,
+                "estimated_gpu_hours": float(f"{estimate.gpu_hours:.6g}") if on_gpu else None,
+                "estimated_core_hours": float(f"{estimate.core_hours:.6g}"),
+                "estimated_memory_gb": round(estimate.memory_gb, 2),
+                "estimated_gpu_memory_gb": round(estimate.gpu_memory_gb, 2) if on_gpu else None,
                 "estimate_basis": BASIS,
                 "config": trial.config.model_dump(mode="json"),
             }
@@ -169,15 +184,17 @@ def _core_cost(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
+def _print_studies(
+    plans: Sequence[Plan], estimates: Mapping[str, Estimate], *, on_gpu: bool
+) -> list[str]:
     """A line a study and corpus; returns what else there is to say of them."""
-    from orchestrator.plan import outlook
+    from orchestrator.forecast import outlook
 
     rows = []
     for plan in plans:
         # Of a tuned study, its stages: not all of its trials are known yet.
         parts: Sequence[StageOutlook | Estimate] = outlook(plan) or [
-            trial.estimate for trial in plan.trials
+            estimates[trial.trial_id] for trial in plan.trials
         ]
         # Beside GPU-hours, 80 columns have no room for words.
         seeds = (
@@ -193,7 +210,7 @@ def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
                 "trials": seeds if plan.seeds > 1 else f"{plan.total:,}",
                 **gpu,
                 "core time": duration(3600 * sum(part.core_hours for part in parts)),
-                "memory": f"{max(trial.estimate.memory_gb for trial in plan.trials):.1f} GB",
+                "memory": f"{max(estimates[trial.trial_id].memory_gb for trial in plan.trials):.1f} GB",
             }
         )
     print_records(rows, list(rows[0]), "table")
@@ -208,28 +225,38 @@ def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
 
 
 def _stages(plan: Plan, *, on_gpu: bool) -> list[str]:
-    from orchestrator.plan import outlook
+    from orchestrator.forecast import outlook
 
     return [f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}." for stage in outlook(plan)]
 
 
-def _study_total(plan: Plan, *, on_gpu: bool) -> str:
+def _study_total(plan: Plan, estimates: Mapping[str, Estimate], *, on_gpu: bool) -> str:
     heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
     heading += f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
-    return _total(heading, [plan], "trial", on_gpu=on_gpu)
+    return _total(heading, [plan], estimates, "trial", on_gpu=on_gpu)
 
 
-def _total(heading: str, plans: Sequence[Plan], noun: str, *, on_gpu: bool) -> str:
+def _total(
+    heading: str,
+    plans: Sequence[Plan],
+    estimates: Mapping[str, Estimate],
+    noun: str,
+    *,
+    on_gpu: bool,
+) -> str:
     """What the different trials of plans come to; of tuned ones, with those that are not named
     yet."""
-    from orchestrator.plan import outlook
+    from orchestrator.forecast import outlook
 
     different = {
-        trial.trial_id: trial.estimate for plan in plans if not plan.tuning for trial in plan.trials
+        trial.trial_id: estimates[trial.trial_id]
+        for plan in plans
+        if not plan.tuning
+        for trial in plan.trials
     }
     stages = [stage for plan in plans for stage in outlook(plan)]
     count = len(different) + sum(plan.total for plan in plans if plan.tuning)
-    memory_gb = max(trial.estimate.memory_gb for plan in plans for trial in plan.trials)
+    memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
     times = _times([*different.values(), *stages], on_gpu=on_gpu)
     return f"{heading}: {counted(count, noun)}, estimated {times} with {memory_gb:.1f} GB."
 
@@ -245,7 +272,7 @@ def _times(parts: Sequence[StageOutlook | Estimate], *, on_gpu: bool) -> str:
 
 def _stacks(plans: Sequence[Plan]) -> list[str]:
     """What plans whose trials get a whole GPU take on one of today, with stacks and without."""
-    from orchestrator.plan import H200_BASIS, STACK, stack_costs
+    from orchestrator.forecast import H200_BASIS, STACK, stack_costs
 
     costs = stack_costs(plans)
     if not (costs.stacked or costs.alone):

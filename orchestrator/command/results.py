@@ -49,7 +49,7 @@ class VariantFilter:
         return all(required in (None, value) for required, value in pairs)
 
     def __str__(self) -> str:
-        from orchestrator.plan import typed_variant
+        from orchestrator.variants import typed_variant
 
         parts = {"scale": self.scale, "corpus": self.corpus}
         words = [f"{name} {value}" for name, value in parts.items() if value]
@@ -62,7 +62,7 @@ def typed_filter(
     scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None
 ) -> VariantFilter:
     """The filter of the options of these names."""
-    from orchestrator.plan import model_override, overrides_json, parse_overrides
+    from orchestrator.variants import model_override, overrides_json, parse_overrides
     from trainables.corpora import corpus_name
 
     chosen = {**parse_overrides(settings or []), **model_override(model)}
@@ -121,7 +121,7 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     """The first of them; which of several, is said."""
     chosen, *others = _variants(store, study, variants)
     if others:
-        from orchestrator.plan import typed_variant
+        from orchestrator.variants import typed_variant
 
         settings = "".join(f", {typed}" for typed in typed_variant(chosen.overrides))
         print_err(

@@ -55,7 +55,8 @@ def run(
     settings: options.Settings = None,
 ) -> None:
     """Run what is missing of a study and report. `run` itself may be left out."""
-    from orchestrator.plan import PlanRequest, parse_overrides, read_inputs
+    from orchestrator.plan import PlanRequest
+    from orchestrator.variants import parse_overrides, read_inputs
 
     retried = context.info_name == "retry"
     _check_form(form, study, dry_run=dry_run, retried=retried)
@@ -214,7 +215,7 @@ def _measured_times(
 ) -> list[str]:
     """What trials done so far say about the time of those to run; nothing where there is no store
     yet."""
-    from orchestrator.plan import remaining
+    from orchestrator.forecast import remaining
 
     sentences = []
     with suppress(UserError), open_existing(store, storage) as opened:  # a plan needs no store

@@ -65,7 +65,7 @@ def stop(
                 if trains
                 else "no trial of it runs now, so this stops only a command that measures, or that is starting"
             )
-            from orchestrator.plan import typed_variant
+            from orchestrator.variants import typed_variant
 
             changed = "".join(f", {typed}" for typed in typed_variant(key.overrides))
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"

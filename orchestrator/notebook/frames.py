@@ -102,7 +102,7 @@ def _variants(
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     """The store, and the variants that are meant, the one planned last at the end."""
-    from orchestrator.plan import model_override, overrides_json
+    from orchestrator.variants import model_override, overrides_json
     from trainables.corpora import corpus_name
 
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
@@ -130,7 +130,7 @@ def _variants(
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values.
     Raises UserError for anything but a dict."""
-    from orchestrator.plan import as_setting
+    from orchestrator.variants import as_setting
 
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')

@@ -11,14 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.notebook.frames import plain_settings, results
-from orchestrator.plan import (
-    PlanRequest,
-    as_typed,
-    default_corpora,
-    read_inputs,
-    scale_named,
-    variant_overrides,
-)
+from orchestrator.plan import PlanRequest, default_corpora, scale_named, variant_overrides
+from orchestrator.variants import as_typed, read_inputs
 from search_spaces.catalog import ALL, NAMES, load_study
 from trainables.errors import UserError
 

@@ -1,4 +1,4 @@
-"""Which trials a study has, their identity, and what they will cost."""
+"""Which trials a study has, and their identity."""
 
 import lazy_loader
 

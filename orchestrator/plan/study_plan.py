@@ -3,20 +3,18 @@ torch nor Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from orchestrator.plan.estimates import Estimate, estimate
-from orchestrator.plan.overrides import overrides_json
+from orchestrator.plan.request import PlanRequest, variant_overrides
 from orchestrator.plan.study_trials import named_trials, tuning_plan, written_groups
 from orchestrator.plan.text_checks import require_text
 from orchestrator.plan.texts import text_of
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
-from orchestrator.plan.user_inputs import UserInputs
-from orchestrator.plan.variants import variant_overrides
 from orchestrator.store import Place, PlannedTrial, StudyKey
+from orchestrator.variants import overrides_json
+from orchestrator.variants.user_inputs import UserInputs
 from orchestrator.words import some_of
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
@@ -30,30 +28,6 @@ GROUPS_SHOWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanRequest:
-    """What else is typed that decides about the trials of a study."""
-
-    data_dir: Path | None = None
-    """Where corpora and benchmarks lie; None for the default."""
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    """Of `--set`, by dotted key."""
-    inputs: UserInputs = field(default_factory=UserInputs)
-    search: str | None = None
-    """How a tuned study picks the trials of its stage 2; None takes the default."""
-    budget: int | None = None
-    """How many it picks for each side."""
-    seeds: int | None = None
-    """How many each setting gets; None leaves that to the study."""
-    all_trials: bool = False
-    """Whether every trial of the study is planned, also those that the scale leaves out."""
-    model: str | None = None
-    """The model in place of the study's own, "lstm" or "transformer"; None leaves that to the
-    study."""
-    argument: str | None = None
-    """The study as it was typed, where that is not its name."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class TrialPlan:
     """One trial with what can be said of it before it runs."""
 
@@ -61,7 +35,6 @@ class TrialPlan:
     config: AnyConfig
     trial_id: str
     parameters: int
-    estimate: Estimate
     place: Place | None = None
     """Of a trial of a tuning."""
 
@@ -207,7 +180,6 @@ def _trial_plan(
         config=config,
         trial_id=config.trial_id,
         parameters=parameters,
-        estimate=estimate(config, corpus),
         place=place,
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
-from orchestrator.plan import is_paper_scale, typed_model
+from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import CONFIGS_FILE, config_records, configs_table
 from orchestrator.report.export import write_results
@@ -26,6 +26,7 @@ from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.trial_pages import remove_other_pages, write_trial_pages
 from orchestrator.store import StudyKey
+from orchestrator.variants import typed_model
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError

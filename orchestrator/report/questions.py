@@ -17,7 +17,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator import analysis
-from orchestrator.plan import read_overrides
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.confounding import confounding_section
 from orchestrator.report.sections.correlation import correlation_section
@@ -45,6 +44,7 @@ from orchestrator.report.sections.swept import section_at, swept_section
 from orchestrator.report.sections.thresholds import threshold_section
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store import StudyKey
+from orchestrator.variants import read_overrides
 from search_spaces import analyses, laws
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study

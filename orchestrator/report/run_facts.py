@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from orchestrator.analysis import Environment, FlatResults, StudySummaryNumbers
-from orchestrator.plan import typed_settings
 from orchestrator.report import formats
+from orchestrator.variants import typed_settings
 from orchestrator.words import duration, is_number, some_of
 from search_spaces.study import Study
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
-from orchestrator.plan import is_paper_scale, typed_model, typed_settings
+from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
+from orchestrator.variants import typed_model, typed_settings
 from orchestrator.words import listed
 from search_spaces.study import Study
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from orchestrator.cluster import RunOptions, fit_on
-from orchestrator.plan import estimate
+from orchestrator.forecast import estimate
 from orchestrator.worker import Place
 from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity

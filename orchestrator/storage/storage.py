@@ -182,14 +182,3 @@ class FolderStorage(Storage):
         except OSError as error:
             return f"{self} cannot be written to there ({error.strerror}): give the user whose Ray that is the right to"
         return None
-
-
-def storage_at(argument: str) -> Storage:
-    """The place that was typed after --storage: a folder, or s3://BUCKET/PREFIX. Raises UserError
-    for another URL."""
-    from orchestrator.storage.bucket import Bucket, is_url
-    from orchestrator.storage.object_storage import ObjectStorage
-
-    if is_url(argument):
-        return ObjectStorage(Bucket.at(argument, "--storage"))
-    return FolderStorage(Path(argument).resolve())

@@ -10,18 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.cluster import RunOptions
-from orchestrator.plan import (
-    Plan,
-    as_typed,
-    is_paper_scale,
-    outlook,
-    read_overrides,
-    scale_summary,
-    setting_hash,
-    typed_model,
-    typed_variant,
-)
+from orchestrator.forecast import outlook
+from orchestrator.plan import Plan, is_paper_scale, scale_summary
 from orchestrator.store import COMPLETE, StudyKey, TrialState
+from orchestrator.variants import as_typed, read_overrides, setting_hash, typed_model, typed_variant
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.catalog import NAMES
 from search_spaces.model_kinds import OPTION

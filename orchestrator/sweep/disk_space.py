@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.cluster import RunOptions
-from orchestrator.plan import kept_bytes, running_bytes
+from orchestrator.forecast import kept_bytes, running_bytes
 from orchestrator.storage import FolderStorage
 from orchestrator.sweep.announcement import concurrent_trials
 from orchestrator.words import counted

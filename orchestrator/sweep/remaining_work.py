@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cluster import RunOptions, check_torch_gpu
-from orchestrator.plan import STACK, Plan, configs_left, measured_pace
+from orchestrator.forecast import STACK, configs_left, measured_pace
+from orchestrator.plan import Plan
 from orchestrator.schedule import Recorder, RunSummary, StudyWork
 from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState, expire_dead_owners
 from orchestrator.sweep.announcement import opening

@@ -35,8 +35,8 @@ def write_report(
 ) -> ReportResult:
     """Build the report of this variant; `command` is the study as it was typed, and the command
     line that it was typed in; `index` says whether `write_index` will be called for it."""
-    from orchestrator.plan import study_of
     from orchestrator.report import Commands, StudyRecords, build_report
+    from orchestrator.variants import study_of
 
     records = StudyRecords(
         rows=store.results(key),

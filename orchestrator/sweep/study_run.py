@@ -12,12 +12,13 @@ from rich.console import Console
 
 from orchestrator.cluster import RunOptions, check_torch_gpu
 from orchestrator.guard import was_started_again
-from orchestrator.plan import Plan, typed_variant
+from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, OPEN, PlannedTrial
 from orchestrator.sweep.announcement import command_line, view_command
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
+from orchestrator.variants import typed_variant
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
 from trainables.errors import KEPT, PROGRAM

@@ -168,9 +168,9 @@ def compute_answers(url: str, key: StudyKey) -> Answers:
 def _answers(url: str, key: StudyKey) -> Answers:
     """In the process of its own."""
     from orchestrator.analysis import flatten, summarise
-    from orchestrator.plan import study_of
     from orchestrator.report import StudyResults, answer, findings
     from orchestrator.store import open_store
+    from orchestrator.variants import study_of
     from search_spaces.catalog import load_study
 
     study = study_of(load_study(key.study), key.overrides)

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 from dash import Patch, dcc, html, no_update, set_props
 
-from orchestrator.plan import typed_model, typed_settings
 from orchestrator.store import StoreAwayError, StudyKey
+from orchestrator.variants import typed_model, typed_settings
 from orchestrator.view.figure import Figure
 from trainables.errors import UserError
 

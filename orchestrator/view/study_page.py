@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from orchestrator.plan import study_of
 from orchestrator.report import CARD_FILE, Card, blown_up, read_card
 from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
+from orchestrator.variants import study_of
 from orchestrator.view import choices, parts, rows, study_chosen, study_figures, trial_grid
 from orchestrator.view.choices import AXES, CLEARABLE, MAP
 from orchestrator.view.figure import Figure, empty

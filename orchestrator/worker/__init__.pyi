@@ -8,10 +8,10 @@ from .machine_memory import machine_memory as machine_memory
 from .messages import EVENTS as EVENTS
 from .messages import Ending as Ending
 from .messages import EndingKind as EndingKind
+from .messages import Job as Job
 from .messages import Pack as Pack
 from .messages import Parcel as Parcel
 from .messages import Place as Place
 from .messages import TrialEvent as TrialEvent
-from .pack_run import Job as Job
-from .pack_run import TrialFunctions as TrialFunctions
+from .messages import TrialFunctions as TrialFunctions
 from .pack_run import run_pack as run_pack

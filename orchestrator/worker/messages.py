@@ -3,13 +3,14 @@ why a worker ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
 from pydantic import TypeAdapter
 
+from orchestrator.cluster import RunOptions
 from orchestrator.store import PlannedTrial
 from trainables.config import Frozen
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -132,3 +133,22 @@ class Ending:
     def short_of_memory(self) -> bool:
         """Whether there was not enough memory for the trial that it was at."""
         return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialFunctions:
+    """What is done with a trial, as `run_trial` and `measure_kept` of `trainables.trial` do it.
+    None: these, imported in the worker so that the driver needs no torch; any other must be
+    importable there."""
+
+    run_trial: Callable[..., TrialOutcome] | None = None
+    measure_kept: Callable[..., object] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is the same for all packs of a sweep."""
+
+    options: RunOptions
+    measurements: tuple[str, ...]
+    functions: TrialFunctions

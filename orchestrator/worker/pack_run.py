@@ -10,39 +10,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.cluster import RunOptions
 from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, HaltError, cause_of, gpu_is_lost
-from orchestrator.worker.messages import Pack, TrialEvent
+from orchestrator.worker.messages import Job, Pack, TrialEvent
 from orchestrator.worker.outbox import REPORT_EVERY_S, Outbox
 from orchestrator.worker.stacked_pack import StackedPack
 from trainables.errors import UserError
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialFunctions:
-    """What is done with a trial, as `run_trial` and `measure_kept` of `trainables.trial` do it.
-    None: these, imported in the worker so that the driver needs no torch; any other must be
-    importable there."""
-
-    run_trial: Callable[..., TrialOutcome] | None = None
-    measure_kept: Callable[..., object] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """What is the same for all packs of a sweep."""
-
-    options: RunOptions
-    measurements: tuple[str, ...]
-    functions: TrialFunctions
 
 
 def run_pack(

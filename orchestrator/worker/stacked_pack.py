@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, cause_of
-from orchestrator.worker.messages import Pack, TrialEvent
+from orchestrator.worker.messages import Job, Pack, TrialEvent
 from orchestrator.worker.outbox import Outbox
 from orchestrator.worker.stack_choice import chosen_size
 from trainables.config import LanguageTrialConfig
@@ -18,7 +18,6 @@ from trainables.pulse import PULSE
 from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
 
 if TYPE_CHECKING:
-    from orchestrator.worker.pack_run import Job
     from trainables.trial import TrialTask
 
 

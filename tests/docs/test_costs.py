@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.command.app import main
 from orchestrator.command.plan_listing import print_plans
-from orchestrator.plan.study_plan import default_corpora, make_plan, scale_named
+from orchestrator.plan import default_corpora, make_plan, scale_named
 from search_spaces.catalog import NAMES, load_study
 from tests.support.command import ROOT
 

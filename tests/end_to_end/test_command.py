@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from orchestrator.command.app import main
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan, scale_named
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord
 from search_spaces.catalog import load_study

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
-from orchestrator.storage.storage import storage_at
+from orchestrator.plan import PlanRequest, make_plan, scale_named
+from orchestrator.storage import storage_at
 from orchestrator.store.records import PlannedTrial
+from orchestrator.worker import Job, TrialFunctions, run_pack
 from orchestrator.worker.messages import EVENTS, Pack
-from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from search_spaces.catalog import load_study
 from tests.support.command import ROOT, results_table, sweep, sweep_process, typed
 from tests.support.faulty_server import write_corpus

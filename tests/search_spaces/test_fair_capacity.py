@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.forecast import estimate
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store.records import Place
 from search_spaces.catalog import load_study
@@ -95,7 +96,12 @@ def test_the_published_best_are_cells_and_names_tell_side_and_stage() -> None:
 
 
 def test_dry_run_tells_the_stages_and_lists_what_is_certain() -> None:
-    hours = sum(trial.estimate.gpu_hours for trial in planned().trials) * (8 + 60 + 10) / 8
+    plan = planned()
+    hours = (
+        sum(estimate(trial.config, plan.corpus).gpu_hours for trial in plan.trials)
+        * (8 + 60 + 10)
+        / 8
+    )
     table = sweep("fair_capacity", "--scale", "paper", "--dry-run")
     assert table.returncode == 0, table.stderr
     for said in (

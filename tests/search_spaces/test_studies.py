@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
 from search_spaces.analyses import (
     Comparison,
     Counts,

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from orchestrator.plan import Plan, make_plan, scale_named
 from search_spaces import confounders, head_rank, saturation
 from search_spaces.analyses import PartialCorrelations
 from search_spaces.catalog import load_study

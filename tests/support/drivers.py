@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.plan import Tuner
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, StudyKey
-from orchestrator.worker.pack_run import TrialFunctions
+from orchestrator.worker import TrialFunctions
 from tests.support import scripted_measurements, scripted_tuning
 from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in

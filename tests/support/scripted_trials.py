@@ -21,7 +21,7 @@ from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
-from orchestrator.worker.pack_run import TrialFunctions
+from orchestrator.worker import TrialFunctions
 from tests.support.store_rows import RUN
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError

@@ -15,9 +15,9 @@ from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.lease import expire_dead_owners, this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
+from orchestrator.worker import Job, TrialFunctions, run_pack
 from orchestrator.worker.failures import BrokenProcessError
 from orchestrator.worker.messages import EVENTS, Ending, EndingKind, Pack
-from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from tests.support import tiny_trial
 from tests.support.command import TIMES
 from tests.support.notes import Heard

@@ -13,8 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from orchestrator.report import figures
-from orchestrator.report.build import ReportResult, build_report
+from orchestrator.report import ReportResult, build_report, figures
 from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.scales import SCALES
 from trainables.config.kinds import AnyConfig, read_config

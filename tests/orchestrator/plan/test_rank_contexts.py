@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from orchestrator.plan.overrides import apply_overrides, parse_overrides
+from orchestrator.variants import parse_overrides
+from orchestrator.variants.overrides import apply_overrides
 from search_spaces.awd_lstm import WIKITEXT_2_RANK_CONTEXTS, awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from tests.support import tiny_trial as tiny

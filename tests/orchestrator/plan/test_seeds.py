@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.outlook import configs_left
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.study_trials import scale_summary
+from orchestrator.forecast import configs_left
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named, scale_summary
 from orchestrator.store import open_store
 from orchestrator.store.store import Store
 from search_spaces.catalog import NAMES, load_study

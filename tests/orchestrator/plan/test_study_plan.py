@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.plan.overrides import apply_overrides, parse_overrides
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
-from orchestrator.plan.study_trials import is_paper_scale
+from orchestrator.forecast import estimate
+from orchestrator.plan import PlanRequest, is_paper_scale, make_plan, scale_named
 from orchestrator.sweep.announcement import paper_command
+from orchestrator.variants import parse_overrides
+from orchestrator.variants.overrides import apply_overrides
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
 from search_spaces.study import Study
@@ -61,13 +62,16 @@ def plan_of(corpus: str, scale: str = "paper", overrides: dict[str, object] | No
 def test_paper_scale_is_the_published_grid(
     corpus: str, cs: list[float], ks: list[float], millions: str, epochs_hours: float
 ) -> None:
-    trials = plan_of(corpus).trials
+    plan = plan_of(corpus)
+    trials = plan.trials
     layers = [trial.config.output_layer for trial in trials]
     assert [(x.c, x.k) for x in layers if isinstance(x, GssConfig)] == [
         (c, k) for c in cs for k in ks
     ]
     assert {in_millions(trial.parameters) for trial in trials} == {millions}
-    assert sum(trial.estimate.gpu_hours for trial in trials) == pytest.approx(epochs_hours)
+    assert sum(estimate(trial.config, plan.corpus).gpu_hours for trial in trials) == pytest.approx(
+        epochs_hours
+    )
 
 
 def test_paper_scale_has_the_hyperparameters_of_sm_table_6() -> None:

@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from orchestrator.report import formats
-from orchestrator.report.build import ReportResult
+from orchestrator.report import ReportResult, formats
 from orchestrator.report.terminal import summary_group
 from search_spaces.study import Correlation, GridMap
 from tests.support.synthetic_results import (

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from orchestrator.report.build import ReportResult
+from orchestrator.report import ReportResult
 from orchestrator.report.sections.custom import custom_section
 from search_spaces.study import Correlation
 from tests.support.command import ROOT

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from orchestrator.analysis import flatten, rank_training_numbers
-from orchestrator.report.build import ReportResult
+from orchestrator.report import ReportResult
 from orchestrator.report.sections.rank_over_training import rank_training_section
 from orchestrator.report.sections.section import Section
 from search_spaces.study import GridMap, RankOverTraining

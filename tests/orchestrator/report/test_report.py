@@ -17,7 +17,7 @@ from fontTools.ttLib import TTFont
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from orchestrator.report.build import ReportResult
+from orchestrator.report import ReportResult
 from orchestrator.report.figures import Drawing, draw_as, new_figure
 from orchestrator.report.sections.grid import heat_map
 from orchestrator.report.sections.spectra import shown_indices

@@ -21,7 +21,7 @@ from orchestrator.analysis.swept import (
     swept_numbers,
     swept_settings,
 )
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan, scale_named
 from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.records import Commands, StudyRecords

@@ -10,8 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.report import formats
-from orchestrator.report.build import ReportResult
+from orchestrator.report import ReportResult, formats
 from orchestrator.report.tables import text_table, trials_table
 from orchestrator.report.terminal import Fitting, split, summary_group
 from tests.support.synthetic_results import fail, make_results, report_on

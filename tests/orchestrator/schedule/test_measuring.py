@@ -10,7 +10,7 @@ import pytest
 from orchestrator.schedule.study_work import RunSummary
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.store import Store
-from orchestrator.worker.pack_run import TrialFunctions
+from orchestrator.worker import TrialFunctions
 from tests.support.notes import Heard
 from tests.support.scripted_measurements import IN_COMPANY, KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.estimates import estimate
+from orchestrator.forecast import estimate
 from orchestrator.schedule.placement import STEP_BYTES, Placement
 from orchestrator.storage.storage import FolderStorage
 from search_spaces.awd_lstm import awd_lstm

@@ -17,11 +17,11 @@ import ray
 from ray.cluster_utils import Cluster
 
 from orchestrator.cluster.connection import SETTINGS
-from orchestrator.plan.estimates import estimate
+from orchestrator.forecast import estimate
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from orchestrator.worker.pack_run import TrialFunctions
+from orchestrator.worker import TrialFunctions
 from tests.support.notes import Heard
 from tests.support.one_ray import end_ray
 from tests.support.scripted_trials import HELD, log_lines, run_where, work_in

@@ -20,9 +20,9 @@ from orchestrator.storage.bucket import Bucket, BucketError, _files
 from orchestrator.storage.data_folder import data_folder_at, on_this_machine
 from orchestrator.storage.object_storage import ObjectStorage
 from orchestrator.storage.working_copy import WorkingCopy
+from orchestrator.worker import Job, TrialFunctions, run_pack
 from orchestrator.worker.failures import BrokenProcessError
 from orchestrator.worker.messages import Pack
-from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.scripted_trials import SOUND, planned
 from trainables.config import TrialConfig

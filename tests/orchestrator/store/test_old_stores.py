@@ -19,8 +19,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import CheckConstraint, Connection, create_engine, inspect, select
 from sqlalchemy.exc import DBAPIError
 
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.plan import Plan, PlanRequest, Tuner, make_plan, scale_named
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import alembic_config, open_database, open_store, upgrade
 from orchestrator.store.records import Place, TrialState

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster import RunOptions
-from orchestrator.plan.overrides import overrides_json, parse_overrides
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan, scale_named
 from orchestrator.storage import FolderStorage
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import (
@@ -22,6 +21,7 @@ from orchestrator.sweep.announcement import (
     run_command,
     view_command,
 )
+from orchestrator.variants import overrides_json, parse_overrides
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.disk import running_bytes
+from orchestrator.forecast import running_bytes
 from orchestrator.storage.bucket import Bucket
 from orchestrator.storage.object_storage import ObjectStorage
 from orchestrator.storage.storage import FolderStorage

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from orchestrator.plan import Plan, make_plan, scale_named
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store import open_store
 from orchestrator.sweep import study_run

@@ -11,9 +11,9 @@ import pytest
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
+from orchestrator.worker import Job, TrialFunctions, run_pack
 from orchestrator.worker.beats import Beat, beating
 from orchestrator.worker.messages import EVENTS, Pack
-from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from tests.support.command import wait_for
 from tests.support.processes import Process, Say
 from tests.support.scripted_trials import SOUND, planned, run_scripted

@@ -20,10 +20,9 @@ import torch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.records import PlannedTrial
-from orchestrator.worker import pack_run
+from orchestrator.worker import Job, TrialFunctions, pack_run, run_pack
 from orchestrator.worker.failures import BrokenProcessError, MemoryShortageError
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
-from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from tests.trainables.trial.test_trial_run import smoke_trial

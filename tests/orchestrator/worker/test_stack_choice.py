@@ -11,8 +11,8 @@ import torch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.records import PlannedTrial
+from orchestrator.worker import Job, TrialFunctions, run_pack
 from orchestrator.worker.messages import EVENTS, Pack
-from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from orchestrator.worker.stack_choice import chosen_size
 from tests.trainables.trial.test_trial_run import smoke_trial
 from trainables.runtime import Runtime

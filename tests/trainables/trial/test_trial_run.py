@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from tests.support.command import TIMES
 from trainables.__main__ import _read_config, main

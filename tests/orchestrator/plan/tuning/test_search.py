@@ -11,14 +11,8 @@ import sys
 import optuna
 import pytest
 
-from orchestrator.plan.tuning.search import (
-    REDUCTION_FACTOR,
-    Method,
-    Tried,
-    rung_epochs,
-    suggest,
-    thresholds,
-)
+from orchestrator.plan import Method, Tried, suggest, thresholds
+from orchestrator.plan.tuning.search import REDUCTION_FACTOR, rung_epochs
 from orchestrator.store.records import TrialState
 from search_spaces.tuning import Cell, Dimension, Space, cell_count
 from tests.support.command import ROOT

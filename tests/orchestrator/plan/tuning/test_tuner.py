@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.plan import Tuner
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.recording import Recorder

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan.estimates import core_seconds, gpu_seconds
-from orchestrator.plan.outlook import configs_left, measured_pace, remaining
-from orchestrator.plan.study_plan import Plan, make_plan
+from orchestrator.forecast import configs_left, measured_pace, remaining
+from orchestrator.forecast.estimates import core_seconds, gpu_seconds
+from orchestrator.plan import Plan, make_plan
 from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from search_spaces.catalog import load_study

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.plan.texts import text_of
+from orchestrator.plan import text_of
 from trainables.config import AnyConfig, LanguageTrialConfig, model_size
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan.costs import ALONE, FEW, SEARCHED, TRANSFORMERS, stack_costs
-from orchestrator.plan.study_plan import Plan, PlanRequest, TrialPlan, make_plan, scale_named
+from orchestrator.forecast import stack_costs
+from orchestrator.forecast.costs import ALONE, FEW, SEARCHED, TRANSFORMERS
+from orchestrator.plan import Plan, PlanRequest, TrialPlan, make_plan, scale_named
 from search_spaces.catalog import load_study
 from tests.support.command import sweep
 from trainables.config import MonotoneNnConfig, TrialConfig

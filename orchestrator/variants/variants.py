@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from orchestrator.plan.overrides import read_overrides
-from orchestrator.plan.swept_settings import as_typed
-from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH
+from orchestrator.variants.overrides import read_overrides
+from orchestrator.variants.swept_settings import as_typed
 from search_spaces.model_kinds import LSTM, OPTION, require_model, with_model
 from search_spaces.study import Study
-
-if TYPE_CHECKING:
-    from orchestrator.plan.study_plan import PlanRequest
-
-
-def variant_overrides(study: Study, request: PlanRequest) -> dict[str, Any]:
-    """What makes this another variant of the study, for `StudyKey.overrides`: another way to
-    search, too; a larger budget, or more seeds, is more of the same one. Raises UserError for a
-    model that there is not."""
-    searched = (
-        {}
-        if study.tuning is None or request.search in (None, DEFAULT_SEARCH)
-        else {"search": request.search}
-    )
-    return {
-        **request.overrides,
-        **request.inputs.overrides,
-        **searched,
-        **model_override(request.model),
-    }
 
 
 def model_override(model: str | None) -> dict[str, str]:

@@ -8,17 +8,17 @@ import shlex
 
 import pytest
 
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.trial_names import setting_hash
-from orchestrator.plan.variants import (
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.sweep.announcement import paper_command, run_command
+from orchestrator.variants import (
     model_of,
     model_override,
+    setting_hash,
     study_of,
     typed_model,
     typed_settings,
     typed_variant,
 )
-from orchestrator.sweep.announcement import paper_command, run_command
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES, apply_scale
 from search_spaces.transformer import transformer

@@ -11,8 +11,9 @@ from safetensors.torch import save
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from orchestrator.plan.disk import CHECKPOINTS, RECORDS_BYTES, kept_bytes, running_bytes
-from orchestrator.plan.estimates import core_seconds, estimate
+from orchestrator.forecast import estimate, kept_bytes, running_bytes
+from orchestrator.forecast.disk import CHECKPOINTS, RECORDS_BYTES
+from orchestrator.forecast.estimates import core_seconds
 from search_spaces.transformer import transformer
 from tests.support import tiny_trial
 from trainables.config import (

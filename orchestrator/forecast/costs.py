@@ -16,12 +16,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.plan.estimates import gpu_seconds
+from orchestrator.forecast.estimates import gpu_seconds
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH
 from trainables.config import LanguageTrialConfig, TransformerTrialConfig, stack_key
 
 if TYPE_CHECKING:
-    from orchestrator.plan.study_plan import Plan
+    from orchestrator.plan import Plan
 
 FULL_STACK = 8
 STEPS = 664

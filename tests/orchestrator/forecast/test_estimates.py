@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.plan.estimates import core_seconds, estimate
+from orchestrator.forecast import estimate
+from orchestrator.forecast.estimates import core_seconds
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.transformer import transformer
 from trainables.config import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from orchestrator.plan.estimates import core_seconds, estimate, gpu_seconds
+from orchestrator.forecast.estimates import core_seconds, estimate, gpu_seconds
 from orchestrator.plan.tuning.search import RANDOM_FIRST
 from orchestrator.store import COMPLETE
 from orchestrator.words import duration, on_corpus
@@ -23,7 +23,7 @@ from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.plan.study_plan import Plan
+    from orchestrator.plan import Plan
     from orchestrator.plan.tuning.tuning_plan import TuningPlan
     from orchestrator.store import Store
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import save
 
-from orchestrator.plan.disk import CHECKPOINTS, RECORDS_BYTES, kept_bytes, running_bytes
+from orchestrator.forecast import kept_bytes, running_bytes
+from orchestrator.forecast.disk import CHECKPOINTS, RECORDS_BYTES
 from search_spaces.awd_lstm import awd_lstm
 from tests.support import tiny_trial
 from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig

@@ -11,11 +11,16 @@ from hypothesis import example, given
 
 from orchestrator.notebook.frames import plain_settings
 from orchestrator.notebook.sweeps import _words
-from orchestrator.plan.overrides import overrides_json, parse_overrides
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.swept_settings import as_setting, as_typed, values_in
-from orchestrator.plan.trial_names import without_settings
-from orchestrator.plan.variants import typed_settings
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.variants import (
+    as_setting,
+    as_typed,
+    overrides_json,
+    parse_overrides,
+    typed_settings,
+    without_settings,
+)
+from orchestrator.variants.swept_settings import values_in
 from search_spaces.catalog import load_study
 from search_spaces.study import group_of
 from trainables.errors import UserError

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.trial_names import differing_settings, setting_hash, told_apart, trial_names
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.variants import differing_settings, setting_hash, told_apart
+from orchestrator.variants.trial_names import trial_names
 from search_spaces.study import Study, group_of
 from trainables.config import (
     CorpusConfig,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from orchestrator.plan.swept_settings import as_setting, values_in
+from orchestrator.variants.swept_settings import as_setting, values_in
 from trainables.config import AnyConfig, dotted_keys, read_config, replaced, value_at
 from trainables.errors import UserError, did_you_mean
 

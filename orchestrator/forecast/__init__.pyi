@@ -1,0 +1,14 @@
+from .costs import H200_BASIS as H200_BASIS
+from .costs import stack_costs as stack_costs
+from .disk import kept_bytes as kept_bytes
+from .disk import running_bytes as running_bytes
+from .estimates import BASIS as BASIS
+from .estimates import CORE_BASIS as CORE_BASIS
+from .estimates import STACK as STACK
+from .estimates import Estimate as Estimate
+from .estimates import estimate as estimate
+from .outlook import StageOutlook as StageOutlook
+from .outlook import configs_left as configs_left
+from .outlook import measured_pace as measured_pace
+from .outlook import outlook as outlook
+from .outlook import remaining as remaining
