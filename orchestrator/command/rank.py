@@ -128,15 +128,15 @@ def _training_step(file: Path) -> int | None:
 
 
 def _check_figure(figure: Path | None) -> None:
-    """Before anything is computed."""
     if figure is None:
         return
-    if figure.suffix.removeprefix(".") not in FIGURES:
+    if figure.suffix.removeprefix(".") not in FIGURES or figure.is_dir():
         raise UserError(
-            f"--figure ends in {', '.join(f'.{form}' for form in FIGURES)}; got {str(figure)!r}"
+            f"--figure: name a file that ends in {', '.join(f'.{form}' for form in FIGURES)}; got "
+            f"{str(figure)!r}"
         )
-    if not figure.parent.is_dir() or figure.is_dir():
-        raise UserError(f"--figure is a file in a folder that there is; got {str(figure)!r}")
+    if not figure.parent.is_dir():
+        raise UserError(f"--figure: folder {str(figure.parent)!r} does not exist")
 
 
 def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:

@@ -8,11 +8,10 @@ from trainables.measurements.memory import PeakMemory, status_mib
 
 if TYPE_CHECKING:
     from trainables.measurements.decomposition import eigenvalues_in_place, singular_values
-    from trainables.measurements.head import KL_NATS, RankedFile, rank_file
     from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
     from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks
     from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
-    from trainables.measurements.matrix_file import EpsName, rank_of_file
+    from trainables.measurements.ranked_file import RankedFile, rank_file
     from trainables.measurements.ranks import (
         EFFECTIVE_RANK_EPSILONS,
         FLOAT32_EPS,
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = on_first_use(
         __name__,
-        "matrix_file",
-        "head",
+        "ranked_file",
         "head_bounds",
         "ranks",
         "spectrum",

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, eigh, svd
+from scipy.linalg import blas, eigh
 
 from trainables.errors import UserError
 from trainables.measurements.spectrum import FLOAT64_EPS
@@ -61,9 +61,8 @@ def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> ND
     |x| <= norm (see above); W is the matrix of `blocks` times `gain_D`. Never increasing; reads the
     matrix three times.
 
-    Needs memory for three D x D matrices of float64 and a few blocks, or where V < D for three V x
-    D ones. Raises UserError where there is less, or numbers are so large that their squares are
-    none."""
+    Needs memory for three D x D matrices of float64 and a few blocks. Raises UserError if there is
+    less, or numbers are too large to be squared."""
     try:
         words, mean_D = _mean(blocks)
 
@@ -79,9 +78,8 @@ def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> ND
             return np.append((norm * spread_R) ** 2 / 8, 0.0)
     except MemoryError as error:
         raise UserError(
-            f"The KL-rank bounds of a head of width {len(gain_D):,} need more memory than there "
-            f"is: take a larger "
-            "machine for them."
+            f"The KL-rank bounds of a head of width {len(gain_D):,} do not fit the memory: use a "
+            "larger machine."
         ) from error
 
 
@@ -99,31 +97,21 @@ def _directions(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Right singular vectors as columns, that of the largest value first, and the values, none of
     them too small."""
-    if words < width:
-        matrix_VD = np.concatenate(list(centred()))
-        _require_finite(matrix_VD)
-        _, sigma_R, directions_RD = svd(
-            matrix_VD, full_matrices=False, overwrite_a=True, check_finite=False
-        )
-        return directions_RD.T, sigma_R
     gram_DD = np.zeros((width, width), order="F")
     for block_ND in centred():
         gram_DD = blas.dsyrk(1.0, block_ND.T, beta=1.0, c=gram_DD, lower=1, overwrite_c=1)
-    _require_finite(gram_DD)
+    if not np.isfinite(gram_DD).all():
+        raise UserError(
+            "The head's numbers are too large for float64 to square, so it has no KL-rank bounds: "
+            "rescale it."
+        )
     PULSE.touch(quiet_s=10 * width**3 / SLOWEST_FLOPS)
     squares_D, directions_DD = eigh(gram_DD, overwrite_a=True, check_finite=False)
     # Rounding moves an eigenvalue by less than this, see `resolution`.
     slack = FLOAT64_EPS * width * squares_D[-1]
-    return directions_DD[:, ::-1], np.sqrt(np.maximum(squares_D[::-1], 0.0) + slack)
-
-
-def _require_finite(matrix: NDArray[np.float64]) -> None:
-    if not np.isfinite(matrix).all():
-        raise UserError(
-            "The KL-rank bounds take the squares of the head's numbers, and those are too large "
-            "for float64: rescale "
-            "the head for them."
-        )
+    sigma_D = np.sqrt(np.maximum(squares_D[::-1], 0.0) + slack)
+    rank = min(words, width)
+    return directions_DD[:, ::-1][:, :rank], sigma_D[:rank]
 
 
 def _largest_pair(centred: Centred, directions_DR: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -262,7 +262,7 @@ def _gathered(
         raise UserError(
             f"{rows:,} contexts by {columns:,} words need {size:,.1f} GB of memory, more than "
             f"there is: take the rank "
-            "over fewer contexts (--set evaluation.rank_contexts=N)."
+            "over fewer contexts (--set evaluation.rank_contexts=N)"
         ) from error
     filled = 0
     for chunk_NV in chain([first_NV], chunks):

@@ -1,0 +1,276 @@
+"""`rank FILE`: the ranks of a saved matrix and of a checkpoint's head against numpy's, and a
+sentence for everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from tests.support.checkpoints import (
+    DTYPES,
+    EMBEDDING,
+    HEAD,
+    NORM,
+    head,
+    write_checkpoint,
+    write_shards,
+)
+from trainables.errors import UserError
+from trainables.measurements import Method, PeakMemory, rank_file, status_mib, weights_file
+
+PYTHIA_NORM = "gpt_neox.final_layer_norm.weight"
+LLAMA = {"model_type": "llama"}
+
+
+def saved(folder: Path, matrix: NDArray[Any]) -> Path:
+    np.save(folder / "matrix.npy", matrix)
+    return folder / "matrix.npy"
+
+
+def written(folder: Path, tensors: Any, **options: Any) -> Path:
+    return write_checkpoint(folder / "model.safetensors", tensors, **options)
+
+
+@pytest.mark.parametrize("method", ["gram", "qr"])
+@pytest.mark.parametrize("dtype", ["<f2", ">f4", "<f8"])
+@pytest.mark.parametrize("shape", [(60, 20), (20, 60)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_matrix_of_known_rank(
+    tmp_path: Path, method: Method, dtype: str, shape: tuple[int, int], order: Any
+) -> None:
+    """Small integers, so that even float16 holds the matrix and its rank exactly."""
+    random = np.random.default_rng(0)
+    product = random.integers(-4, 5, (shape[0], 5)) @ random.integers(-4, 5, (5, shape[1]))
+    report = rank_file(saved(tmp_path, product.astype(dtype, order=order)), method=method).report
+    assert report["press_rank"] == 5
+    assert (report["rank_rows"], report["rank_columns"], report["rank_method"]) == (*shape, method)
+    assert report["sigma_max"] == pytest.approx(float(np.linalg.norm(product, 2)), rel=1e-12)
+
+
+def test_eps_must_be_resolved_by_the_method(tmp_path: Path) -> None:
+    path = saved(tmp_path, np.diag([1.0, 1.0, 1e-10]))
+    assert rank_file(path, eps="float32").report["press_rank"] == 2
+    assert rank_file(path, eps="float64", method="qr").report["press_rank"] == 3
+    with pytest.raises(UserError, match="--method qr"):
+        rank_file(path, eps="float64")
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((3, 3), dtype=np.int64), "int64"),
+        (np.ones((3, 3), dtype=np.longdouble), "longdouble|float128"),
+        (np.ones((3, 3, 3)), r"shape \(3, 3, 3\)"),
+        (np.ones((0, 3)), r"shape \(0, 3\)"),
+        (np.array([[None]]), r"numpy\.save"),
+    ],
+)
+def test_arrays_without_a_rank(tmp_path: Path, matrix: NDArray[Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        rank_file(saved(tmp_path, matrix))
+
+
+def test_files_that_are_no_npy_file(tmp_path: Path) -> None:
+    path, archive = saved(tmp_path, np.ones((100, 10))), tmp_path / "matrices.npz"
+    for content in (b"", b"not a matrix at all", path.read_bytes()[:10], path.read_bytes()[:1000]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"numpy\.save"):
+            rank_file(path)
+    np.savez(archive, np.ones((3, 3)))
+    for other, message in ((archive, "archive"), (tmp_path / "none.npy", "No such file")):
+        with pytest.raises(UserError, match=message):
+            rank_file(other)
+    with pytest.raises(UserError, match="--tensor"):
+        rank_file(saved(tmp_path, head()), tensor=HEAD)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected", "reason"),
+    [
+        (["gpt_neox.embed_in.weight", "embed_out.weight"], "embed_out.weight", "beside the"),
+        (["wte.weight", "wpe.weight"], "wte.weight", "tied"),
+        (["transformer.wte.weight", "wpe.weight"], "transformer.wte.weight", "tied"),
+        ([EMBEDDING, HEAD], HEAD, "of its own"),
+        ([EMBEDDING, "model.layers.0.mlp.up_proj.weight"], EMBEDDING, "tied"),
+        (["m.transformer.wte.weight", "m.transformer.ff_out.weight"], "m.transformer.ff_out.weight", "own"),
+        (["m.wte.weight", "m.blocks.0.ff_out.weight"], "m.wte.weight", "tied"),
+        (["language_model.lm_head.weight"], "language_model.lm_head.weight", "by its name"),
+    ],
+)  # fmt: skip
+def test_head_is_found_by_name(
+    tmp_path: Path, names: list[str], expected: str, reason: str
+) -> None:
+    ranked = rank_file(written(tmp_path, {name: head(seed=i) for i, name in enumerate(names)}))
+    assert ranked.report["tensor"] == expected and reason in ranked.notes[0]
+
+
+def test_head_that_cannot_be_found(tmp_path: Path) -> None:
+    two = {"encoder.embed_tokens.weight": head(), "decoder.embed_tokens.weight": head()}
+    path = written(tmp_path, {**two, "bias": np.ones(9)})
+    with pytest.raises(UserError, match=r"usual name.*--tensor.*\(60 x 8\)"):
+        rank_file(path)
+    with pytest.raises(UserError, match=r"bias \(9\).*not a matrix"):
+        rank_file(path, tensor="bias")
+    assert rank_file(path, tensor="decoder.embed_tokens.weight").report["rank_rows"] == 60
+    with pytest.raises(UserError, match="usual name"):
+        untied = {"tie_word_embeddings": False}
+        rank_file(written(tmp_path, {EMBEDDING: head()}, config=untied))
+    path = tmp_path / "model-00001-of-00002.safetensors"
+    write_checkpoint(path, {EMBEDDING: head()}, config={})
+    with pytest.raises(UserError, match="another file"):
+        rank_file(path)
+    shards = {path.name: {EMBEDDING: head()}, "model-00002-of-00002.safetensors": {HEAD: head()}}
+    index = write_shards(tmp_path, shards)
+    assert rank_file(path).report["tensor"] == rank_file(index).report["tensor"] == HEAD
+
+
+@pytest.mark.parametrize("method", ["gram", "qr"])
+@pytest.mark.parametrize("shape", [(70, 20), (20, 70), (20, 20)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_values_are_numpys(
+    tmp_path: Path, dtype: str, shape: tuple[int, int], method: Method
+) -> None:
+    matrix = head(*shape, decay=1e-3)
+    path = written(tmp_path, {HEAD: matrix}, dtype=dtype)
+    ranked = rank_file(path, method=method, context_norm=1.0)
+    stored = torch.from_numpy(matrix).to(DTYPES[dtype]).double().numpy()
+    sigma = np.linalg.svd(stored, compute_uv=False)
+    assert ranked.spectrum.singular_values == pytest.approx(sigma, rel=1e-7)
+    report = ranked.report
+    assert (report["sigma_max"], report["sigma_min"]) == pytest.approx(
+        (sigma[0], sigma[-1]), rel=1e-7
+    )
+    assert (report["rank_rows"], report["rank_columns"], report["dtype"]) == (*shape, dtype)
+    assert report["log_p_rank_bound"] == min(shape[0], shape[1] + 1)
+
+
+def test_matrix_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages of the file, a quarter of the matrix in float64, count as memory of the process."""
+    monkeypatch.setattr(weights_file, "BLOCK_BYTES", 2**20)
+    matrix = np.random.default_rng(18).standard_normal((400_000, 16), dtype=np.float32)
+    rank_file(written(tmp_path, {HEAD: matrix[:100]}))  # what is loaded on first use
+    path = written(tmp_path, {HEAD: matrix, NORM: np.ones(16)}, dtype="float16")
+    before_mib, memory = status_mib("VmRSS"), PeakMemory()
+    report = rank_file(path).report
+    assert before_mib is not None and memory.peak_mib() - before_mib < 8 * matrix.size / 2**20
+    exact = matrix.astype(np.float16).astype(np.float64)
+    squares = np.linalg.eigvalsh(exact.T @ exact)
+    assert report["sigma_max"] == pytest.approx(squares[-1] ** 0.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(50, 8), (8, 50)])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [None, *DTYPES])
+def test_row_with_a_nan_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str | None,
+    shape: tuple[int, int],
+    bad: float,
+) -> None:
+    monkeypatch.setattr(weights_file, "BLOCK_BYTES", 8 * shape[1] * 2)
+    matrix = np.ones(shape)
+    matrix[6, 3] = bad
+    path = (
+        saved(tmp_path, matrix)
+        if dtype is None
+        else written(tmp_path, {HEAD: matrix, NORM: np.ones(shape[1])}, dtype=dtype)
+    )
+    with pytest.raises(UserError, match="row 6 "):
+        rank_file(path)
+
+
+@pytest.mark.parametrize(
+    ("names", "rank"),
+    [
+        ((HEAD, "lm_head.bias"), 8 + 2),
+        (("transformer.wte.weight", "lm_head.bias"), 8 + 2),
+        ((HEAD, "model.layers.0.bias"), 8 + 1),
+    ],
+)
+def test_output_bias_adds_one_to_the_rank(
+    tmp_path: Path, names: tuple[str, str], rank: int
+) -> None:
+    path = written(tmp_path, {names[0]: head(), names[1]: np.ones(60)})
+    assert rank_file(path).report["log_p_rank_bound"] == rank
+
+
+GAIN = np.linspace(0.5, 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "config", "gain"),
+    [
+        ({HEAD: head(), NORM: GAIN}, LLAMA, GAIN),
+        ({EMBEDDING: head(), NORM: GAIN}, {"model_type": "gemma"}, 1 + GAIN),
+        ({EMBEDDING: head(), NORM: GAIN}, {"model_type": "a", "text_config": {"model_type": "gemma3_text"}}, 1 + GAIN),
+        ({HEAD: head(), NORM: GAIN - 2}, None, np.maximum(np.abs(GAIN - 2), np.abs(GAIN - 1))),
+        ({"wte.weight": head(), "ln_f.weight": GAIN, "ln_f.bias": GAIN}, None, GAIN),
+        ({"embed_out.weight": head(), PYTHIA_NORM: GAIN}, None, GAIN),
+        ({HEAD: head()}, {"model_type": "olmo"}, np.ones(8)),
+    ],
+)  # fmt: skip
+def test_final_norm_bounds_contexts(tmp_path: Path, tensors: Any, config: Any, gain: Any) -> None:
+    """As a head times the gain does, with contexts of norm sqrt(D)."""
+    weights = next(value for value in tensors.values() if value.ndim == 2)
+    scaled = {name: value / 64 if value.ndim == 2 else value for name, value in tensors.items()}
+    report = rank_file(written(tmp_path, scaled, config=config, dtype="float64")).report
+    assert report["context_norm"] == pytest.approx(8**0.5 * np.abs(gain).max())
+    by_hand = written(tmp_path / "by_hand", {HEAD: weights / 64 * gain}, dtype="float64")
+    expected = rank_file(by_hand, context_norm=8**0.5).report
+    names = [f"kl_rank_bound_{nats}" for nats in ("1e-1", "1e-2", "1e-3")]
+    ranks = [report[name] for name in names]
+    assert ranks == [expected[name] for name in names]
+    assert ranks == sorted(ranks) and ranks[0] < ranks[2]
+
+
+def test_kl_is_unbounded_without_a_context_norm(tmp_path: Path) -> None:
+    plain = {HEAD: head(), "h.0.weight": head(), NORM: np.ones(8)}
+    path = written(tmp_path, plain, config=LLAMA)
+    both = written(tmp_path / "both", {HEAD: head(), EMBEDDING: head(), NORM: np.ones(8)})
+    for ranked, has_config in (
+        (rank_file(path, tensor="h.0.weight"), True),
+        (rank_file(written(tmp_path / "b", {HEAD: head()})), False),
+        (rank_file(both, tensor=EMBEDDING), False),  # which no context is multiplied with
+    ):
+        assert ranked.report["kl_rank_bound_1e-1"] is None
+        assert ranked.report["log_p_rank_bound"] == 9
+        assert "--context-norm" in ranked.notes[-1]
+        assert any("plain softmax" in note for note in ranked.notes) != has_config
+    assert rank_file(path, tensor="h.0.weight", context_norm=1e-9).report["kl_rank_bound_1e-3"] == 0
+    with pytest.raises(UserError, match=r"model\.norm\.weight \(8\) .* not finite"):
+        rank_file(written(tmp_path / "c", {HEAD: head(), NORM: np.full(8, np.nan)}))
+
+
+def test_spectrum_survives_bounds_that_overflow(tmp_path: Path) -> None:
+    path = written(tmp_path, {HEAD: head() * 1e200}, dtype="float64")
+    ranked = rank_file(path, context_norm=1.0, method="qr")
+    assert ranked.report["press_rank"] == 8 and ranked.report["kl_rank_bound_1e-1"] is None
+    assert "float64" in ranked.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("names", "config"),
+    [
+        ([EMBEDDING, NORM], {"model_type": "gemma2", "final_logit_softcapping": 30.0}),
+        ([EMBEDDING, NORM, "model.layers.0.pre_feedforward_layernorm.weight"], None),
+    ],
+)
+def test_bent_logits_have_no_bound(tmp_path: Path, names: list[str], config: Any) -> None:
+    tensors = {name: head() if name == EMBEDDING else np.ones(8) for name in names}
+    ranked = rank_file(written(tmp_path, tensors, config=config), context_norm=1.0)
+    assert ranked.report["press_rank"] == 8 and "bent" in ranked.notes[1]
+    assert ranked.report["log_p_rank_bound"] is ranked.report["kl_rank_bound_1e-1"] is None
+
+
+def test_note_on_unresolved_sigma_min(tmp_path: Path) -> None:
+    path = written(tmp_path, {HEAD: head(decay=1e-12)}, dtype="float64")
+    assert any("--method qr" in note for note in rank_file(path, context_norm=1.0).notes)
+    ranked = rank_file(path, context_norm=1.0, method="qr")
+    smallest = np.linalg.svd(head(decay=1e-12))[1][-1]
+    assert ranked.report["sigma_min"] == pytest.approx(smallest, rel=1e-2)

@@ -1,0 +1,121 @@
+"""The ranks of a saved matrix: a .npy file, or the head of an open checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.errors import UserError
+from trainables.measurements.head import bounds_of_head, find_head
+from trainables.measurements.ranks import FLOAT32_EPS, rank_report, require_resolved
+from trainables.measurements.spectrum import (
+    FLOAT64_EPS,
+    Method,
+    Spectrum,
+    is_float,
+    log_p_spectrum,
+    matrix_spectrum,
+    resolution,
+)
+from trainables.measurements.weights_file import DTYPE_NAMES, is_weights, open_checkpoint
+
+EpsName = Literal["float32", "float64"]
+EPS: dict[EpsName, float] = {"float32": FLOAT32_EPS, "float64": FLOAT64_EPS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedFile:
+    """The ranks of the matrix in a file."""
+
+    report: dict[str, Any]
+    spectrum: Spectrum
+    notes: tuple[str, ...] = ()
+    """Sentences for the reader of the report."""
+
+
+def rank_file(
+    path: Path,
+    *,
+    tensor: str | None = None,
+    context_norm: float | None = None,
+    method: Method = "gram",
+    eps: EpsName = "float32",
+) -> RankedFile:
+    """Return the rank report (see `rank_report`) of the matrix in a .npy file, or of the head of a
+    checkpoint. The matrix is streamed by its narrower side, in float64.
+
+    Of a head there are also the tensor's name and type, `sigma_min`, `log_p_rank_bound` (see there)
+    and, if a norm of contexts is known, `kl_rank_bound_1e-1` and so on: the least rank of a head
+    that is certain to lose at most so many nats at any context (see `kl_bounds`); None without such
+    a bound. `context_norm` is the greatest norm of contexts, by default that of the final norm.
+    `tensor` names the head; by default the usual names are tried.
+
+    Raises UserError for a file that is neither, or has no such tensor; for a matrix that has no
+    values, a NaN or an infinity (with its row), or does not fit the memory; and for an eps finer
+    than the method resolves."""
+    if not is_weights(path):
+        if tensor is not None or context_norm is not None:
+            raise UserError(
+                f"--tensor and --context-norm are for safetensors files, and {path} is not one: "
+                "leave them out"
+            )
+        matrix_NV = _open_matrix(path)
+        rows, columns = matrix_NV.shape
+        require_resolved(method, rows=rows, columns=columns, eps=EPS[eps])
+        spectrum = matrix_spectrum(matrix_NV, method=method)
+        return RankedFile(report=dict(rank_report(spectrum, eps=EPS[eps])), spectrum=spectrum)
+    checkpoint = open_checkpoint(path)
+    head = find_head(checkpoint, tensor)
+    rows, columns = head.tensor.shape
+    require_resolved(method, rows=rows, columns=columns, eps=EPS[eps])
+    spectrum = log_p_spectrum(head.tensor.blocks(), rows=rows, columns=columns, method=method)
+    bounds, notes = bounds_of_head(checkpoint, head, context_norm)
+    sigma_R, least = spectrum.singular_values, resolution(method, rows=rows, columns=columns)
+    if rows < columns:
+        notes.append("The head has fewer rows (words) than columns: it may be transposed.")
+    if sigma_R[-1] < least * sigma_R[0]:
+        cure = "--method qr resolves smaller ones" if method == "gram" else "read it as zero"
+        notes.append(
+            f"sigma_min is below the method's resolution, {least:.2g} of the largest: {cure}."
+        )
+    return RankedFile(
+        report={
+            "tensor": head.tensor.name,
+            "dtype": DTYPE_NAMES[head.tensor.dtype],
+            **rank_report(spectrum, eps=EPS[eps]),
+            "sigma_min": float(sigma_R[-1]),
+            **bounds,
+        },
+        spectrum=spectrum,
+        notes=(f"The head is {head.tensor}: {head.reason}.", *notes),
+    )
+
+
+def _open_matrix(path: Path) -> NDArray[np.floating[Any]]:
+    """A read-only memory map of the matrix in a .npy file."""
+    try:
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
+    except Exception as error:  # numpy, and Python's parser, raise anything for a damaged header
+        raise UserError(
+            f"{path} is not a whole .npy file of floats: write it with numpy.save(path, matrix)"
+        ) from error
+    if not isinstance(matrix, np.ndarray):
+        matrix.close()
+        raise UserError(f"{path} is an archive: save the one matrix as a .npy file")
+    if not is_float(matrix.dtype):
+        raise UserError(
+            f"{path} holds {matrix.dtype}, not float16, float32 or float64: save "
+            "matrix.astype('float32')"
+        )
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise UserError(
+            f"{path} holds an array of shape {matrix.shape}, not a matrix with values: reshape it "
+            "to (contexts, vocabulary)"
+        )
+    return matrix
