@@ -3,6 +3,6 @@
 From Python: `run`, `results`, `epochs`, `spectra` and `trained`.
 """
 
-import lazy_loader
+from trainables import door
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = door(__name__, __file__)

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -49,7 +50,9 @@ def test_a_door_says_what_its_room_is_for_and_leads_to_what_it_names(room: str) 
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith(room))
         for alias in node.names
     ]
-    assert exported and all(hasattr(door, name) for name in exported)
+    assert exported
+    # Python puts a module in place of a name that is called like it.
+    assert not [name for name in exported if isinstance(getattr(door, name), ModuleType)]
 
 
 def test_nothing_lies_loose_beside_the_rooms() -> None:

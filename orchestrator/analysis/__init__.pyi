@@ -53,13 +53,13 @@ from .jacobians import LayerSpectrum as LayerSpectrum
 from .jacobians import Step as Step
 from .jacobians import jacobian_numbers as jacobian_numbers
 from .jacobians import share_interval as share_interval
-from .kl_curves import kl_curves as kl_curves
 from .lines import ClaimChecked as ClaimChecked
 from .lines import Line as Line
 from .lines import LineNumbers as LineNumbers
 from .lines import LinePoint as LinePoint
 from .lines import Reached as Reached
 from .lines import line_numbers as line_numbers
+from .loss_by_rank import kl_curves as kl_curves
 from .power_laws import EqualRank as EqualRank
 from .power_laws import LawFit as LawFit
 from .power_laws import PowerLawNumbers as PowerLawNumbers

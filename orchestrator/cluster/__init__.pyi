@@ -18,7 +18,7 @@ from .resources import slots_of as slots_of
 from .run_options import RunOptions as RunOptions
 from .scratch import scratch_folder as scratch_folder
 from .shared_connection import shared as shared
-from .signs import leave_sign as leave_sign
-from .signs import machine_here as machine_here
-from .signs import remove_sign as remove_sign
-from .signs import signs as signs
+from .sign_files import leave_sign as leave_sign
+from .sign_files import machine_here as machine_here
+from .sign_files import remove_sign as remove_sign
+from .sign_files import signs as signs

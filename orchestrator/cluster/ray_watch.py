@@ -9,7 +9,7 @@ import time
 import ray
 
 from orchestrator.cluster import ray_patches
-from orchestrator.cluster.signs import signs
+from orchestrator.cluster.sign_files import signs
 from orchestrator.guard import start_again
 from trainables.errors import GO_ON, UserError
 

@@ -1,5 +1,5 @@
 """What is typed and answered: the only room that knows the command line."""
 
-import lazy_loader
+from trainables import door
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = door(__name__, __file__)

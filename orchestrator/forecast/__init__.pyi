@@ -7,8 +7,8 @@ from .estimates import CORE_BASIS as CORE_BASIS
 from .estimates import STACK as STACK
 from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
-from .outlook import StageOutlook as StageOutlook
-from .outlook import configs_left as configs_left
-from .outlook import measured_pace as measured_pace
-from .outlook import outlook as outlook
-from .outlook import remaining as remaining
+from .pace import StageOutlook as StageOutlook
+from .pace import configs_left as configs_left
+from .pace import measured_pace as measured_pace
+from .pace import outlook as outlook
+from .pace import remaining as remaining

@@ -3,6 +3,6 @@
 `frames` reads the store, `sweeps` runs a command, `models` opens what a trial has kept.
 """
 
-import lazy_loader
+from trainables import door
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = door(__name__, __file__)

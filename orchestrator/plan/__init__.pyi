@@ -9,8 +9,10 @@ from .study_trials import is_paper_scale as is_paper_scale
 from .study_trials import scale_summary as scale_summary
 from .study_trials import takes_seeds as takes_seeds
 from .texts import text_of as text_of
+from .tuning.search import RANDOM_FIRST as RANDOM_FIRST
 from .tuning.search import Method as Method
 from .tuning.search import Tried as Tried
 from .tuning.search import suggest as suggest
 from .tuning.search import thresholds as thresholds
 from .tuning.tuner import Tuner as Tuner
+from .tuning.tuning_plan import TuningPlan as TuningPlan

@@ -13,8 +13,7 @@ from orchestrator.plan.text_checks import require_text
 from orchestrator.plan.texts import text_of
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import Place, PlannedTrial, StudyKey
-from orchestrator.variants import overrides_json
-from orchestrator.variants.user_inputs import UserInputs
+from orchestrator.variants import UserInputs, overrides_json
 from orchestrator.words import some_of
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale

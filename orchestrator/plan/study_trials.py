@@ -11,9 +11,14 @@ from pydantic import ValidationError
 
 from orchestrator.plan.seeds import obstacle_to_seeds, refuse_seeds, repeat_with_seeds, seed_count
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
-from orchestrator.variants.overrides import apply_overrides
-from orchestrator.variants.swept_settings import combinations, swept_keys
-from orchestrator.variants.trial_names import has_any, trial_names, with_settings
+from orchestrator.variants import (
+    apply_overrides,
+    combinations,
+    has_any,
+    swept_keys,
+    trial_names,
+    with_settings,
+)
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study, group_of
 from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config

@@ -1,5 +1,5 @@
 """Where the files of trials, reports and corpora are: a folder or an object store."""
 
-import lazy_loader
+from trainables import door
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = door(__name__, __file__)

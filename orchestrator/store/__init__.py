@@ -4,6 +4,6 @@
 passes in and out, `integrity` checks a store, `repair` puts it right. Only this package imports
 SQLAlchemy; `records` alone does not."""
 
-import lazy_loader
+from trainables import door
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = door(__name__, __file__)

@@ -1,5 +1,5 @@
 """One run of a study: what is missing, run it, recover what an earlier run left, report."""
 
-import lazy_loader
+from trainables import door
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__ = door(__name__, __file__)

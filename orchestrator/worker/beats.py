@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-from orchestrator.worker.machine_memory import MachineMemory, machine_memory
+from orchestrator.worker.memory import MachineMemory, machine_memory
 from trainables.config import Frozen
 from trainables.errors import line_of
 from trainables.measurements import status_mib

@@ -19,7 +19,7 @@ import importlib.abc, re, runpy, sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 named = sum(project["optional-dependencies"].values(), project["dependencies"])
 refused = {{re.match(r"[\\w-]+", line)[0].replace("-", "_") for line in named}} - {NEEDED!r} - {{"typing_extensions"}}
-assert {{"ray", "safetensors", "sqlalchemy", "lazy_loader", "hypothesis"}} <= refused
+assert {{"ray", "safetensors", "sqlalchemy", "hypothesis"}} <= refused
 
 class Refused(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):

@@ -22,7 +22,7 @@ WITHOUT_OTHERS = """
 import importlib.abc, sys
 class Refused(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"ray", "sqlalchemy", "typer", "lazy_loader", "safetensors", "scipy", "rich"}:
+        if name.partition(".")[0] in {"ray", "sqlalchemy", "typer", "safetensors", "scipy", "rich"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refused())
 """

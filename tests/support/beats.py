@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from orchestrator.worker.beats import Beat
-from orchestrator.worker.machine_memory import MachineMemory
+from orchestrator.worker.memory import MachineMemory
 from trainables.pulse import TRAINING
 
 

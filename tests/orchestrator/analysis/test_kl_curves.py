@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from orchestrator.analysis.kl_curves import kl_curves
+from orchestrator.analysis.loss_by_rank import kl_curves
 from orchestrator.report.figures import draw_as
 from orchestrator.report.sections.kl_curves import kl_curve_section
 from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks

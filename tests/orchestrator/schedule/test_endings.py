@@ -12,7 +12,7 @@ import pytest
 from orchestrator.schedule import endings
 from orchestrator.schedule.endings import explained, kill_worker
 from orchestrator.worker.beats import Beat
-from orchestrator.worker.machine_memory import MachineMemory
+from orchestrator.worker.memory import MachineMemory
 from orchestrator.worker.messages import Ending, EndingKind
 from tests.support.beats import beat_of
 from tests.support.command import wait_for

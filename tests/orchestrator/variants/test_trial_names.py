@@ -14,7 +14,7 @@ import pytest
 from orchestrator.analysis.frames import flatten
 from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.variants import differing_settings, setting_hash, told_apart
-from orchestrator.variants.trial_names import trial_names
+from orchestrator.variants.names import trial_names
 from search_spaces.study import Study, group_of
 from trainables.config import (
     CorpusConfig,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.worker.machine_memory import MachineMemory, machine_memory
+from orchestrator.worker.memory import MachineMemory, machine_memory
 
 
 def test_this_machine_has_what_the_system_says() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from orchestrator.forecast.estimates import core_seconds, estimate, gpu_seconds
-from orchestrator.plan.tuning.search import RANDOM_FIRST
+from orchestrator.plan import RANDOM_FIRST
 from orchestrator.store import COMPLETE
 from orchestrator.words import duration, on_corpus
 from search_spaces.tuning import cell_count
@@ -23,8 +23,7 @@ from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.plan import Plan
-    from orchestrator.plan.tuning.tuning_plan import TuningPlan
+    from orchestrator.plan import Plan, TuningPlan
     from orchestrator.store import Store
 
 
