@@ -32,9 +32,14 @@ def label(config: WordPairsConfig) -> str:
 STUDY = Study(
     name="published",
     title="The papers' printed numbers, recomputed",
-    question="Which of the numbers that the papers print follow from the others that they print, and which do not?",
-    source="Every table of On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021) and its supplement, and "
-    "the language-modelling table of Ganea et al. (ICML 2019)",
+    question=(
+        "Which of the numbers that the papers print follow from the others that they print, and "
+        "which do not?"
+    ),
+    source=(
+        "Every table of On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021) and its "
+        "supplement, and the language-modelling table of Ganea et al. (ICML 2019)"
+    ),
     trials=trials,
     label=label,
     reads_text=False,

@@ -1,9 +1,6 @@
-from .audit.account import FATES as FATES
-from .audit.account import AuditNumbers as AuditNumbers
-from .audit.account import audit_numbers as audit_numbers
-from .audit.check import CORPORA as CORPORA
-from .audit.check import Check as Check
-from .audit.check import Verdict as Verdict
+from .audit.numbers import FATES as FATES
+from .audit.numbers import AuditNumbers as AuditNumbers
+from .audit.numbers import audit_numbers as audit_numbers
 from .confounding import ConfoundingNumbers as ConfoundingNumbers
 from .confounding import MetricCorrelation as MetricCorrelation
 from .confounding import confounding_numbers as confounding_numbers

@@ -7,10 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.analysis import CORPORA, Interval, Statistic, Window
+from orchestrator.analysis import Interval, Statistic, Window
 from orchestrator.words import is_number, some_of
 from search_spaces.published import PublishedNumber
 
+CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
+"""Corpora as papers write them."""
 TITLES = {
     "kind": "model",
     "corpus.name": "corpus",

@@ -95,7 +95,7 @@ def _cell(value: object, *, kind: str) -> Cell:
 
 
 def record_table(
-    caption: str, records: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()
+    caption: str, records: Sequence[Mapping[Any, Any]], columns: Sequence[str] = ()
 ) -> TextTable:
     """A table of what a csv file holds: these columns of it, or all, titles and digits as `formats`
     has them."""
@@ -111,7 +111,7 @@ def record_table(
     )
 
 
-def csv_lines(records: Sequence[Mapping[str, Any]], empty: Sequence[str] = ()) -> list[list[Any]]:
+def csv_lines(records: Sequence[Mapping[Any, Any]], empty: Sequence[str] = ()) -> list[list[Any]]:
     """A heading and a line for each record, which all have the same keys; the heading `empty` where
     there is none."""
     heading = list(records[0]) if records else list(empty)

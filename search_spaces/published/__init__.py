@@ -1,5 +1,5 @@
 """The values that the papers printed, as they printed them: a CSV file a table, with mean and
-deviation where given.
+deviation where given; and what the papers claim about them (claims.csv).
 
 `table*` and `fig*` are the AAAI-2021 paper, `sm_*` its supplementary material, `ganea_*` the
 ICML-2019 talk. A printed value is a claim to check, not a truth to hit."""
@@ -16,6 +16,29 @@ from typing import Any
 from trainables.config import published_contexts
 
 FOLDER = Path(__file__).parent
+TITLES = {
+    "fig2_gss_correlation": "Fig. 2, GSS",
+    "ganea_language_modelling": "the talk (Ganea et al. 2019), language modelling",
+    "sm_section5_press_rank": "SM 5.1, Press rank by contexts",
+    "sm_table10_11_averaging": "SM Tables 10 and 11, averaging",
+    "sm_table12_mos_dropout": "SM Table 12, dropout of MoS",
+    "sm_table13_word_pairs": "SM Table 13, word pairs",
+    "sm_table14_round_trips": "SM Table 14, round trips",
+    "sm_table15_16_press_noise": "SM Tables 15 and 16, noise",
+    "sm_table1_significance": "SM Table 1, significance",
+    "sm_table2_predictions": "SM Table 2, likeliest words",
+    "sm_table3_word_similarity": "SM Table 3, word similarity",
+    "sm_table4_5_mos_k": "SM Tables 4 and 5, K of MoS",
+    "sm_table6_hyperparameters": "SM Table 6, hyper-parameters",
+    "sm_table7_8_9_fair_capacity_tuning": "SM Tables 7 to 9, tuning",
+    "table1_reproduction": "Table 1, reproduction",
+    "table2_seeds": "Table 2, seeds",
+    "table3_plif_frozen": "Table 3, frozen PLIF",
+    "table4_plif_vs_frozen": "Table 4, learned and frozen PLIF",
+    "table5_fair_capacity": "Table 5, equal capacity",
+    "table6_rank_metrics": "Table 6, rank metrics",
+}
+"""What a reader of the papers calls each table, by the name of its CSV file."""
 METRICS = {
     "train_ppl": "train_perplexity",
     "valid_ppl": "valid_perplexity",
@@ -51,14 +74,8 @@ PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 @cache
-def tables() -> tuple[str, ...]:
-    """The names of all tables, in their order."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
-
-
-@cache
 def rows(table: str) -> tuple[Row, ...]:
-    """The rows of a table by its file's name, every value as it is printed, empty where there is
+    """The rows of a CSV file by its name, every value as it is printed, empty where there is
     none."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))

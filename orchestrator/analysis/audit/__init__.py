@@ -1,1 +1,1 @@
-"""The papers' printed numbers recomputed from each other, from configs and from files."""
+"""The papers' printed numbers, recomputed from each other, from configs and from files."""

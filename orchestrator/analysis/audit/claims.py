@@ -1,0 +1,84 @@
+"""The papers' claims that other printed numbers, configurations or files decide.
+
+Each is a row of claims.csv. `cells` are the printed numbers that it is about, `inputs` those that
+it is recomputed from, and `rule` is a function of rules.py, with its `argument`. `if_true` and
+`if_false` are the verdicts if the claim comes out and if not; `note` explains them. A reference is
+a pattern of the names of cells, "table:texts of the line:column"."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from search_spaces.published import TITLES, Row, rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LABELS = ("stage", "context", "iteration")
+"""Columns whose numbers count lines and measure nothing."""
+NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]?\d+)?")
+TWO_DECIMALS = re.compile("ppl|_test_|params")
+"""Columns that the AAAI paper prints with two decimals; the CSV files drop a last zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A cell of a published table that holds numbers."""
+
+    table: str
+    line: int
+    """Line of the CSV file; its heading is line 1."""
+    column: str
+    row: Row
+    """The texts of its line."""
+    numbers: list[float]
+    printed: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A row of claims.csv, its references looked up."""
+
+    row: Row
+    cells: list[Cell]
+    inputs: list[Cell]
+    trials: Mapping[Any, Mapping[Any, Any]]
+    """The trials that counted word pairs, by corpus."""
+
+    @property
+    def printed(self) -> str:
+        """The claim in words or, without these, its first number."""
+        return self.row["printed"] or self.cells[0].printed
+
+
+def claims(frame: pd.DataFrame) -> Iterator[Claim]:
+    """Yield every claim; `frame` has the trials that counted word pairs."""
+    trials = {row.get("text"): row for row in frame.to_dict("records")}
+    for row in rows("claims"):
+        yield Claim(row, look_up(row["cells"]), look_up(row["inputs"]), trials)
+
+
+def look_up(references: str) -> list[Cell]:
+    """Return the cells that references match, separated by "; "."""
+    cells = printed_numbers()
+    return [cells[name] for one in references.split("; ") for name in fnmatch.filter(cells, one)]
+
+
+@cache
+def printed_numbers() -> dict[str, Cell]:
+    """Return every cell of the published tables that holds numbers, by its name."""
+    cells = {}
+    for table in TITLES:
+        for line, row in enumerate(rows(table), start=2):
+            for column, text in row.items():
+                numbers = [float(word) for word in text.split() if NUMBER.fullmatch(word)]
+                if numbers and column not in LABELS:
+                    printed = f"{numbers[0]:.2f}" if TWO_DECIMALS.search(column) else text
+                    name = f"{table}:{' '.join(row.values())}:{column}"
+                    cells[name] = Cell(table, line, column, row, numbers, printed)
+    return cells

@@ -1,0 +1,209 @@
+"""The papers' claims by hand, by another library and by brute force; no printed number is left
+out."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ttest_ind_from_stats
+
+from orchestrator.analysis import AuditNumbers, audit_numbers
+from orchestrator.analysis.audit.claims import claims, look_up
+from orchestrator.analysis.audit.rules import SAMUELSON, joined_deviation
+from search_spaces.published import FOLDER, TITLES, predictions, rows
+
+SHARED = Path(__file__).parents[3].parent / "shared" / "paper"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/paper")
+NOTHING_RUN = pd.DataFrame({"trial_id": []})
+DIFFERING = {
+    ("Table 5, PTB", "p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}"),
+    ("Table 1, MoS", "perplexity difference, ours"),
+    ("text, WikiText-2", "contexts in the test set"),
+    ("SM Table 12, WikiText-2, dropout 0.29", "train perplexity"),
+    ("SM Table 5, WikiText-2, K=15", "Press rank"),
+    ("SM Table 2", "contexts at which all models have the same five probabilities"),
+    ("SM Table 2", "lists of five probabilities that do not fall"),
+}
+
+
+@pytest.fixture(scope="module")
+def numbers() -> AuditNumbers:
+    return audit_numbers(NOTHING_RUN)
+
+
+def test_claims_that_differ(numbers: AuditNumbers) -> None:
+    differing = numbers.checks[numbers.checks["verdict"] == "differs"]
+    assert set(zip(differing["source"], differing["what"], strict=True)) == DIFFERING
+    assert len(numbers.checks) == 256
+
+
+@pytest.mark.parametrize(
+    ("source", "what", "printed", "recomputed", "verdict"),
+    [
+        ("Table 1, MoS", "perplexity difference, ours", "+1.28", "+1.99 (ET-ASGD)", "differs"),
+        (
+            "Table 2, PTB, SigSoftmax",
+            "mean test perplexity",
+            "57.05",
+            f"{(10 * 57.03 + 57.16) / 11:.3f}",
+            "agrees",
+        ),
+        (
+            "Table 5, PTB",
+            "p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}",
+            "0.62",
+            f"{ttest_ind_from_stats(56.39, 0.19, 10, 56.45, 0.10, 10).pvalue:.3f}",
+            "differs",
+        ),
+        (
+            "SM 5.1, PTB, MoS",
+            "Press rank over the first 10,000 contexts",
+            "8933",
+            "9979",
+            "explained",
+        ),
+        ("text on Fig. 3, PTB", "contexts with the true word", "all", "10 of 10", "agrees"),
+        ("the talk, PTB, MoS, K = 15", "parameters, in millions", "26.6", "21.50", "explained"),
+        ("SM Table 5, WikiText-2", "correlation", "positive", "Pearson r = -0.996", "compatible"),
+    ],
+)
+def test_claims_by_hand(
+    numbers: AuditNumbers, source: str, what: str, printed: str, recomputed: str, verdict: str
+) -> None:
+    checks = numbers.checks[numbers.checks["source"] == source]
+    [found] = checks[checks["what"].str.startswith(what)].to_dict("records")
+    assert found["printed"].startswith(printed) and found["recomputed"].startswith(recomputed)
+    assert found["verdict"] == verdict
+
+
+def test_table_2_p_values_never_differ(numbers: AuditNumbers) -> None:
+    """They are over 10 of the 11 seeds that its means are over."""
+    p_values = numbers.checks[numbers.checks["what"] == "p-value from Table 2's own means"]
+    assert p_values["verdict"].value_counts().to_dict() == {"compatible": 5, "explained": 3}
+
+
+def test_deviation_of_eleven_drawn_values() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        ten, eleventh = random.normal(57, 0.1, size=10), float(random.normal(57, 0.2))
+        sd_10, distance = round(ten.std(ddof=1), 2), abs(eleventh - ten.mean())
+        exact = statistics.stdev([*ten, eleventh])
+        assert joined_deviation(exact, sd_10, distance, 0.01)[1]
+        assert not joined_deviation(exact + 0.03, sd_10, distance, 0.01)[1]
+    extreme = np.array([0.0] * 10 + [1.0])
+    assert math.isclose(abs(1 - extreme.mean()) / extreme.std(ddof=1), SAMUELSON)
+
+
+def test_word_pairs_agree_where_counted() -> None:
+    counts = {}
+    for row in rows("sm_table13_word_pairs"):
+        counts[f"word_pairs {row['benchmark']}"] = int(row["pairs"])
+        counts[f"word_pairs unknown {row['benchmark']}"] = int(row["pairs_not_in_ptb"])
+    counts["word_pairs unknown RG-65"] -= 1
+    done = {"text": "ptb", "state": "done", "cause": None, **counts}
+    failed = {"text": "wikitext-2", "state": "failed", "cause": "train.txt is missing: fetch it"}
+    checks = audit_numbers(pd.DataFrame([done, failed])).checks
+    pairs = checks[checks["source"].str.startswith("SM Table 13")]
+    verdicts = pairs["verdict"].value_counts().to_dict()
+    assert verdicts == {"agrees": 25, "open": 13, "differs": 1}
+    assert set(pairs[pairs["verdict"] == "open"]["recomputed"]) == {failed["cause"]}
+
+
+def test_every_reference_matches_a_printed_number() -> None:
+    for row in rows("claims"):
+        for reference in filter(None, f"{row['cells']}; {row['inputs']}".split("; ")):
+            assert look_up(reference), reference
+    for claim in claims(NOTHING_RUN):
+        if claim.row["printed"] and claim.cells:
+            written = map(float, re.findall(r"-?\d+\.?\d*", claim.row["printed"]))
+            assert {*written} & {cell.numbers[0] for cell in claim.cells}, claim.row
+
+
+def test_names_are_those_of_the_papers(numbers: AuditNumbers) -> None:
+    texts = numbers.checks[["source", "what", "printed", "recomputed", "rule"]].to_numpy().ravel()
+    assert all(texts) and not [text for text in texts if re.search(r"[a-z]_[a-z0-9]|_1e", text)]
+
+
+def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
+    account = numbers.account.set_index("table")
+    files = {path.stem for path in FOLDER.glob("*.csv")} - {"claims"}
+    assert set(account.index) == set(TITLES) == files and len(files) == 20
+    for table in TITLES:
+        frame = pd.read_csv(FOLDER / f"{table}.csv", dtype=str)
+        cells = frame.drop(columns=["stage", "context", "iteration"], errors="ignore").stack()
+        by_hand = pd.to_numeric(cells.str.split().explode(), errors="coerce").notna().sum()
+        line = account.loc[table].drop("columns_nothing_determines")
+        assert line.sum() == 2 * line["numbers"] == 2 * by_hand, table
+    assert account["numbers"].sum() == 1636
+
+
+def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
+    """The p-values of Table 2 agree with SM Table 1 and are compatible with its own means; SM Table
+    1's n is used alone."""
+    account = numbers.account.set_index("table")
+    fates = ["differs", "agrees", "compatible", "used", "nothing"]
+    assert list(account.loc["table2_seeds", fates]) == [0, 40, 58, 0, 10]
+    assert list(account.loc["sm_table1_significance", fates]) == [0, 28, 0, 10, 0]
+    assert list(account.loc["sm_table2_predictions", fates]) == [130, 0, 0, 0, 650]
+
+
+@needs_shared
+def test_project_has_every_table() -> None:
+    for path in SHARED.glob("*.csv"):
+        assert (FOLDER / path.name).read_text().split() == path.read_text().split(), path.name
+
+
+@needs_shared
+def test_every_printed_word_and_probability() -> None:
+    contexts = json.loads((SHARED / "qualitative_contexts.json").read_text())
+    following = {f"{at['group']} {at['number']}": at["next_token"] for at in contexts}
+    printed = json.loads((SHARED / "sm_table2_predictions.json").read_text())
+    ours = predictions()
+    assert len(printed) == sum(map(len, ours.values())) == 156
+    for row in printed:
+        context = f"{row['group']} {row['number']}"
+        here, words = ours[row["model"]][context], [word for word, _ in row["predictions"]]
+        assert [list(pair) for pair in here["top"]] == row["predictions"]
+        true = following[context]
+        assert here["next"] == true
+        assert here["rank"] == (1 + words.index(true) if true in words else None)
+        assert here["probability"] == dict(row["predictions"]).get(true)
+
+
+@needs_shared
+def test_flagged_probabilities_by_brute_force(numbers: AuditNumbers) -> None:
+    lists: dict[str, dict[str, list[float]]] = {}
+    for row in json.loads((SHARED / "sm_table2_predictions.json").read_text()):
+        context = lists.setdefault(f"{row['group']} {row['number']}", {})
+        context[row["model"]] = [share for _, share in row["predictions"]]
+    same = [context for context, by in lists.items() if len({*map(tuple, by.values())}) == 1]
+    rising = [
+        f"{context}, {model}"
+        for context, by_model in lists.items()
+        for model, shares in by_model.items()
+        if shares != sorted(shares, reverse=True)
+    ]
+    checks = numbers.checks[numbers.checks["source"] == "SM Table 2"]
+    for printed, flagged in zip(checks["printed"], (same, rising), strict=True):
+        assert [name.partition(" (")[0] for name in printed.split("; ")] == flagged
+    assert [len(cells.split()) for cells in checks["cells"]] == [3 * 8, 2]
+
+
+def test_true_words_of_figure_3() -> None:
+    """By hand: Yang et al.'s MoS has all six and their MoC none; among the low-rank models, MoC*
+    alone has "ual" and "subsidies"."""
+    found = {
+        model: {at for at, cell in cells.items() if cell["rank"]}
+        for model, cells in predictions().items()
+    }
+    assert (len(found["MoS**"]), len(found["MoC**"])) == (6, 0)
+    high = found["SS"] | found["GSS"] | found["MoS"] | found["MoS*"]
+    assert len(high) == 10
+    assert high - found["Softmax"] - found["LMS-PLIF"] - found["MoC"] == {"yang 4", "yang 6"}
