@@ -63,10 +63,7 @@ format: $(VENV)/ready
 	$(BIN)/ruff format .
 
 bench: $(VENV)/ready
-	$(BIN)/python -m benchmarks.loss
-	$(BIN)/python -m benchmarks.spectrum
-	$(BIN)/python -m benchmarks.scheduling
-	$(BIN)/python -m benchmarks.store
+	for name in loss ranks scheduling store; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # What pyproject.toml allows, in exact versions with the hashes of their files. Needs uv.
 lock:

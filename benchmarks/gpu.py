@@ -1,9 +1,9 @@
 """What a GPU makes of this project, without Ray, a network or a corpus: needs torch, numpy and
 pydantic (and scipy for the spectrum), and the folders benchmarks, trainables and search_spaces.
 
-    python -m benchmarks.gpu --budget 480      how fast, the figures asked for most first python -m
-    benchmarks.gpu --model transformer      the same of Transformers python -m benchmarks.gpu
-    --device cpu --scale tiny --steps 1      the same on a CPU, to see that it runs
+    python -m benchmarks.gpu --budget 480                           the most wanted figures first
+    python -m benchmarks.gpu --model transformer                    the same of Transformers
+    python -m benchmarks.gpu --device cpu --scale tiny --steps 1    on a CPU, to see that it runs
 
 Every line is one way to train trials of an output layer on a corpus of random words: `stack 16`
 sixteen as one, `alone` one by one through cuDNN, `torch.nn` the framework's own LSTM and linear
@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.gpu_processes import tokens_a_second
 from gpu_proof.parts import PartsMs, parts_ms
 from gpu_proof.timing import (
     Ceilings,
@@ -59,7 +58,7 @@ from trainables.stack import Stack
 from trainables.training import Trainer
 
 PRECISIONS: tuple[Precision, ...] = ("bf16", "tf32", "float32")
-HOW = ("stack", "alone", "torch.nn", "spectrum", "processes")
+HOW = ("stack", "alone", "torch.nn", "spectrum")
 CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
@@ -85,8 +84,7 @@ class Job(NamedTuple):
     @property
     def label(self) -> str:
         """As it is printed."""
-        together = {"stack": "stack {}", "processes": "{} processes"}
-        return together.get(self.how, self.how).format(self.models)
+        return f"stack {self.models}" if self.how == "stack" else self.how
 
 
 @dataclass(frozen=True)
@@ -135,9 +133,6 @@ class Bench:
                 return Line(
                     job, seconds, peak_mib=memory.peak_mib(), note="(seconds of one spectrum)"
                 )
-            case "processes":
-                rate = tokens_a_second(config, self._scale, self._device, self._steps, job.models)
-                return self._of_rate(job, config, corpus, rate)
             case "stack":
                 return self._stack(job, config, corpus, memory)
             case "alone":
@@ -203,16 +198,13 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     if options.model == "awd_lstm":
         chosen += [Job("torch.nn", *of_line) for of_line in every if of_line[1] == "softmax"]
     chosen.append(Job("spectrum", corpora[0], layers[0], "float32"))
-    first = corpora[0], layers[0], precisions[0]
-    chosen += [Job("processes", *first, count) for count in options.processes]
 
     def place(job: Job) -> tuple[int, ...]:
         later = sizes.index(job.models) if job.how == "stack" else 0
-        rivals = HOW.index(job.how) if HOW.index(job.how) >= HOW.index("spectrum") else 0
         layer = layers.index(job.layer)
         places = (
             later + 3 * (layer >= 4),
-            rivals,
+            job.how == "spectrum",
             corpora.index(job.corpus),
             layer,
             HOW.index(job.how),
@@ -286,7 +278,6 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="+", choices=tuple(CORPORA), default=list(CORPORA))
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--processes", type=int, nargs="*", default=[2, 4])
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument(
         "--budget", type=float, default=480.0, help="seconds after which no line begins"

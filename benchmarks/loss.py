@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
+from statistics import median
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import nll_loss
 
-from benchmarks.side_by_side import compare, print_table
 from gpu_proof.trials import layer_config
 from search_spaces.awd_lstm import awd_lstm
 from trainables.config import (
@@ -31,6 +36,7 @@ from trainables.config import (
     chunk_rows,
 )
 from trainables.language_model import AwdLstm
+from trainables.measurements import PeakMemory, status_mib
 from trainables.output_layers import (
     LayerShape,
     MixtureOfSoftmaxes,
@@ -46,7 +52,76 @@ LAYERS = {
 V, D, N = 10_000, 64, 1_400
 WINDOW = 70
 
+Prepare = Callable[[], Callable[[], object]]
+"""A module-level function that prepares inputs and returns the function to be timed."""
 Loss = Callable[[OutputLayer, Tensor, Tensor, Tensor], Tensor]
+_variant: _Variant
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of every turn of one variant, and its peak memory above that of its inputs."""
+
+    all_s: list[float]
+    peak_mib: float
+
+
+class _Variant:
+    """The state of a process that times one variant."""
+
+    def __init__(self, prepare: Prepare) -> None:
+        self.run = prepare()
+        self.peak = PeakMemory()  # forgets the peak of importing and preparing
+        self.before_mib = status_mib("VmRSS") or 0.0
+
+
+def _start(prepare: Prepare) -> None:
+    global _variant
+    _variant = _Variant(prepare)
+
+
+def _seconds() -> float:
+    start = time.perf_counter()
+    _variant.run()
+    return time.perf_counter() - start
+
+
+def _peak_mib() -> float:
+    return _variant.peak.peak_mib() - _variant.before_mib
+
+
+def compare(variants: Mapping[str, Prepare], *, rounds: int, warmup: int = 1) -> dict[str, Timing]:
+    """Time variants in turns (A B A B ...), each in a process of its own, never two at once."""
+    with ExitStack() as stack:
+        pools = {
+            name: stack.enter_context(
+                ProcessPoolExecutor(1, get_context("spawn"), _start, (prepare,))
+            )
+            for name, prepare in variants.items()
+        }
+        turns = [
+            {name: pool.submit(_seconds).result() for name, pool in pools.items()}
+            for _ in range(warmup + rounds)
+        ]
+        return {
+            name: Timing([turn[name] for turn in turns[warmup:]], pool.submit(_peak_mib).result())
+            for name, pool in pools.items()
+        }
+
+
+def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) -> None:
+    """Print seconds, MiB and ratios to the variant `reference`; above 1 is faster, or larger."""
+    base = timings[reference]
+    print(f"\n{title}")
+    print(
+        f"{'variant':<20}{'median s':>10}{'min..max s':>20}{'peak MiB':>10}{'faster':>8}{'memory':>8}"
+    )
+    for name, timing in timings.items():
+        spread, median_s = f"{min(timing.all_s):.4g}..{max(timing.all_s):.4g}", median(timing.all_s)
+        print(
+            f"{name:<20}{median_s:>10.4g}{spread:>20}{timing.peak_mib:>10.0f}"
+            f"{median(base.all_s) / median_s:>8.2f}{timing.peak_mib / base.peak_mib:>8.2f}"
+        )
 
 
 def chunked(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:

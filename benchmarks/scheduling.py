@@ -9,8 +9,8 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import ray
 
@@ -20,25 +20,15 @@ from orchestrator.storage import FolderStorage
 from orchestrator.store import PlannedTrial, RunRecord, StudyKey, open_store
 from orchestrator.worker import TrialFunctions
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
-from trainables.runtime import Runtime
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import TrialOutcome
 
 LIMIT_S = 0.05
 
 
-def do_nothing(
-    config: TrialConfig,
-    *,
-    directory: Path,
-    runtime: Runtime,
-    measurements: Sequence[str],
-    on_epoch: Callable[[EpochMetrics], None],
-    stop_above: Mapping[int, float] | None,
-) -> TrialOutcome:
+def do_nothing(config: TrialConfig, **_: Any) -> TrialOutcome:
     """A trial without work, and with a result that has to be recorded."""
-    del directory, runtime, measurements, on_epoch, stop_above
     return TrialOutcome(
-        trial_id=config.trial_id, state="done", measurements={"nothing@1": {"seed": config.seed}}
+        trial_id=config.trial_id, state="done", measurements={"nothing@1": {"number": config.seed}}
     )
 
 
@@ -49,14 +39,7 @@ def planned(trials: int) -> list[PlannedTrial]:
         TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig())
         for seed in range(trials)
     ]
-    return [
-        PlannedTrial(
-            trial_id=config.trial_id,
-            name=f"seed={config.seed}",
-            config=config.model_dump(mode="json"),
-        )
-        for config in configs
-    ]
+    return [PlannedTrial.of(config, f"seed={config.seed}") for config in configs]
 
 
 def peak_mib() -> float:

@@ -1,5 +1,6 @@
-"""How fast a results store with 10,000 done trials answers. Run: python -m benchmarks.store
-[STORE_URL]
+"""How fast a results store with 10,000 done trials answers.
+
+    python -m benchmarks.store [STORE_URL]
 
 Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database.
 Each step is timed in a new process, from its start to its end (Python, imports and opening the
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +24,7 @@ from orchestrator.store import PlannedTrial, RunRecord, Store, StudyKey, open_st
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
-TRIALS = 10_000
-EPOCHS = 5
+CS, KS, SEEDS, TRIALS = 40, 25, 10, 10_000
 SINGULAR_VALUES = 500
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 BOUND_S = 2.0
@@ -31,25 +32,21 @@ BOUND_S = 2.0
 
 
 def plan() -> list[PlannedTrial]:
-    """A study of `TRIALS` trials that differ in their seeds."""
+    """Return a study of `TRIALS` trials: a grid of GSS with ten seeds."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
-    configs = (
-        TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=-1.5, k=2.5))
-        for seed in range(TRIALS)
-    )
+    cs, ks = np.linspace(-2, 2, CS).round(4).tolist(), np.linspace(1.25, 3, KS).round(4).tolist()
     return [
-        PlannedTrial(
-            trial_id=config.trial_id,
-            name=f"seed {config.seed}",
-            config=config.model_dump(mode="json"),
+        PlannedTrial.of(
+            TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=c, k=k)),
+            f"gss c={c:g} k={k:g} seed={seed}",
         )
-        for config in configs
+        for seed, c, k in product(range(1, SEEDS + 1), cs, ks)
     ]
 
 
-def fill(store: Store) -> None:
-    """Record every trial as a driver does, one transaction each, and print what one costs."""
-    trials = plan()
+def fill(store: Store, *, epochs: int) -> list[PlannedTrial]:
+    """Record every trial as a driver does, one transaction each, and print what that costs."""
+    trials, draws = plan(), np.random.default_rng(0)
     start = time.perf_counter()
     store.register(KEY, trials)
     print(f"register {TRIALS:,} new trials: {time.perf_counter() - start:.2f} s")
@@ -59,32 +56,49 @@ def fill(store: Store) -> None:
         )
     )
     start = time.perf_counter()
-    store.claim([trial.trial_id for trial in trials], owner="benchmark", lease_s=3600)
+    store.claim([trial.trial_id for trial in trials], owner="benchmark:1:1", lease_s=36_000)
     print(f"claim {TRIALS:,} trials: {time.perf_counter() - start:.2f} s")
-    spectrum = np.linspace(1e4, 0.0, SINGULAR_VALUES)
     start = time.perf_counter()
     for trial in trials:
-        store.record(_outcome(trial.trial_id), run_id=run_id, spectrum=spectrum)
+        spectrum = np.sort(np.abs(draws.normal(size=SINGULAR_VALUES)))[::-1] * 1e3
+        store.record(_outcome(trial.trial_id, draws, epochs), run_id=run_id, spectrum=spectrum)
     print(f"record one outcome: {(time.perf_counter() - start) / TRIALS * 1e3:.2f} ms")
+    store.end_run(run_id)
+    return trials
 
 
-def _outcome(trial_id: str) -> TrialOutcome:
-    epochs = tuple(
-        EpochMetrics(
-            epoch=number,
-            tokens=number,
-            train_loss=5.0,
-            valid_loss=5.0,
-            averaging=False,
-            seconds=1.0,
-        )
-        for number in range(1, EPOCHS + 1)
-    )
+def _outcome(trial_id: str, draws: np.random.Generator, epochs: int) -> TrialOutcome:
+    loss, rank = 5 + 0.05 * draws.normal(), int(draws.integers(100, 400))
+    perplexity = float(np.exp(loss))
     measurements = {
-        "perplexity@1": {f"perplexity_{number}": 1 / 3 for number in range(5)},
-        "spectrum@1": {f"rank_{number}": 402 for number in range(10)},
+        "perplexity@1": {
+            "train_perplexity": perplexity,
+            "valid_perplexity": perplexity + 1,
+            "test_perplexity": perplexity + 2,
+            "parameters": 1000,
+            "seconds": 10.0,
+        },
+        "spectrum@1": {
+            **dict.fromkeys(("press_rank", "effective_rank_1e-3", "rank_rows"), rank),
+            **dict.fromkeys(("entropy_rank", "stable_rank", "press_tolerance"), rank / 10),
+        },
     }
-    return TrialOutcome(trial_id=trial_id, state="done", epochs=epochs, measurements=measurements)
+    return TrialOutcome(
+        trial_id=trial_id,
+        state="done",
+        epochs=tuple(
+            EpochMetrics(
+                epoch=number,
+                tokens=1000 * number,
+                train_loss=float(loss + 2 / number),
+                valid_loss=float(loss + 2.1 / number + 0.01 * draws.normal()),
+                averaging=number > 0.7 * epochs,
+                seconds=1.0,
+            )
+            for number in range(1, epochs + 1)
+        ),
+        measurements=measurements,
+    )
 
 
 def status(url: str) -> float:
@@ -112,7 +126,7 @@ def results(url: str) -> float:
     start = time.perf_counter()
     with open_store(url) as store:
         rows = store.results(KEY)
-    assert len(rows[-1]["metrics"]) == 15
+    assert len(rows[-1]["metrics"]) == 11
     return time.perf_counter() - start
 
 
@@ -122,7 +136,7 @@ STEPS: dict[str, Callable[[str], float]] = {"status": status, "replan": replan, 
 def measure(url: str, *, rounds: int = 5) -> None:
     """Fill the store at `url` and print the median seconds of each step."""
     with open_store(url) as store:
-        fill(store)
+        fill(store, epochs=5)
     print(f"{'step':<10}{'process s':>12}{'inside s':>12}{'bound s':>10}")
     for step in STEPS:
         whole, inside = [], []

@@ -53,7 +53,7 @@ def test_these_tests_can_be_collected() -> None:
 def test_the_benchmark_makes_every_kind_of_line(tmp_path: Path) -> None:
     written = tmp_path / "lines.json"
     options = "--device cpu --scale tiny --steps 1 --sizes 2 1 --corpora wikitext-2 --layers softmax mos monotone_nn"
-    rest = f"--precisions tf32 float32 --processes 2 --json {written}"
+    rest = f"--precisions tf32 float32 --json {written}"
     out = run_without_others(
         f"sys.argv = {['gpu', *options.split(), *rest.split()]}\nimport benchmarks.gpu as gpu\n"
         + """
@@ -67,7 +67,7 @@ except SystemExit as ended:
     lines = figures["lines"]
     assert len(out.splitlines()) == 3 + len(lines)
     assert Counter(line["job"] for line in lines) == {
-        "stack 2": 4, "stack 1": 4, "alone": 6, "torch.nn": 2, "spectrum": 1, "2 processes": 1
+        "stack 2": 4, "stack 1": 4, "alone": 6, "torch.nn": 2, "spectrum": 1
     }  # fmt: skip
     assert not any(line["failed"] for line in lines), out
     assert all(line["seconds"] > 0 for line in lines)

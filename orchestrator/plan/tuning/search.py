@@ -36,7 +36,8 @@ RUNGS = 2
 """The first one is after 1/9 of the epochs."""
 EARLIEST = 3
 """And not before the end of the third epoch, where there are more: the first two tell nothing, or
-the contrary (benchmarks/RESULTS.md)."""
+the contrary. On real tables of 2 and 9 epochs, the rank correlation of the loss after the first
+epoch with the last one was -0.25 and -0.81, after the third of nine +0.93."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,83 @@
+"""Processor seconds of one whole trial at scale quick, and what a resumed trial repeats.
+
+    python -m benchmarks.one_trial softmax gss lms_plif mos [--corpus ptb --data-dir DIR]
+
+A whole trial trains, validates, tests and measures the spectrum. For the second number the trial is
+stopped half-way and run again: its seconds beyond those of the whole trial are the price of a
+resume."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gpu_proof.trials import LAYERS, layer_config
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.scales import SCALES, apply_scale
+from trainables.config import AnyConfig, CorpusConfig
+from trainables.corpora import identity
+from trainables.runtime import Runtime
+from trainables.trial import run_trial
+from trainables.trial_folder import EpochMetrics
+
+
+class StoppedError(Exception):
+    """Ends a trial half-way."""
+
+
+def stop_half_way(epoch: EpochMetrics) -> None:
+    """Raise `StoppedError` after the fourth of eight epochs."""
+    if epoch.epoch == 4:
+        raise StoppedError
+
+
+def seconds_of(
+    config: AnyConfig, folder: str, runtime: Runtime, *, stops: bool = False
+) -> tuple[float, float]:
+    """Return the processor seconds of a trial, and its test perplexity unless it stopped."""
+    start, perplexity = time.process_time(), math.nan
+    on_epoch = stop_half_way if stops else lambda _: None
+    with suppress(StoppedError):
+        outcome = run_trial(config, directory=Path(folder), runtime=runtime, on_epoch=on_epoch)
+        perplexity = float(outcome.metrics["test_perplexity"])
+    return time.process_time() - start, perplexity
+
+
+def main() -> None:
+    """Print a line for each layer."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("layers", nargs="+", choices=LAYERS)
+    parser.add_argument("--corpus", default="pydocs")
+    parser.add_argument("--data-dir", type=Path)
+    options = parser.parse_args()
+    sha256 = identity(options.corpus, data_dir=options.data_dir).sha256
+    runtime = Runtime(threads=1, data_dir=options.data_dir, checkpoint_every_s=1.0)
+    print(f"{'layer':<16}{'trial, s':>10}{'resumed, s':>12}{'a core-hour':>13}{'perplexity':>12}")
+    for name in options.layers:
+        text = CorpusConfig(name=options.corpus, sha256=sha256)
+        config = awd_lstm(text, layer_config(name, "ptb"))
+        smoke, quick = (apply_scale(SCALES[scale], config) for scale in ("smoke", "quick"))
+        with (
+            TemporaryDirectory() as warm,
+            TemporaryDirectory() as whole,
+            TemporaryDirectory() as two,
+        ):
+            seconds_of(smoke, warm, runtime)
+            seconds, perplexity = seconds_of(quick, whole, runtime)
+            resumed_s = seconds_of(quick, two, runtime, stops=True)[0]
+            resumed_s += seconds_of(quick, two, runtime)[0]
+        print(
+            f"{name:<16}{seconds:>10.1f}{resumed_s:>12.1f}{3600 / seconds:>13.0f}"
+            f"{perplexity:>12.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

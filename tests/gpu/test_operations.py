@@ -1,0 +1,96 @@
+"""Operation counts of training steps, and their parts as graphs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import nll_loss
+from torch.utils.flop_counter import FlopCounterMode
+
+from gpu_proof import parts
+from gpu_proof.timing import usual_trainer
+from gpu_proof.trials import (
+    CORPORA,
+    LAYERS,
+    STACKED,
+    TRIALS,
+    Model,
+    flop_per_token,
+    layer_config,
+    random_corpus,
+    transformer_trial,
+    trial,
+)
+from tests.support.cpu_graphs import CpuGraphs
+from trainables.config import MonotoneNnConfig, stack_key
+from trainables.config.stacking import STACKED_LAYERS
+from trainables.language_model import AwdLstm, Transformer
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_operations_of_a_transformer_are_those_that_the_framework_counts(name: str) -> None:
+    config = transformer_trial(
+        "ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny", window=5
+    )
+    vocabulary, steps, batch = 50, 5, 3
+    model = Transformer(config.model, config.output_layer, vocabulary).eval()
+    model.initialise(torch.Generator().manual_seed(0))
+    tokens = torch.zeros(steps, batch, dtype=torch.int64)
+    # Attention by its plain formula: the counter does not see a CPU's kernel.
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
+        hidden = model.contexts(tokens, []).dropped_TBC.flatten(0, 1)
+        nll_loss(
+            model.output.log_probabilities(hidden, model.embedding_VD), tokens.flatten()
+        ).backward()
+    assert counted.get_total_flops() == steps * batch * flop_per_token(config, vocabulary)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_operations_are_those_that_the_framework_counts(name: str) -> None:
+    """In a step by the plain formulas, without the project's own losses and gradients."""
+    config = trial("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny")
+    vocabulary, steps, batch = 50, 5, 3
+    model = AwdLstm(config.model, config.output_layer, vocabulary).eval()
+    model.initialise(torch.Generator().manual_seed(0))
+    tokens = torch.zeros(steps, batch, dtype=torch.int64)
+    # oneDNN's LSTM is one operation that is not counted.
+    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counted:
+        hidden = model.contexts(tokens, model.zero_state(batch)).h3_TBC.flatten(0, 1)
+        nll_loss(
+            model.output.log_probabilities(hidden, model.embedding_VD), tokens.flatten()
+        ).backward()
+    # The states before the window have no gradient.
+    first = sum(2 * batch * 4 * out * out for _, out in config.model.layer_widths)
+    assert counted.get_total_flops() == steps * batch * flop_per_token(config, vocabulary) - first
+
+
+def test_a_step_of_penn_treebank_takes_203_gflop() -> None:
+    config = trial("ptb", layer_config("gss", "ptb"), "float32", "paper")
+    assert 20 * 70 * flop_per_token(config, CORPORA["ptb"][2]) == pytest.approx(203e9, rel=1e-3)
+
+
+def test_every_output_layer_is_measured_in_a_stack_where_it_can_be() -> None:
+    layers = {name: layer_config(name, "ptb") for name in LAYERS}
+    assert {type(layers[name]) for name in STACKED} == set(STACKED_LAYERS)
+    assert {
+        name
+        for name in LAYERS
+        if stack_key(trial("ptb", layers[name], "tf32", "paper")) is not None
+    } == {*STACKED}
+    assert {layer.name for layer in layers.values()} == {*LAYERS}
+    assert {type(layer) for layer in layers.values()} == {*STACKED_LAYERS, MonotoneNnConfig}
+
+
+@pytest.mark.parametrize("model", TRIALS)
+@pytest.mark.parametrize("name", STACKED)
+def test_the_parts_of_a_step_can_be_captured(
+    monkeypatch: pytest.MonkeyPatch, name: str, model: Model
+) -> None:
+    """They neither read, draw nor bring anything from the host."""
+    graphs = CpuGraphs()
+    monkeypatch.setattr(parts, "graphs_on", lambda _device: graphs)
+    config = TRIALS[model]("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny")
+    trainers = [usual_trainer(config, random_corpus("ptb", "tiny"), "cpu") for _ in range(2)]
+    assert min(parts.parts_ms(trainers, calls=2)) > 0
+    assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (3, 3, 9)
