@@ -16,7 +16,7 @@ import numpy as np
 from orchestrator.analysis.statistics.estimates import Interval
 from orchestrator.analysis.statistics.samples import SampleSummary, mean_interval, summarise_sample
 from orchestrator.analysis.values import values_of_done
-from orchestrator.variants import read_overrides, without_settings
+from orchestrator.variants import Variant, without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
 from search_spaces.study import Study
 
@@ -98,12 +98,10 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
     """The keys that `--set` gave several values, and the frame with a text for a value of these
     that is none or a list.
 
-    `overrides` are those of the study's key, as JSON.
+    `overrides` are those of the study's key.
     """
-    settings = read_overrides(overrides)
-    several = {
-        key: values for key, values in settings.items() if isinstance(values, list) and key in frame
-    }
+    settings = Variant.read(overrides).settings
+    several = {key: values for key, values in settings.items() if len(values) > 1 and key in frame}
     for key, values in several.items():
         texts = frame[key].map(
             lambda value: json.dumps(value) if isinstance(value, list) else value

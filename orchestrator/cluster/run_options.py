@@ -32,8 +32,6 @@ class RunOptions:
     `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
     """See `orchestrator.watch.log_targets`."""
-    typed: tuple[str, ...] = field(default=(), repr=False)
-    """The command line behind `sweep.py` and `run` or `retry`; empty on workers."""
 
     @property
     def takes_own_gpu(self) -> bool:
@@ -42,4 +40,4 @@ class RunOptions:
 
     def for_workers(self) -> RunOptions:
         """The same without what may hold a password."""
-        return replace(self, store_url="", typed=(), log_to=())
+        return replace(self, store_url="", log_to=())

@@ -46,7 +46,6 @@ class _Commands(TyperGroup):
                 if near:
                     raise UserError(f"there is no command {args[0]!r}: did you mean {near[0]}?")
             args = ["run", *args]
-        ctx.obj = args[1:]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import RenderableType
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
@@ -237,6 +237,17 @@ def open_existing(store: str | os.PathLike[str] | None, storage: str | os.PathLi
     from orchestrator.store import open_store
 
     return open_store(store_url(store, storage), create=False)
+
+
+def typed_options(context: Context) -> dict[str, tuple[str, ...]]:
+    """Return the options that have another value than by default, by name; a switch has none."""
+    options: dict[str, tuple[str, ...]] = {}
+    for param in context.command.params:
+        value = context.params.get(param.name or "")
+        if param.param_type_name == "option" and value != param.default:
+            values = value if isinstance(value, list | tuple) else (value,)
+            options[param.opts[0]] = () if value is True else tuple(map(str, values))
+    return options
 
 
 def console(*, stderr: bool = False) -> ShownConsole:

@@ -49,12 +49,12 @@ class VariantFilter:
         return all(required in (None, value) for required, value in pairs)
 
     def __str__(self) -> str:
-        from orchestrator.variants import typed_variant
+        from orchestrator.variants import Variant
 
         parts = {"scale": self.scale, "corpus": self.corpus}
         words = [f"{name} {value}" for name, value in parts.items() if value]
         if self.overrides is not None:
-            words += typed_variant(self.overrides) or ["without --model and --set"]
+            words += Variant.read(self.overrides).typed or ["without --model and --set"]
         return "".join(f", {part}" for part in words)
 
 
@@ -62,11 +62,11 @@ def typed_filter(
     scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None
 ) -> VariantFilter:
     """The filter of the options of these names."""
-    from orchestrator.variants import model_override, overrides_json, parse_overrides
+    from orchestrator.variants import chosen_variant, parse_settings
     from trainables.corpora import corpus_name
 
-    chosen = {**parse_overrides(settings or []), **model_override(model)}
-    overrides = overrides_json(chosen) if settings or model else None
+    chosen = chosen_variant(parse_settings(settings or []), model)
+    overrides = chosen.text if settings or model else None
     # A folder's path names its corpus here as it does in a run.
     return VariantFilter(scale=scale, corpus=corpus and corpus_name(corpus), overrides=overrides)
 
@@ -121,9 +121,9 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     """The first of them; which of several, is said."""
     chosen, *others = _variants(store, study, variants)
     if others:
-        from orchestrator.variants import typed_variant
+        from orchestrator.variants import Variant
 
-        settings = "".join(f", {typed}" for typed in typed_variant(chosen.overrides))
+        settings = "".join(f", {typed}" for typed in Variant.read(chosen.overrides).typed)
         print_err(
             f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, "
             f"corpus {chosen.corpus}"
@@ -212,7 +212,7 @@ def report(
     study it has."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
-    from orchestrator.sweep import open_bundle, report_folder, write_index, write_report
+    from orchestrator.sweep import Typed, open_bundle, report_folder, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
     place = storage_at(storage)
@@ -227,8 +227,12 @@ def report(
             )
             argument = key.study if study == ALL else study
             # Whoever reads a bundle has other folders.
-            command = (Path(argument).name, ()) if root else (argument, context.obj)
-            result = write_report(opened, content, key, folder, command=command, index=out is None)
+            typed = (
+                Typed(study=Path(argument).name)
+                if root
+                else Typed(study=argument, options=options.typed_options(context))
+            )
+            result = write_report(opened, content, key, folder, typed=typed, index=out is None)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}")

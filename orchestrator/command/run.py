@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +14,13 @@ from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, open_existing, print_err, store_url
 from orchestrator.command.results import file_needed
-from search_spaces.catalog import ALL, NAMES, is_file, load_study
+from search_spaces.catalog import NAMES, is_file
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
-    from orchestrator.plan import Plan, PlanRequest
+    from orchestrator.plan import Plan
     from orchestrator.storage import DataFolder
 
 BAD_INPUT = 2
@@ -55,15 +55,15 @@ def run(
     settings: options.Settings = None,
 ) -> None:
     """Run what is missing of a study and report. `run` itself may be left out."""
-    from orchestrator.plan import PlanRequest
-    from orchestrator.variants import parse_overrides, read_inputs
+    from orchestrator.plan import PlanRequest, make_plan, scale_named, studies_of
+    from orchestrator.variants import parse_settings, read_inputs
 
     retried = context.info_name == "retry"
     _check_form(form, study, dry_run=dry_run, retried=retried)
     folder, data = _text_folder(data_dir, corpus or [], dry_run=dry_run)
     request = PlanRequest(
         data_dir=folder,
-        overrides=parse_overrides(settings or []),
+        settings=parse_settings(settings or []),
         inputs=read_inputs(contexts, benchmarks),
         search=search,
         budget=budget,
@@ -72,7 +72,11 @@ def run(
         all_trials=all_trials,
     )
     try:
-        plans = _plans_of(study, scale, corpus, request)
+        size = scale_named(scale)
+        plans = [
+            make_plan(chosen, size, text, fitting)
+            for chosen, text, fitting in studies_of(study, size, corpus, request)
+        ]
     except UserError as error:
         raise _file_needed(study, store, storage, "retry" if retried else "run") or error from None
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
@@ -95,13 +99,12 @@ def run(
         max_concurrent=max_concurrent,
         trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
-        typed=tuple(context.obj),
     )
     runs = [
         (plan, _for_study(run_options, plan, number))
         for plan, number in zip(plans, gpus, strict=True)
     ]
-    raise typer.Exit(_run_all(runs, again=retried))
+    raise typer.Exit(_run_all(runs, options.typed_options(context), again=retried))
 
 
 def _file_needed(study: str, store: str | None, storage: str, command: str) -> UserError | None:
@@ -168,37 +171,6 @@ def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
     print_err(f"A dry run copies nothing from {url}: what it has now, a run will see.")
 
 
-def _plans_of(
-    study: str, scale: str, corpora: list[str] | None, request: PlanRequest
-) -> list[Plan]:
-    """Of each study that is meant, a plan for each corpus."""
-    from orchestrator.plan import default_corpora, make_plan, scale_named, takes_seeds
-
-    size = scale_named(scale)
-    everything = study == ALL
-    if everything and request.model is not None:
-        raise UserError(
-            "--model is for one study, and not each of all has language models: name one"
-        )
-    plans = []
-    for argument in NAMES if everything else (study,):
-        chosen, fitting = load_study(argument), replace(request, argument=argument)
-        if everything:
-            # Those that tune nothing have no use for how to search, nor others for inputs to
-            # measure, or for seeds.
-            fitting = replace(fitting, inputs=request.inputs.for_study(chosen))
-            if chosen.tuning is None:
-                fitting = replace(fitting, search=None, budget=None)
-            else:
-                fitting = replace(fitting, all_trials=False)
-            if request.seeds is not None and not takes_seeds(chosen):
-                fitting = replace(fitting, seeds=None)
-        typed = corpora if chosen.reads_text or not everything else None
-        names = dict.fromkeys(typed or default_corpora(chosen, size))
-        plans += [make_plan(chosen, size, name, fitting) for name in names]
-    return plans
-
-
 def _gpus_of(typed: float | None, plan: Plan) -> float:
     """GPUs of a trial: as typed, else one where models are trained at the scales that are meant for
     GPUs."""
@@ -243,11 +215,13 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
     return replace(run_options, gpus_per_trial=gpus_per_trial, runtime=runtime)
 
 
-def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
+def _run_all(
+    runs: Sequence[tuple[Plan, RunOptions]], typed: Mapping[str, tuple[str, ...]], *, again: bool
+) -> int:
     """One study after another, until one is interrupted; returns the greatest exit status."""
     from orchestrator.cluster import shared
     from orchestrator.guard import remove_leftovers
-    from orchestrator.sweep import INTERRUPTED, run_study
+    from orchestrator.sweep import INTERRUPTED, Typed, run_study
 
     if removed := removed_sentence(remove_leftovers()):
         print_err(removed)
@@ -255,7 +229,8 @@ def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
     with shared():
         for plan, study_options in runs:
             try:
-                statuses.append(run_study(plan, study_options, console(), again=again))
+                words = Typed(study=plan.argument, options=typed)
+                statuses.append(run_study(plan, study_options, words, console(), again=again))
             except UserError as error:
                 if len(runs) == 1:
                     raise

@@ -65,9 +65,9 @@ def stop(
                 if trains
                 else "no trial of it runs now, so this stops only a command that measures, or that is starting"
             )
-            from orchestrator.variants import typed_variant
+            from orchestrator.variants import Variant
 
-            changed = "".join(f", {typed}" for typed in typed_variant(key.overrides))
+            changed = "".join(f", {typed}" for typed in Variant.read(key.overrides).typed)
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
             print_out(f"Asked to stop {variant}; {effect}.")
 

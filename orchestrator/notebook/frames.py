@@ -33,7 +33,7 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     import pandas as pd
 
     with _chosen(study, which) as (store, keys):
-        frames = [_flat(store, key).frame() for key in keys]
+        frames = [flat_results(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -102,14 +102,14 @@ def _variants(
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     """The store, and the variants that are meant, the one planned last at the end."""
-    from orchestrator.variants import model_override, overrides_json
+    from orchestrator.variants import chosen_variant
     from trainables.corpora import corpus_name
 
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
-    named = {**plain_settings({} if overrides is None else overrides), **model_override(model)}
-    setting = None if overrides is None and model is None else overrides_json(named)
+    variant = chosen_variant(plain_settings(overrides or {}), model)
+    text = None if overrides is None and model is None else variant.text
     names = [None if one is None else corpus_name(os.fspath(one)) for one in corpora]
-    variants = [VariantFilter(scale=scale, corpus=one, overrides=setting) for one in names]
+    variants = [VariantFilter(scale=scale, corpus=one, overrides=text) for one in names]
     name = study and study_name(study)
     with open_existing(store, storage) as opened:
         every = [summary.key for summary in opened.studies()]
@@ -127,16 +127,16 @@ def _variants(
         yield opened, keys
 
 
-def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values.
     Raises UserError for anything but a dict."""
-    from orchestrator.variants import as_setting
+    from orchestrator.variants import setting_values
 
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
     plain = {key: _plain(value) for key, value in settings.items()}
     return {
-        key: as_setting(key, value) if isinstance(value, list) else value
+        key: setting_values(key, value if isinstance(value, list) else [value])
         for key, value in plain.items()
     }
 
@@ -151,7 +151,7 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _flat(store: Store, key: StudyKey) -> FlatResults:
+def flat_results(store: Store, key: StudyKey) -> FlatResults:
     from orchestrator.analysis import flatten
 
     return flatten(store.results(key)).of_variant(key)
@@ -161,7 +161,7 @@ def _by_trial(
     store: Store, key: StudyKey, values: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, str], Any]]:
     """What says which trial it is, and the value, of trials that have one, in plan order."""
-    flat = _flat(store, key)
+    flat = flat_results(store, key)
     for record, group in zip(flat.records, flat.groups, strict=True):
         if record["trial_id"] in values:
             yield (

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.notebook.frames import plain_settings, results
-from orchestrator.plan import PlanRequest, default_corpora, scale_named, variant_overrides
+from orchestrator.command import open_existing
+from orchestrator.notebook.frames import flat_results, plain_settings
+from orchestrator.plan import PlanRequest, scale_named, studies_of
+from orchestrator.store import StudyKey
 from orchestrator.variants import as_typed, read_inputs
-from search_spaces.catalog import ALL, NAMES, load_study
+from trainables.corpora import corpus_name
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from search_spaces.study import Study
 
 ENDED = (0, 1)
 """Exit statuses of a sweep that has come to its end, with and without trials that failed."""
@@ -60,36 +60,34 @@ def run(study: str, **options: Any) -> pd.DataFrame:
 
 
 def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
-    """Of the variants that a run with these options is of."""
+    """Return the trials of the variants that a run with these options plans."""
     import pandas as pd
 
-    places = {name: options[name] for name in ("storage", "store") if options.get(name) is not None}
-    scale, everything = options.get("scale") or "quick", study == ALL
-    frames = []
-    for name in NAMES if everything else (study,):
-        chosen = load_study(name)
-        typed = options.get("corpus") if chosen.reads_text or not everything else None
-        corpora = typed or default_corpora(chosen, scale_named(scale))
-        frames.append(
-            results(
-                name, scale=scale, corpus=corpora, overrides=_overrides(chosen, options), **places
-            )
-        )
-    return pd.concat(frames, ignore_index=True)
-
-
-def _overrides(study: Study, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes this variant of the study another one."""
     contexts, benchmarks = (
         path and Path(path) for path in map(options.get, ("contexts", "benchmarks"))
     )
     request = PlanRequest(
-        overrides=options.get("settings") or {},
-        inputs=read_inputs(contexts, benchmarks).for_study(study),
+        settings=plain_settings(options.get("settings") or {}),
+        inputs=read_inputs(contexts, benchmarks),
         search=options.get("search"),
         model=options.get("model"),
     )
-    return variant_overrides(study, request)
+    scale, corpora = options.get("scale") or "quick", options.get("corpus")
+    named = [corpora] if isinstance(corpora, str | os.PathLike) else corpora or []
+    keys = [
+        StudyKey(
+            study=chosen.name,
+            scale=scale,
+            corpus=corpus_name(corpus),
+            overrides=fitting.variant.text,
+        )
+        for chosen, corpus, fitting in studies_of(
+            study, scale_named(scale), list(map(os.fspath, named)), request
+        )
+    ]
+    with open_existing(options.get("store"), options.get("storage") or "results") as store:
+        frames = [flat_results(store, key).frame() for key in keys]
+    return pd.concat(frames, ignore_index=True)
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
@@ -103,8 +101,8 @@ def _words(options: Mapping[str, Any]) -> list[str]:
         option = f"--{name.replace('_', '-')}"
         if name == "settings":
             words += [
-                f"--set={key}={as_typed(setting)}"
-                for key, setting in plain_settings(value or {}).items()
+                f"--set={key}={as_typed(values)}"
+                for key, values in plain_settings(value or {}).items()
             ]
         elif value is True:
             words.append(option)

@@ -1,8 +1,8 @@
 from .request import PlanRequest as PlanRequest
-from .request import variant_overrides as variant_overrides
+from .request import default_corpora as default_corpora
+from .request import studies_of as studies_of
 from .study_plan import Plan as Plan
 from .study_plan import TrialPlan as TrialPlan
-from .study_plan import default_corpora as default_corpora
 from .study_plan import make_plan as make_plan
 from .study_plan import scale_named as scale_named
 from .study_trials import is_paper_scale as is_paper_scale

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.plan.request import PlanRequest, variant_overrides
+from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.study_trials import named_trials, tuning_plan, written_groups
 from orchestrator.plan.text_checks import require_text
 from orchestrator.plan.texts import text_of
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import Place, PlannedTrial, StudyKey
-from orchestrator.variants import UserInputs, overrides_json
+from orchestrator.variants import UserInputs
 from orchestrator.words import some_of
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
@@ -83,20 +83,11 @@ def scale_named(name: str) -> Scale:
     return SCALES[name]
 
 
-def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
-    """Where none is named: "none" for a study that reads no text, the built-in text for the small
-    machines' scales, else all corpora of the paper."""
-    if not study.reads_text:
-        return (NO_TEXT.name,)
-    return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
-
-
 def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | None = None) -> Plan:
-    """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes
+    """Resolve every trial of the study. Raises UserError for a study, corpus or setting that makes
     no sense."""
     request = request or PlanRequest()
-    overrides, inputs = request.overrides, request.inputs
-    measurements, variant = inputs.measurements(study), variant_overrides(study, request)
+    measurements, variant = request.inputs.measurements(study), request.variant
     planned = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
@@ -104,7 +95,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         planned,
         scale,
         content,
-        overrides,
+        request.settings,
         search=request.search,
         budget=request.budget,
         seeds=request.seeds,
@@ -117,7 +108,12 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         )
     else:
         named, seeds = named_trials(
-            planned, scale, content, overrides, seeds=request.seeds, all_trials=request.all_trials
+            planned,
+            scale,
+            content,
+            request.settings,
+            seeds=request.seeds,
+            all_trials=request.all_trials,
         )
         if request.all_trials:  # a small scale may make several of them the same trial
             named = list({config.trial_id: (name, config) for name, config in named}.values())
@@ -133,11 +129,9 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         corpus=text,
         data_dir=data_dir,
         benchmarks_dir=(request.data_dir or DEFAULT_DATA_DIR).resolve(),
-        key=StudyKey(
-            study=study.name, scale=scale.name, corpus=text.name, overrides=overrides_json(variant)
-        ),
+        key=StudyKey(study=study.name, scale=scale.name, corpus=text.name, overrides=variant.text),
         measurements=measurements,
-        inputs=inputs,
+        inputs=request.inputs,
         trials=trials,
         seeds=seeds,
         all_trials=request.all_trials,
@@ -227,7 +221,7 @@ def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[
 
 
 def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], request: PlanRequest) -> None:
-    fix = "drop the --set of what its trials differ in" if request.overrides else "drop one"
+    fix = "drop the --set of what its trials differ in" if request.settings else "drop one"
     names: dict[str, str] = {}
     for trial in trials:
         if trial.trial_id in names:

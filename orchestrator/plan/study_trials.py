@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from orchestrator.plan.seeds import obstacle_to_seeds, refuse_seeds, repeat_with_seeds, seed_count
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from orchestrator.variants import (
-    apply_overrides,
+    Settings,
+    apply_settings,
     combinations,
     has_any,
     swept_keys,
@@ -30,21 +31,21 @@ def named_trials(
     study: Study,
     scale: Scale,
     corpus: CorpusConfig,
-    overrides: Mapping[str, Any],
+    settings: Settings,
     *,
     seeds: int | None,
     all_trials: bool = False,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
     """Each trial that the scale runs, or `all_trials`, with its name, and how many seeds each
     setting has; `seeds` None leaves that to the study. Raises UserError where the study cannot make
-    them, or an override or `seeds` does not fit."""
+    them, or a setting or `seeds` does not fit."""
     written = _written_trials(study, corpus)
     configs = written if all_trials else _at_scale(study, scale, written)
     scaled = [_resized(study, scale, config) for config in configs]
-    keys = swept_keys(overrides)
+    keys = swept_keys(settings)
     trials: list[tuple[str, AnyConfig]] = []
-    for values in combinations(overrides):
-        resolved = apply_overrides(scaled, values)
+    for values in combinations(settings):
+        resolved = apply_settings(scaled, values)
         # As the study has written them, the same at every scale; but what fits the scale's config
         # need not fit the paper's.
         named = _overridden(configs, values, resolved)
@@ -120,7 +121,7 @@ def tuning_plan(
     study: Study,
     scale: Scale,
     corpus: CorpusConfig,
-    overrides: Mapping[str, Any],
+    settings: Settings,
     *,
     search: str | None,
     budget: int | None,
@@ -143,28 +144,30 @@ def tuning_plan(
         raise UserError(
             f"--all-trials is for studies that tune nothing, and {study.name} tunes: leave it out"
         )
-    for key in swept_keys(overrides):
+    for key in swept_keys(settings):
         raise UserError(
             f"--set with several values is for studies that tune nothing, and {study.name} tunes: "
             f"give {key} one value"
         )
 
+    [values] = combinations(settings)
+
     def resolve(config: TrialConfig) -> TrialConfig:
-        [resolved] = apply_overrides([apply_scale(scale, config)], overrides)
+        [resolved] = apply_settings([apply_scale(scale, config)], values)
         assert isinstance(resolved, TrialConfig), "a tuning is over language models"
         return resolved
 
     with _blaming(study, "its tuning"):
         # All sides at once: what only some of them have is refused with a sentence that says so.
-        apply_overrides(
-            [apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], overrides
+        apply_settings(
+            [apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], values
         )
         return plan_tuning(
             study.tuning,
             corpus,
             scale.name,
             resolve,
-            overrides=overrides,
+            fixed=settings,
             search=search,
             budget=budget,
         )
@@ -200,10 +203,10 @@ def _at_scale(study: Study, scale: Scale, written: Sequence[AnyConfig]) -> Seque
 
 
 def _overridden(
-    configs: Sequence[AnyConfig], overrides: Mapping[str, Any], otherwise: Sequence[AnyConfig]
+    configs: Sequence[AnyConfig], values: Mapping[str, Any], otherwise: Sequence[AnyConfig]
 ) -> Sequence[AnyConfig]:
     try:
-        return apply_overrides(configs, overrides)
+        return apply_settings(configs, values)
     except UserError:
         return otherwise
 

@@ -26,7 +26,7 @@ from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.trial_pages import remove_other_pages, write_trial_pages
 from orchestrator.store import StudyKey
-from orchestrator.variants import typed_model
+from orchestrator.variants import Variant
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
@@ -179,7 +179,7 @@ def _csv(lines: Sequence[Sequence[object]]) -> str:
 
 def _variant(study: Study, key: StudyKey) -> str:
     corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
-    kind = ", Transformers in place of AWD-LSTMs" if typed_model(key.overrides) else ""
+    kind = ", Transformers in place of AWD-LSTMs" if Variant.read(key.overrides).model else ""
     models = "not the paper's models" if study.source else "smaller models than at scale paper"
     smaller = models if study.reads_text else "less is computed than at scale paper"
     scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"

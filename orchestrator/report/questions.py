@@ -44,7 +44,7 @@ from orchestrator.report.sections.swept import section_at, swept_section
 from orchestrator.report.sections.thresholds import threshold_section
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store import StudyKey
-from orchestrator.variants import read_overrides
+from orchestrator.variants import Variant
 from search_spaces import analyses, laws
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
@@ -65,9 +65,10 @@ class StudyResults:
     epochs: Mapping[str, Sequence[EpochMetrics]]
     """Trial id -> its epochs in order."""
 
-    def tag(self, option: str) -> str:
-        """The tag of what the user brought by this option; empty for what is published."""
-        return str(read_overrides(self.key.overrides).get(option, "")).rpartition(" ")[2]
+    @property
+    def variant(self) -> Variant:
+        """What the user changed of the study."""
+        return Variant.read(self.key.overrides)
 
     @property
     def corpus(self) -> str:
@@ -121,13 +122,13 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     analyses.Lines: (lambda r, q: analysis.line_numbers(r.frame, q), line_section),
     analyses.Predictions: (
         lambda r, q: analysis.prediction_numbers(
-            r.frame, q, corpus=r.corpus, tag=r.tag("--contexts")
+            r.frame, q, corpus=r.corpus, tag=r.variant.contexts.rpartition(" ")[2]
         ),
         prediction_section,
     ),
     analyses.Similarity: (
         lambda r, q: analysis.similarity_numbers(
-            r.frame, q, corpus=r.corpus, tag=r.tag("--benchmarks")
+            r.frame, q, corpus=r.corpus, tag=r.variant.benchmarks.rpartition(" ")[2]
         ),
         similarity_section,
     ),

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from orchestrator.analysis import Environment, FlatResults, StudySummaryNumbers
 from orchestrator.report import formats
-from orchestrator.variants import typed_settings
+from orchestrator.variants import Variant
 from orchestrator.words import duration, is_number, some_of
 from search_spaces.study import Study
 
@@ -43,7 +43,7 @@ def run_facts(
         "corpus": formats.corpus_title(key.corpus),
         "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
         "seeds": some_of(list(map(str, summary.seeds)), formats.VALUES_SHOWN) if with_seeds else "",
-        "settings": ", ".join(typed_settings(key.overrides)),
+        "settings": ", ".join(Variant.read(key.overrides).typed),
         **_trained(results),
         "date": _date(list(times)),
         "time of all trials": _time(results),

@@ -8,7 +8,7 @@ from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
-from orchestrator.variants import typed_model, typed_settings
+from orchestrator.variants import Variant
 from orchestrator.words import listed
 from search_spaces.study import Study
 
@@ -137,12 +137,13 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
         sentences.append(
             f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}."
         )
-    if typed_model(key.overrides):
+    variant = Variant.read(key.overrides)
+    if variant.model:
         sentences.append(
             "Transformers stand in place of the source's AWD-LSTMs, by a recipe of this project's "
             "own: no printed "
             "number is of such models."
         )
-    if changed := typed_settings(key.overrides):
-        sentences.append(f"Settings were changed on the command line: {', '.join(changed)}.")
+    if changed := variant.typed:
+        sentences.append(f"The study was changed on the command line: {', '.join(changed)}.")
     return sentences

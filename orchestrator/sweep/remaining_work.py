@@ -15,6 +15,7 @@ from orchestrator.plan import Plan
 from orchestrator.schedule import Recorder, RunSummary, StudyWork
 from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState, expire_dead_owners
 from orchestrator.sweep.announcement import opening
+from orchestrator.sweep.commands import Typed
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.disk_space import disk_warning
 from orchestrator.watch import Listener, Several, watching
@@ -51,6 +52,7 @@ class RemainingWork:
 
     plan: Plan
     options: RunOptions
+    typed: Typed
     store: Store
     console: Console
     members: Sequence[PlannedTrial]
@@ -123,7 +125,13 @@ class RemainingWork:
 
     def _announce(self, work: _Work, seconds_per_trial: tuple[float, str] = (0.0, "")) -> None:
         text = opening(
-            self.plan, work.count, work.states, work.lacking, seconds_per_trial, self.options
+            self.plan,
+            work.count,
+            work.states,
+            work.lacking,
+            seconds_per_trial,
+            self.options,
+            self.typed,
         )
         self.console.print(text)
 

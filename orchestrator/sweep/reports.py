@@ -3,14 +3,14 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from orchestrator.store import StudyKey
-from orchestrator.sweep.announcement import paper_command, run_command
+from orchestrator.sweep.commands import Typed, paper_command, run_command
+from orchestrator.variants import Variant
 
 if TYPE_CHECKING:
     from orchestrator.report import ReportResult
@@ -30,13 +30,12 @@ def write_report(
     key: StudyKey,
     out: Path,
     *,
-    command: tuple[str, Sequence[str]],
+    typed: Typed,
     index: bool = True,
 ) -> ReportResult:
-    """Build the report of this variant; `command` is the study as it was typed, and the command
-    line that it was typed in; `index` says whether `write_index` will be called for it."""
+    """Write the report of this variant; `index` says whether `write_index` will be called for
+    it."""
     from orchestrator.report import Commands, StudyRecords, build_report
-    from orchestrator.variants import study_of
 
     records = StudyRecords(
         rows=store.results(key),
@@ -45,13 +44,17 @@ def write_report(
         environments=store.environments(key),
         times=store.times(key),
     )
-    argument, typed = command
     commands = Commands(
-        run=run_command(argument, study, key, typed, records.rows),
-        paper=paper_command(argument, study, key, typed),
+        run=run_command(typed, study, key, records.rows),
+        paper=paper_command(typed, study, key),
     )
     return build_report(
-        study_of(study, key.overrides), key, records, commands=commands, out=out, index=index
+        Variant.read(key.overrides).study(study),
+        key,
+        records,
+        commands=commands,
+        out=out,
+        index=index,
     )
 
 

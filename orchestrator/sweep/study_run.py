@@ -14,11 +14,11 @@ from orchestrator.cluster import RunOptions, check_torch_gpu
 from orchestrator.guard import was_started_again
 from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, OPEN, PlannedTrial
-from orchestrator.sweep.announcement import command_line, view_command
+from orchestrator.sweep.commands import Typed, command_line, view_command
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
-from orchestrator.variants import typed_variant
+from orchestrator.variants import Variant
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
 from trainables.errors import KEPT, PROGRAM
@@ -33,7 +33,9 @@ REPORT_NEEDS = ("orchestrator.report.build", "scipy.stats", "matplotlib.backends
 """A second of imports: made while the workers start, they are not waited for at the end."""
 
 
-def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool = False) -> int:
+def run_study(
+    plan: Plan, options: RunOptions, typed: Typed, console: Console, *, again: bool = False
+) -> int:
     """Run what is missing of the plan and report; returns the exit status.
 
     With `again` (the command `retry`), run those that failed or diverged, and just these.
@@ -78,6 +80,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         summary = RemainingWork(
             plan=plan,
             options=options,
+            typed=typed,
             store=store,
             console=console,
             members=members,
@@ -94,8 +97,8 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             )
             return INTERRUPTED
         if again and plan.tuning is not None:
-            _go_on_from_here(plan, store, options, console)
-        status = _report(store, plan, options, console)
+            _go_on_from_here(plan, store, typed, console)
+        status = _report(store, plan, options, typed, console)
         for row in store.trials(plan.key):
             if row.trial_id in summary.not_measured:
                 say(f"not measured: {row.name}: {summary.not_measured[row.trial_id]}")
@@ -202,7 +205,7 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
         and summary.counts["failed"] + summary.counts["diverged"]
     ]
     variants = [
-        ", ".join([f"scale {key.scale}{on_corpus(key.corpus)}", *typed_variant(key.overrides)])
+        ", ".join([f"scale {key.scale}{on_corpus(key.corpus)}", *Variant.read(key.overrides).typed])
         for key in keys
         if key != plan.key
     ]
@@ -224,7 +227,7 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
     )
 
 
-def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Console) -> None:
+def _go_on_from_here(plan: Plan, store: Store, typed: Typed, console: Console) -> None:
     """A retried trial may be its side's new best: plan what follows from it, and say how to run
     that.
 
@@ -238,21 +241,21 @@ def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Con
     if max((place.number or 0 for place in places if place), default=0) <= plan.tuning.budget:
         tuner.start()
     if not tuner.over:
-        command = command_line(*options.typed)
+        command = command_line(typed.study, options=typed.options)
         console.print(f"The study has more trials to run; run them with: {command}")
 
 
-def _report(store: Store, plan: Plan, options: RunOptions, console: Console) -> int:
+def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console: Console) -> int:
     """Write the report, print its numbers and its path; 0 where all trials are done, else 1."""
     from orchestrator.report import summary_group
 
     say = console.print
     out = report_folder(options.storage, plan.key)
-    result = write_report(store, plan.study, plan.key, out, command=(plan.argument, options.typed))
+    result = write_report(store, plan.study, plan.key, out, typed=typed)
     console.print(summary_group(result))
     say(f"Report: {result.path}")
     say(f"All reports: {write_index(result.path, options.storage, console)}")
-    say(f"Look at its trials with: {view_command(options.typed)}")
+    say(f"Look at its trials with: {view_command(typed)}")
     rows = store.trials(plan.key)
     lost = [row for row in rows if row.state in LOST]
     for row in lost:
@@ -260,5 +263,7 @@ def _report(store: Store, plan: Plan, options: RunOptions, console: Console) -> 
         traceback = f" (traceback: {log})" if row.state == "failed" and log.is_file() else ""
         say(f"{row.state}: {row.name}: {row.cause}{traceback}")
     if lost:
-        say(f"Run just these again with: {command_line('retry', *options.typed)}")
+        say(
+            f"Run just these again with: {command_line('retry', typed.study, options=typed.options)}"
+        )
     return 0 if all(row.state in COMPLETE for row in rows) else 1

@@ -17,7 +17,7 @@ from trainables.errors import UserError
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
 """Characters. What is longer is cut, or not said in words."""
 HASH_DIGITS = 8
-"""Of a setting's hash behind a label; more where two settings share these."""
+"""Digits of a setting's hash behind a label."""
 
 
 def trial_names(
@@ -124,26 +124,22 @@ def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]
     return differing
 
 
-def told_apart(groups: Sequence[str], settings: Sequence[str]) -> list[str]:
+def told_apart(
+    groups: Sequence[str], settings: Sequence[str], digits: int = HASH_DIGITS
+) -> list[str]:
     """Return the groups; a group that several settings share ends in each setting's hash.
 
     `settings` are the hashes of the same trials.
     """
-    count = len(set(settings))
-    digits = next(
-        n for n in range(HASH_DIGITS, 65) if len({setting[:n] for setting in settings}) == count
-    )
-    marks = [f" #{setting[:digits]}" for setting in settings]
-    names, before = list(groups), None
-    while names != before:  # a marked group may be another setting's label
-        before, owners = names, defaultdict(set)
-        for name, setting in zip(names, settings, strict=True):
-            owners[name].add(setting)
-        names = [
-            name if len(owners[name]) == 1 or name.endswith(mark) else name + mark
-            for name, mark in zip(names, marks, strict=True)
-        ]
-    return names
+    owners = defaultdict[str, set[str]](set)
+    for group, setting in zip(groups, settings, strict=True):
+        owners[group].add(setting)
+    names = [
+        group if len(owners[group]) == 1 else f"{group} #{setting[:digits]}"
+        for group, setting in zip(groups, settings, strict=True)
+    ]
+    # A marked group may be another setting's label, and two hashes may begin alike.
+    return names if names == list(groups) else told_apart(names, settings, 2 * digits)
 
 
 def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:

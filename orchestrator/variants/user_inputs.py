@@ -1,5 +1,4 @@
-"""What a user's command brings to a study's measurements: contexts and benchmarks in place of the
-published ones."""
+"""Contexts and benchmarks that a user measures over in place of the published ones."""
 
 from __future__ import annotations
 
@@ -14,63 +13,50 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class UserInputs:
-    """Nothing, or what `--contexts` and `--benchmarks` named."""
+    """What `--contexts` and `--benchmarks` named."""
 
     contexts: ContextsFile | None = None
     benchmarks: BenchmarkFolder | None = None
 
     def measurements(self, study: Study) -> tuple[str, ...]:
-        """The study's measurements with those over published inputs replaced by those over the
-        user's own.
+        """Return the study's measurements, those over published inputs replaced by those over the
+        user's.
 
-        Raises UserError for a study that asks for an unknown measurement, and where what was given
-        replaces none."""
-        for name in study.measurements:
+        Raises UserError if the study asks for an unknown measurement, or does not measure over
+        what the user named."""
+        names = list(study.measurements)
+        for name in names:
             if name not in NAMES:
                 raise UserError(
                     f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks "
                     f"for {name!r}: fix it"
                 )
-        for replaced, (option, _) in self._given.items():
-            if replaced not in study.measurements:
-                cure = (
-                    f", or add {replaced} to the study's measurements" if study.reads_text else ""
-                )
-                measured = ", ".join(study.measurements) or "nothing of that kind"
+        for option, published, given in (
+            ("--contexts", TOP_K, self.contexts),
+            ("--benchmarks", WORD_SIMILARITY, self.benchmarks),
+        ):
+            if given is None:
+                continue
+            if published not in names:
+                cure = f", or add {published} to the study's measurements" * study.reads_text
+                measured = ", ".join(names) or "nothing of that kind"
                 raise UserError(
-                    f"{option} is for studies that measure {replaced}, and {study.name} measures "
-                    f"{measured}: "
-                    f"leave it out{cure}"
+                    f"{option} is for studies that measure {published}, and {study.name} measures "
+                    f"{measured}: leave it out{cure}"
                 )
-        others = {replaced: given.measurement for replaced, (_, given) in self._given.items()}
-        return tuple(others.get(name, name) for name in study.measurements)
+            names[names.index(published)] = given.measurement
+        return tuple(names)
 
     def for_study(self, study: Study) -> UserInputs:
-        """Those of them that the study measures anything over."""
+        """Return the inputs that the study measures over."""
         return UserInputs(
             contexts=self.contexts if TOP_K in study.measurements else None,
             benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,
         )
 
-    @property
-    def overrides(self) -> dict[str, str]:
-        """What makes this another variant of the study, for `StudyKey.overrides`."""
-        return {option: f"{given.name} {given.tag}" for option, given in self._given.values()}
-
-    @property
-    def _given(self) -> dict[str, tuple[str, ContextsFile | BenchmarkFolder]]:
-        """The measurement over published inputs -> the option, and what it named."""
-        options = {
-            TOP_K: ("--contexts", self.contexts),
-            WORD_SIMILARITY: ("--benchmarks", self.benchmarks),
-        }
-        return {
-            name: (option, given) for name, (option, given) in options.items() if given is not None
-        }
-
 
 def read_inputs(contexts: Path | None, benchmarks: Path | None) -> UserInputs:
-    """Read what the options named. Raises UserError for a file that is not what it should be."""
+    """Return what these paths hold. Raises UserError for a file that is not what it should be."""
     return UserInputs(
         contexts=None if contexts is None else read_contexts(contexts),
         benchmarks=None if benchmarks is None else read_folder(benchmarks),

@@ -170,10 +170,10 @@ def _answers(url: str, key: StudyKey) -> Answers:
     from orchestrator.analysis import flatten, summarise
     from orchestrator.report import StudyResults, answer, findings
     from orchestrator.store import open_store
-    from orchestrator.variants import study_of
+    from orchestrator.variants import Variant
     from search_spaces.catalog import load_study
 
-    study = study_of(load_study(key.study), key.overrides)
+    study = Variant.read(key.overrides).study(load_study(key.study))
     with open_store(url, create=False, away_s=0) as opened:
         results = flatten(opened.results(key))
         spectra, epochs = opened.spectra(key), opened.epochs_by_trial(key)

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from dash import Patch, dcc, html, no_update, set_props
 
 from orchestrator.store import StoreAwayError, StudyKey
-from orchestrator.variants import typed_model, typed_settings
+from orchestrator.variants import Variant
 from orchestrator.view.figure import Figure
 from trainables.errors import UserError
 
@@ -28,16 +28,8 @@ def study_link(key: StudyKey) -> Any:
 
 
 def variant_words(key: StudyKey) -> str:
-    """ "gss_grid, quick, pydocs, training.learning_rate=5,10": settings as they are typed."""
-    return ", ".join(
-        [
-            key.study,
-            key.scale,
-            key.corpus,
-            *filter(None, [" ".join(typed_model(key.overrides))]),
-            *typed_settings(key.overrides),
-        ]
-    )
+    """ "gss_grid, quick, pydocs, --set training.learning_rate=5,10": changes as they are typed."""
+    return ", ".join([key.study, key.scale, key.corpus, *Variant.read(key.overrides).typed])
 
 
 def study_address(key: StudyKey) -> str:

@@ -89,7 +89,6 @@ class Source:
         self._fetching = threading.Lock()
         """Held while one trial's files are brought."""
         self._fetched_s: dict[str, float] = {}
-        self._retries: dict[StudyKey, str] = {}
 
     @contextmanager
     def store(self) -> Iterator[Store]:
@@ -216,23 +215,8 @@ class Source:
                 lost=opened.lost(LOST_SHOWN),
                 lost_count=opened.lost_count(),
                 seconds_left={key: seconds for key, seconds in left.items() if seconds is not None},
-                retries=[self._retry(opened, key) for key in incomplete],
+                retries=[retry_command(key) for key in incomplete],
             )
-
-    def _retry(self, opened: Store, key: StudyKey) -> str:
-        """The study's command. What its trials have tells a list from several values, and no later
-        trial changes it."""
-        if key not in self._retries:
-            try:
-                rows = (
-                    [{"config": row.config} for row in opened.trials(key)]
-                    if "[" in key.overrides
-                    else []
-                )
-            except UserError:  # of a damaged study; the others are shown nevertheless
-                return retry_command(key)
-            self._retries[key] = retry_command(key, rows)
-        return self._retries[key]
 
     def _kept(self, kept: _Kept, read: Callable[[T | None], T]) -> T:
         with kept.lock:

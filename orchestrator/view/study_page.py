@@ -13,7 +13,7 @@ from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from orchestrator.report import CARD_FILE, Card, blown_up, read_card
 from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
-from orchestrator.variants import study_of
+from orchestrator.variants import Variant
 from orchestrator.view import choices, parts, rows, study_chosen, study_figures, trial_grid
 from orchestrator.view.choices import AXES, CLEARABLE, MAP
 from orchestrator.view.figure import Figure, empty
@@ -266,7 +266,7 @@ def _register_stop(app: Dash, source: Source) -> None:
 
 def built_in(key: StudyKey) -> Study | None:
     """The study's description, which only a built-in one has here: a user's own lies in a file."""
-    return study_of(load_study(key.study), key.overrides) if key.study in NAMES else None
+    return Variant.read(key.overrides).study(load_study(key.study)) if key.study in NAMES else None
 
 
 def _axes(figure: Figure) -> str:

@@ -263,7 +263,7 @@ def test_retry_runs_just_the_failed_ones_and_a_variant_with_set_does_not_hide_th
     """A planned trial stays planned: retry is no second way to run everything."""
     shorter = ("--set", "training.epochs=1")
     ids = list(_trial_ids((*SMOKE, copy, *shorter)).values())
-    request = PlanRequest(overrides={"training.epochs": 1})
+    request = PlanRequest(settings={"training.epochs": (1,)})
     with open_store(str(copy / "results.db")) as store:
         plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request)
         store.register(plan.key, [trial.planned() for trial in plan.trials])

@@ -87,7 +87,7 @@ def test_results_of_a_run_are_of_its_variant_whatever_made_it_one(tmp_path: Path
     }
     frame = run("qualitative", contexts=contexts, **options)
     assert set(frame.corpus) == {"text"} and set(frame.state) == {"done"}
-    assert frame.overrides.str.startswith('{"--contexts":"mine.json ').all()
+    assert frame.overrides.str.startswith('{"contexts":"mine.json ').all()
     assert len(results("qualitative", storage=tmp_path / "results", corpus=folder)) == len(frame)
 
 

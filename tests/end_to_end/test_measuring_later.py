@@ -128,19 +128,19 @@ def test_contexts_and_benchmarks_of_ones_own_make_variants(folder: Path) -> None
     assert "0 to run, 3 already done, 3 of them to be measured again for: top_k-" in answer.stdout
     status = json.loads(sweep("status", "tops", "--storage", storage, "--format", "json").stdout)
     (overrides,) = (json.loads(row["overrides"]) for row in status if row["overrides"])
-    name, tag = overrides["--contexts"].split()
-    assert (name, overrides["--benchmarks"].split()[0]) == ("mine.json", "sims")
+    name, tag = overrides["contexts"].split()
+    assert (name, overrides["benchmarks"].split()[0]) == ("mine.json", "sims")
     chosen = (
         "--set",
-        f"--contexts={name} {tag}",
+        f"contexts={name} {tag}",
         "--set",
-        f"--benchmarks={overrides['--benchmarks']}",
+        f"benchmarks={overrides['benchmarks']}",
     )
     shown = sweep("results", "tops", "--storage", storage, "--format", "json", *chosen)
     assert shown.returncode == 0, shown.stderr
     first = json.loads(shown.stdout)[0]
     assert json.loads(first[f"top_k-{tag} mine 7"])["rank"] >= 1
-    similarity = f"similarity-{overrides['--benchmarks'].split()[1]}"
+    similarity = f"similarity-{overrides['benchmarks'].split()[1]}"
     assert -1 <= first[f"{similarity} SMALL"] <= 1
     assert first[f"{similarity} pairs SMALL"] == 4
 

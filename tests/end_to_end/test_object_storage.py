@@ -117,7 +117,7 @@ def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(
     store: ObjectStore, tmp_path: Path
 ) -> None:
     url = f"s3://{store.bucket}/killed"
-    request = PlanRequest(overrides={"training.epochs": 20})
+    request = PlanRequest(settings={"training.epochs": (20,)})
     config = (
         make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
     )

@@ -25,7 +25,7 @@ def test_a_sweep_over_a_setting_takes_what_is_there_and_compares(tmp_path: Path)
     assert "Test perplexity by learning rate, mean of 4 models: " in answer.stdout
     swept = results_table(tmp_path, "gss_grid", "--set", f"{KEY}=0.01,0.02")
     assert [row[KEY] for row in swept] == ["0.01"] * 4 + ["0.02"] * 4
-    overrides = f'{{"{KEY}":[0.01,0.02]}}'
+    overrides = f'{{"settings":{{"{KEY}":[0.01,0.02]}}}}'
     named = [{**row, "name": f"{row['name']}, {KEY}=0.01", "overrides": overrides} for row in alone]
     assert named == [{name: row[name] for name in named[0]} for row in swept[:4]]
     frame = results("gss_grid", storage=tmp_path, overrides={KEY: [0.02, 0.01]})
@@ -33,7 +33,7 @@ def test_a_sweep_over_a_setting_takes_what_is_there_and_compares(tmp_path: Path)
     with pytest.raises(UserError, match="see which variants it has"):
         results("gss_grid", storage=tmp_path, overrides={KEY: [0.02, 0.03]})
     status = sweep("status", "--storage", tmp_path, "--format", "csv").stdout
-    assert '"{""training.learning_rate"":[0.01,0.02]}",8,8,' in status
+    assert '"{""settings"":{""training.learning_rate"":[0.01,0.02]}}",8,8,' in status
     page = Path(answer.stdout.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
     lead, grids = (
         page.index('id="figure-by_learning_rate"'),

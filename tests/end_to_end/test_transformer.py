@@ -72,7 +72,7 @@ def test_a_grid_of_transformers_is_a_variant_of_its_own_everywhere(tmp_path: Pat
     url = f"sqlite:///{tmp_path / 'results.db'}"
     source = Source(url, str(tmp_path))
     key = StudyKey(
-        study="gss_grid", scale="smoke", corpus="pydocs", overrides='{"--model":"transformer"}'
+        study="gss_grid", scale="smoke", corpus="pydocs", overrides='{"model":"transformer"}'
     )
     assert "gss_grid, smoke, pydocs, --model transformer" in str(
         study_page.layout(source, key.variant)

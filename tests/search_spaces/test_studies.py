@@ -39,10 +39,9 @@ PUBLISHED = [
 ]
 
 
-def plan_of(study: str, corpus: str = "none", scale: str = "paper", **overrides: object) -> Plan:
-    return make_plan(
-        load_study(study), scale_named(scale), corpus, PlanRequest(overrides=overrides)
-    )
+def plan_of(study: str, corpus: str = "none", scale: str = "paper", **settings: object) -> Plan:
+    request = PlanRequest(settings={key: (value,) for key, value in settings.items()})
+    return make_plan(load_study(study), scale_named(scale), corpus, request)
 
 
 @pytest.mark.parametrize(("study", "corpus"), PUBLISHED)

@@ -189,7 +189,7 @@ def test_a_store_is_shown_and_reported_whatever_its_texts_say(
             "update study_trial set name = :name",
             "update trial set cause = :cause",
             "update result set metrics = :metrics where measurement = 'perplexity'",
-            scale=scale, corpus=corpus, overrides=json.dumps({overrides: 1}), name=name, cause=cause,
+            scale=scale, corpus=corpus, overrides=json.dumps({"settings": {overrides: [1]}}), name=name, cause=cause,
             metrics=json.dumps({"test_perplexity": 9.5, metric: metric}),
         )  # fmt: skip
         for command in (("status",), ("results", "gss_grid"), ("report", "all")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
@@ -42,7 +43,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         row["trial_id"]: {"device": PAYLOADS[0], "processor": PAYLOADS[1]} for row in rows
     }
     key = KEY.__class__(
-        study="made_up", scale=PAYLOADS[1], corpus=PAYLOADS[0], overrides=f'{{"a":"{PAYLOADS[3]}"}}'
+        study="made_up",
+        scale=PAYLOADS[1],
+        corpus=PAYLOADS[0],
+        overrides=json.dumps({"settings": {"a": [PAYLOADS[3]]}}),
     )
     report = report_on(
         rows,

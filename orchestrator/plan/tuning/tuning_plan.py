@@ -134,14 +134,14 @@ def plan_tuning(
     scale: str,
     resolve: Callable[[TrialConfig], TrialConfig],
     *,
-    overrides: Collection[str] = (),
+    fixed: Collection[str] = (),
     search: str | None,
     budget: int | None,
 ) -> TuningPlan:
     """Check what was asked for and put it together; None stands for the default.
 
     Raises UserError for a method or budget that cannot be, and where `--set` fixes a value that is
-    tuned: `overrides` are its keys."""
+    tuned: `fixed` are its keys."""
     if search is not None and search not in SEARCHES:
         raise UserError(
             f"unknown --search {search!r}: {did_you_mean(search, SEARCHES)}Choose from "
@@ -166,7 +166,7 @@ def plan_tuning(
         budget=most if search == "grid" else min(most, budget or BUDGETS[scale]),
         smoke=scale == "smoke",
     )
-    plan.refuse_fixed_dimensions(overrides)
+    plan.refuse_fixed_dimensions(fixed)
     return plan
 
 

@@ -35,7 +35,7 @@ def place(store: Store, tmp_path: Path) -> tuple[str, str]:
         )
         for c in (0.0, 1.0, 2.0)
     ]
-    for key in (KEY, replace(KEY, overrides='{"training.epochs":3}')):
+    for key in (KEY, replace(KEY, overrides='{"settings":{"training.epochs":[3]}}')):
         store.register(key, trials)
     run_id = store.begin_run(RUN)
     for trial in trials[:2]:

@@ -106,7 +106,9 @@ def test_a_named_study_can_be_asked_to_stop_while_none_of_its_trials_runs(
 def test_of_the_variants_of_a_study_the_one_with_these_settings_is_stopped(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    swept = replace(KEY, overrides='{"training.epochs":3,"training.learning_rate":[5,10]}')
+    swept = replace(
+        KEY, overrides='{"settings":{"training.epochs":[3],"training.learning_rate":[5,10]}}'
+    )
     for key in (KEY, swept):
         store.register(key, planned(range(2)))
     run_id, place = store.begin_run(RUN), ("--storage", str(tmp_path))

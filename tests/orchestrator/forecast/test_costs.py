@@ -33,7 +33,7 @@ def epoch_s(step_ms: float, v100_s: float) -> float:
 
 @pytest.mark.parametrize(("precision", "step_ms"), [("float32", 9.4), ("tf32", 3.5), ("bf16", 1.9)])
 def test_a_grid_of_equal_shapes_is_stacked_whole(precision: str, step_ms: float) -> None:
-    costs = stack_costs([paper_plan("gss_grid", overrides={"training.precision": precision})])
+    costs = stack_costs([paper_plan("gss_grid", settings={"training.precision": (precision,)})])
     trial_hours = 72 * 1000 / 3600
     assert (costs.stacked, costs.alone, costs.alone_hours) == (72, {}, (0, 0))
     assert costs.hours_with == pytest.approx((trial_hours * epoch_s(step_ms, 58),) * 2)

@@ -20,7 +20,7 @@ from tests.support.command import ROOT
 from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
 
-OTHER = replace(KEY, scale="paper", overrides='{"training.epochs":3}')
+OTHER = replace(KEY, scale="paper", overrides='{"settings":{"training.epochs":[3]}}')
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_row_is_a_trial_of_a_variant(place: str) -> None:
     assert list(frame.trial_id) == [*ids(plan(2)), *ids(plan(1, group="other"))]
     assert list(frame.state) == ["done", "planned", "planned"]
     assert list(frame.scale) == [KEY.scale, KEY.scale, "paper"]
-    assert list(frame.overrides) == ["{}", "{}", '{"training.epochs":3}']
+    assert list(frame.overrides) == ["{}", "{}", '{"settings":{"training.epochs":[3]}}']
     assert frame.press_rank[0] == 402 and math.isnan(frame.press_rank[1])
     assert len(results(KEY.study, storage=place, scale="paper")) == 1
     assert len(results(KEY.study, storage=place, overrides={"training.epochs": 3})) == 1
@@ -55,7 +55,7 @@ def test_a_row_is_a_trial_of_a_variant(place: str) -> None:
 
 
 def test_a_model_names_the_variant_that_was_run_with_it(store: Store, place: str) -> None:
-    chosen = replace(KEY, overrides='{"--model":"transformer"}')
+    chosen = replace(KEY, overrides='{"model":"transformer"}')
     store.register(chosen, plan(1, group="model"))
     frame = results(KEY.study, storage=place, model="transformer")
     assert list(frame.trial_id) == ids(plan(1, group="model")) and list(frame.overrides) == [

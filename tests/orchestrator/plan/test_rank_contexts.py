@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from orchestrator.variants import parse_overrides
-from orchestrator.variants.overrides import apply_overrides
+from orchestrator.variants import apply_settings
 from search_spaces.awd_lstm import WIKITEXT_2_RANK_CONTEXTS, awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from tests.support import tiny_trial as tiny
@@ -12,7 +11,7 @@ from trainables.config import SPECTRUM, CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.measurements import measure
 from trainables.runtime import Runtime
 
-ALL = parse_overrides(["evaluation.rank_contexts=null"])
+ALL = {"evaluation.rank_contexts": None}
 
 
 def test_all_contexts_are_planned_as_another_trial_at_every_scale() -> None:
@@ -20,7 +19,7 @@ def test_all_contexts_are_planned_as_another_trial_at_every_scale() -> None:
     assert published.evaluation.rank_contexts == WIKITEXT_2_RANK_CONTEXTS
     for name in ("paper", "quick"):
         scaled = apply_scale(SCALES[name], published)
-        [whole] = apply_overrides([scaled], ALL)
+        [whole] = apply_settings([scaled], ALL)
         assert isinstance(whole, TrialConfig) and whole.evaluation.rank_contexts is None
         assert whole.trial_id != scaled.trial_id
         assert isinstance(scaled, TrialConfig)
@@ -35,7 +34,7 @@ def test_all_contexts_are_measured() -> None:
     few = few.model_copy(
         update={"evaluation": few.evaluation.model_copy(update={"rank_contexts": 100})}
     )
-    [whole] = apply_overrides([few], ALL)
+    [whole] = apply_settings([few], ALL)
     model, corpus = tiny.trained(SoftmaxConfig()), tiny.corpus()
     rows = []
     for config in (few, whole):

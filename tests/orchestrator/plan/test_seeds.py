@@ -94,7 +94,7 @@ def test_more_seeds_are_more_of_the_same_variant_round_by_round() -> None:
 
 
 def test_a_seed_that_is_the_settings_own_is_no_further_one() -> None:
-    request = PlanRequest(overrides={"seed": RANDOM_SEEDS[1]}, seeds=3)
+    request = PlanRequest(settings={"seed": (RANDOM_SEEDS[1],)}, seeds=3)
     plan = make_plan(GRID, scale_named("smoke"), "pydocs", request)
     assert list(dict.fromkeys(t.config.seed for t in plan.trials)) == [
         RANDOM_SEEDS[i] for i in (1, 0, 2)

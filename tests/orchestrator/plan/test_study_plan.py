@@ -8,35 +8,39 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
 from orchestrator.forecast import estimate
 from orchestrator.plan import PlanRequest, is_paper_scale, make_plan, scale_named
-from orchestrator.sweep.announcement import paper_command
-from orchestrator.variants import parse_overrides
-from orchestrator.variants.overrides import apply_overrides
+from orchestrator.sweep import Typed
+from orchestrator.sweep.commands import paper_command
+from orchestrator.variants import Settings, Variant, without_settings
 from search_spaces.catalog import load_study
-from search_spaces.scales import SCALES
+from search_spaces.scales import SCALES, apply_scale
 from search_spaces.study import Study
+from search_spaces.transformer import transformer
 from tests.support.command import ROOT, sweep
 from trainables.config import (
     CorpusConfig,
     EtAsgdConfig,
     GssConfig,
-    NtAsgdConfig,
     SoftmaxConfig,
     TrainingConfig,
     TrialConfig,
     WordPairsConfig,
+    output_layer_of,
 )
-from trainables.config.kinds import output_layer_of
+from trainables.errors import UserError
 from trainables.parameters import in_millions
 
+RATE, EPOCHS = "training.learning_rate", "training.epochs"
 
-def plan_of(corpus: str, scale: str = "paper", overrides: dict[str, object] | None = None):  # type: ignore[no-untyped-def]
+
+def plan_of(corpus: str, scale: str = "paper", settings: Settings | None = None):  # type: ignore[no-untyped-def]
     return make_plan(
-        load_study("gss_grid"), scale_named(scale), corpus, PlanRequest(overrides=overrides or {})
+        load_study("gss_grid"), scale_named(scale), corpus, PlanRequest(settings=settings or {})
     )
 
 
@@ -104,24 +108,10 @@ def test_paper_scale_has_the_hyperparameters_of_sm_table_6() -> None:
 
 
 def test_a_default_written_out_with_set_is_the_same_trial() -> None:
-    plain, spelled = plan_of("ptb"), plan_of("ptb", overrides={"training.bptt": 70})
+    plain, spelled = plan_of("ptb"), plan_of("ptb", settings={"training.bptt": (70,)})
     assert [t.trial_id for t in plain.trials] == [t.trial_id for t in spelled.trials]
     assert plain.key != spelled.key
-    assert plan_of("ptb", overrides={"training.bptt": 35}).trials[0].config.training.bptt == 35
-
-
-def test_overrides_are_json_or_text() -> None:
-    settings = ["a=1", "b=0.5", "c=null", "d=word", 'e="1"']
-    assert parse_overrides(settings) == {"a": 1, "b": 0.5, "c": None, "d": "word", "e": "1"}
-    config = plan_of("ptb").trials[0].config
-    [changed] = apply_overrides(
-        [config], {"training.averaging": {"name": "nt_asgd"}, "corpus.vocabulary_limit": 50}
-    )
-    assert isinstance(changed, TrialConfig)
-    assert changed.training.averaging == NtAsgdConfig(nonmonotone_interval=5)
-    assert changed.corpus.vocabulary_limit == 50
-    [other] = apply_overrides([config], {"output_layer": {"name": "softmax"}})
-    assert output_layer_of(other) == SoftmaxConfig()
+    assert plan_of("ptb", settings={"training.bptt": (35,)}).trials[0].config.training.bptt == 35
 
 
 def test_dry_run_prints_an_object_a_trial_and_imports_neither_torch_nor_ray() -> None:
@@ -180,7 +170,7 @@ def test_a_scale_that_changes_no_trial_is_the_papers_whatever_its_name(
     assert [scale for scale in SCALES if ids[scale] == ids["paper"]] == scales
     assert [scale for scale in SCALES if is_paper_scale(study, scale)] == scales
     for scale, plan in plans.items():
-        printed = paper_command(name, study, plan.key, ())
+        printed = paper_command(Typed(study=name), study, plan.key)
         assert (printed is None) == (scale in scales)
         assert printed is None or printed.startswith(f"python sweep.py {name} --scale paper")
 
@@ -198,6 +188,59 @@ def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:
         assert trial["estimated_core_hours"] > 0
     table = sweep("published", "--dry-run").stdout
     assert "None" not in table and "0.00M" not in table
+
+
+def test_swept_values_have_the_trials_that_each_has_alone() -> None:
+    rates, epochs = (0.01, 0.001), (1, 2)
+    swept = plan_of("pydocs", "smoke", {RATE: rates, EPOCHS: epochs})
+    ids = {trial.trial_id: trial.name for trial in swept.trials}
+    assert len(ids) == len(swept.trials) == len(set(ids.values())) == 4 * 4
+    for rate, epoch in product(rates, epochs):
+        for trial in plan_of("pydocs", "smoke", {RATE: (rate,), EPOCHS: (epoch,)}).trials:
+            completed = f"{trial.name}, {EPOCHS}={epoch}, {RATE}={rate:g}"
+            assert ids.pop(trial.trial_id) == completed
+            assert without_settings(completed, (EPOCHS, RATE)) == trial.name
+    assert not ids
+    assert Variant.read(swept.key.overrides).settings == {RATE: rates, EPOCHS: epochs}
+
+
+def test_a_trial_without_the_swept_setting_is_there_once() -> None:
+    study, request = load_study("rank_metrics"), PlanRequest(settings={EPOCHS: (1, 2)})
+    swept = make_plan(study, scale_named("smoke"), "markov", request)
+    names = [trial.name for trial in swept.trials]
+    truths = [name for name in names if name.startswith("truth")]
+    assert truths and len(truths) == len(set(truths)) and not any(EPOCHS in name for name in truths)
+    once = make_plan(study, scale_named("smoke"), "markov")
+    assert len(names) == 2 * len(once.trials) - len(truths)
+
+
+@pytest.mark.parametrize(
+    ("study", "settings", "word"),
+    [
+        ("gss_grid", {"output_layer.c": (1, 2)}, "drop the --set"),
+        ("gss_grid", {"training.epoch": (1, 2)}, "did you mean training.epochs"),
+        ("fair_capacity", {"training.epochs": (1, 2)}, "one value"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(study: str, settings: Settings, word: str) -> None:
+    with pytest.raises(UserError, match=word):
+        make_plan(load_study(study), scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_model_stands_in_for_every_trials_own(scale: str) -> None:
+    study, size = load_study("gss_grid"), scale_named(scale)
+    plain = make_plan(study, size, "ptb", PlanRequest(model="lstm"))
+    other = make_plan(study, size, "ptb", PlanRequest(model="transformer"))
+    assert plain.key == make_plan(study, size, "ptb").key
+    assert [t.name for t in other.trials] == [t.name for t in plain.trials]
+    assert Variant.read(other.key.overrides) == Variant(model="transformer")
+    for trial, lstm in zip(other.trials, plain.trials, strict=True):
+        layer, seed = output_layer_of(lstm.config), lstm.config.seed
+        assert isinstance(lstm.config, TrialConfig) and layer is not None
+        recipe = transformer(lstm.config.corpus, layer, seed=seed)
+        written = recipe.model_copy(update={"corpus": trial.config.corpus})  # type: ignore[union-attr]
+        assert trial.config == apply_scale(SCALES[scale], written)
 
 
 def test_by_default_a_trial_is_named_by_what_varies_besides_the_seed_at_any_scale() -> None:
@@ -219,8 +262,8 @@ def test_by_default_a_trial_is_named_by_what_varies_besides_the_seed_at_any_scal
         f"{group} seed={seed}" for seed in (1, 2) for group in groups
     ]
     assert plan.measurements == ("perplexity@1", "spectrum@1")
-    for overrides in ({}, {"training.epochs": 2}):
-        smoke = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
+    for settings in ({}, {"training.epochs": (2,)}):
+        smoke = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
         assert [trial.name for trial in smoke.trials] == [
             f"{group} seed=1" for group in groups[1::2]
         ]

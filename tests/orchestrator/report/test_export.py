@@ -58,13 +58,16 @@ def test_every_file_says_first_which_variant_of_a_study_it_is_of(
     results: FlatResults, tmp_path: Path
 ) -> None:
     key = StudyKey(
-        study="made_up", scale="quick", corpus="pydocs", overrides='{"training.epochs":3}'
+        study="made_up",
+        scale="quick",
+        corpus="pydocs",
+        overrides='{"settings":{"training.epochs":[3]}}',
     )
     variant = {
         "study": "made_up",
         "scale": "quick",
         "corpus": "pydocs",
-        "overrides": '{"training.epochs":3}',
+        "overrides": '{"settings":{"training.epochs":[3]}}',
     }
     of_key = results.of_variant(key)
     rows = [variant | record for record in results.records]

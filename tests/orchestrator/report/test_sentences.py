@@ -106,15 +106,15 @@ def test_a_quick_run_is_never_taken_for_the_papers() -> None:
 
 def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> None:
     computing, once = replace(STUDY, trains=False), "Each setting was trained once"
-    texts = " ".join(cautions(replace(KEY, overrides='{"training.epochs":2}')))
-    assert "command line: training.epochs=2." in texts and once in texts
+    texts = " ".join(cautions(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))
+    assert "--set training.epochs=2." in texts and once in texts
     assert once not in " ".join(cautions(study=computing))
     assert run_facts(STUDY, make_summary(), flatten([]))["seeds"] == "1111"
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
 def test_transformers_in_place_of_lstms_are_no_models_of_the_paper_at_any_scale() -> None:
-    chosen = replace(KEY, corpus="ptb", scale="paper", overrides='{"--model":"transformer"}')
+    chosen = replace(KEY, corpus="ptb", scale="paper", overrides='{"model":"transformer"}')
     texts = cautions(chosen)
     assert any(
         text.startswith("Transformers stand in place of the source's AWD-LSTMs") for text in texts

@@ -49,9 +49,7 @@ STUDY = Study(
 
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
     """The plan with these settings, and its trials with numbers that follow from their ids."""
-    plan = make_plan(
-        STUDY, scale_named("smoke"), "pydocs", PlanRequest(overrides=settings, seeds=3)
-    )
+    plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(settings=settings, seeds=3))
     rows = []
     for trial in plan.trials:
         number = int(trial.trial_id[:6], 16) / 0xFFFFFF
@@ -75,7 +73,7 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
     assert len(swept) == 2 * count
     assert isinstance(by_rate.numbers, SweptNumbers)
     for place, rate in enumerate((0.001, 0.01)):
-        alone = answers(**{RATE: rate})
+        alone = answers(**{RATE: (rate,)})
         for ours, single in zip(swept[place * count : (place + 1) * count], alone, strict=True):
             assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
             if isinstance(ours.request, Comparison):
@@ -144,9 +142,13 @@ def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> N
     frame = flatten(
         [trial_row(f"{i}", config={"rates": rates}) for i, rates in enumerate(lists)]
     ).frame()
-    assert swept_settings(frame[:1], '{"rates":[0.1,0.2]}')[0] == ()
-    assert [swept_settings(frame, text)[0] for text in ("", "[1]", '{"x":[1,2]}')] == [()] * 3
-    keys, shown = swept_settings(frame, '{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}')
+    assert swept_settings(frame[:1], '{"settings":{"rates":[[0.1,0.2]]}}')[0] == ()
+    assert [swept_settings(frame, text)[0] for text in ("", "[1]", '{"settings":{"x":[1,2]}}')] == [
+        ()
+    ] * 3
+    keys, shown = swept_settings(
+        frame, '{"settings":{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}}'
+    )
     assert keys == ("rates",) and list(shown["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
 
 
@@ -231,7 +233,7 @@ def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
     """A trial that does not have a setting is there at all of its values."""
     rows = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     rows += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
-    keys, frame = swept_settings(flatten(rows).frame(), '{"x":[1,2],"y":[3,4]}')
+    keys, frame = swept_settings(flatten(rows).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')
     places = {
         tuple(at.values.values()): list(at.frame["name"]) for at in at_each_value(frame, keys)
     }
@@ -267,8 +269,8 @@ def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) ->
         analyses=(Spectra(),),
         corner=list,
     )
-    overrides = {"training.optimizer": ("sgd", "adam")}
-    plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
+    settings = {"training.optimizer": ("sgd", "adam")}
+    plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
     rows = [
         trial_row(
             trial.name, config=trial.config.model_dump(mode="json"), valid_perplexity=50.0 + i

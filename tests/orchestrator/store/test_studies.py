@@ -64,7 +64,7 @@ def test_studies_share_trials_and_variants_are_studies_of_their_own(store: Store
         replace(KEY, scale="paper"),
         replace(KEY, corpus="ptb"),
         replace(KEY, study="seeds"),
-        replace(KEY, overrides='{"training.epochs":5}'),
+        replace(KEY, overrides='{"settings":{"training.epochs":[5]}}'),
     ]
     for variant in variants:
         store.register(variant, trials)

@@ -13,8 +13,8 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store import open_store
+from orchestrator.sweep import Typed, run_study
 from orchestrator.sweep import corpus_files as texts
-from orchestrator.sweep.study_run import run_study
 from search_spaces.catalog import load_study
 from tests.support.store_rows import RUN
 from trainables.errors import UserError
@@ -47,6 +47,9 @@ def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
     assert said == [f"{name} cannot be had; the study goes on without it." for name in absent]
 
 
+TYPED = Typed(study="gss_grid")
+
+
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, RunOptions]:
     """A plan whose text cannot be had."""
@@ -64,7 +67,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, RunO
 def test_a_run_whose_text_cannot_be_had_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
     shown = io.StringIO()
     with pytest.raises(UserError, match="ptb cannot be had"):
-        run_study(*refused, Console(file=shown))
+        run_study(*refused, TYPED, Console(file=shown))
     assert shown.getvalue() == ""
 
 
@@ -75,6 +78,6 @@ def test_a_retry_whose_text_cannot_be_had_forgets_nothing(refused: tuple[Plan, R
         store.register(plan.key, [trial])
         store.fail(trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))
     with pytest.raises(UserError, match="ptb cannot be had"):
-        run_study(plan, options, Console(file=io.StringIO()), again=True)
+        run_study(plan, options, TYPED, Console(file=io.StringIO()), again=True)
     with open_store(options.store_url) as store:
         assert store.states([trial.trial_id]) == {trial.trial_id: "failed"}

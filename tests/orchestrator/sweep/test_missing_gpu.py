@@ -12,10 +12,12 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan import Plan, make_plan, scale_named
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store import open_store
-from orchestrator.sweep import study_run
+from orchestrator.sweep import Typed, study_run
 from search_spaces.catalog import load_study
 from tests.support.store_rows import RUN
 from trainables.errors import UserError
+
+TYPED = Typed(study="gss_grid")
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, RunOpt
 def test_a_run_without_its_gpu_registers_nothing(asked: tuple[Plan, RunOptions]) -> None:
     plan, options = asked
     with pytest.raises(UserError, match="no GPU here"):
-        study_run.run_study(plan, options, Console(file=io.StringIO()))
+        study_run.run_study(plan, options, TYPED, Console(file=io.StringIO()))
     with open_store(options.store_url) as store:
         assert store.studies() == [] and store.trials(plan.key) == []
 
@@ -48,6 +50,6 @@ def test_a_retry_without_its_gpu_forgets_nothing(asked: tuple[Plan, RunOptions])
         store.register(plan.key, [trial])
         store.fail(trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))
     with pytest.raises(UserError, match="no GPU here"):
-        study_run.run_study(plan, options, Console(file=io.StringIO()), again=True)
+        study_run.run_study(plan, options, TYPED, Console(file=io.StringIO()), again=True)
     with open_store(options.store_url) as store:
         assert store.states([trial.trial_id]) == {trial.trial_id: "failed"}

@@ -15,7 +15,12 @@ from orchestrator.view.source import Source
 from tests.support.command import sweep
 from tests.support.store_rows import RUN, SPECTRUM, ids, outcome, plan
 
-KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs", overrides='{"training.epochs":3}')
+KEY = StudyKey(
+    study="gss_grid",
+    scale="quick",
+    corpus="pydocs",
+    overrides='{"settings":{"training.epochs":[3]}}',
+)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from orchestrator.command import plan_listing
 from orchestrator.plan import Plan
 from orchestrator.store.records import STATES, StudyKey, StudySummary
 from orchestrator.store.store import Store
-from orchestrator.sweep.announcement import retry_command
+from orchestrator.sweep import retry_command
 from orchestrator.view.overview import _content
 from orchestrator.view.source import Overview, Source
 from tests.support.command import sweep
@@ -83,7 +83,10 @@ def test_a_failed_trial_of_two_studies_is_one_and_each_study_has_its_command(
         (KEY, "gss_grid --scale quick --corpus pydocs"),
         (StudyKey(study="mine", scale="smoke", corpus="none"), "mine.py --scale smoke"),
         (
-            replace(KEY, overrides='{"--model": "transformer", "training.learning_rate": [5, 10]}'),
+            replace(
+                KEY,
+                overrides='{"model": "transformer", "settings": {"training.learning_rate": [5, 10]}}',
+            ),
             "gss_grid --scale quick --corpus pydocs --model transformer --set "
             "training.learning_rate=5,10",
         ),

@@ -65,8 +65,8 @@ FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.
 """Of a trial that is done."""
 
 
-def smoke_trial(**overrides: object) -> TrialConfig:
-    request = PlanRequest(overrides=overrides)
+def smoke_trial(**settings: object) -> TrialConfig:
+    request = PlanRequest(settings={key: (value,) for key, value in settings.items()})
     config = (
         make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
     )

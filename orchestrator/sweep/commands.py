@@ -1,0 +1,117 @@
+"""Commands that the program prints for its reader to type."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.plan import is_paper_scale, takes_seeds
+from orchestrator.store import StudyKey
+from orchestrator.variants import Variant, setting_hash
+from search_spaces.catalog import NAMES
+from search_spaces.study import Study
+from trainables.config import is_generated
+from trainables.corpora import NO_TEXT, corpus_argument, corpus_name
+from trainables.errors import PROGRAM
+
+Options = Mapping[str, Sequence[str]]
+"""By the name of an option its values, one of a switch being no value."""
+RESULTS = ("--storage", "--store")
+PLACES = (*RESULTS, "--data-dir")
+INPUTS = ("--contexts", "--benchmarks")
+SIZES = ("--seeds", "--budget", "--all-trials")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """The study and the options of the command that runs, as they were typed."""
+
+    study: str
+    options: Options = field(default_factory=dict)
+
+    def only(self, *names: str) -> Options:
+        """Return the options of these names."""
+        return {name: values for name, values in self.options.items() if name in names}
+
+
+def command_line(*words: str, options: Options) -> str:
+    """Return the shell command of these words and options."""
+    typed = [
+        word
+        for name, values in options.items()
+        for word in ([part for value in values for part in (name, value)] or [name])
+    ]
+    return f"{PROGRAM} {shlex.join([*words, *typed])}"
+
+
+def run_command(
+    typed: Typed, study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """Return the command that runs the trials of this variant, `rows` of the store, with the
+    places that were typed."""
+    options = {
+        **_variant_options(key, typed),
+        **_seeds(study, key, rows),
+        **typed.only(*SIZES, *INPUTS, *PLACES),
+    }
+    return command_line(typed.study, options=options)
+
+
+def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
+    """Return the command for the paper's scale, with the places that were typed; None at that
+    scale.
+
+    The corpora are the paper's, except for a generated language, which is a question of its own; a
+    study without corpora keeps the one at hand, or reads Penn Treebank in place of the built-in."""
+    if is_paper_scale(study, key.scale):
+        return None
+    at_hand = "ptb" if key.corpus == "pydocs" else key.corpus
+    corpora = [key.corpus] if is_generated(key.corpus) else study.corpora or [at_hand]
+    model = Variant.read(key.overrides).model
+    options = {
+        "--scale": ["paper"],
+        "--corpus": _corpora(corpora if study.reads_text else (), typed),
+        "--model": [] if model is None else [model],
+    }
+    given = {name: values for name, values in options.items() if values}
+    return command_line(typed.study, options={**given, **typed.only(*PLACES)})
+
+
+def retry_command(key: StudyKey) -> str:
+    """Return the command that runs the trials of this variant without a result again, as far as a
+    store knows it: files of the user have their names, and number of seeds and budget are left
+    out."""
+    study = key.study if key.study in NAMES else f"{key.study}.py"
+    return command_line("retry", study, options=_variant_options(key, Typed(study=study)))
+
+
+def view_command(typed: Typed) -> str:
+    """Return the command that shows the trials, with the places that were typed."""
+    return command_line("view", options=typed.only(*RESULTS))
+
+
+def _variant_options(key: StudyKey, typed: Typed) -> dict[str, Sequence[str]]:
+    corpora = _corpora([key.corpus], typed)
+    corpus = {"--corpus": corpora} if corpora else {}
+    return {"--scale": [key.scale], **corpus, **Variant.read(key.overrides).options}
+
+
+def _corpora(corpora: Sequence[str], typed: Typed) -> list[str]:
+    """Return the arguments of corpora: a folder as it was typed."""
+    folders = {corpus_name(value): value for value in typed.options.get("--corpus", ())}
+    return [
+        folders.get(corpus) or corpus_argument(corpus)
+        for corpus in corpora
+        if corpus != NO_TEXT.name
+    ]
+
+
+def _seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Options:
+    """Return `--seeds` if each setting has another number than the study says."""
+    counts = set(Counter(setting_hash(row["config"]) for row in rows).values())
+    if len(counts) != 1 or counts == {study.seeds.get(key.scale, 1)} or not takes_seeds(study):
+        return {}
+    return {"--seeds": [str(counts.pop())]}

@@ -1,0 +1,86 @@
+"""Configs of a plan with the values that `--set` gives their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainables.config import AnyConfig, dotted_keys, read_config, replaced, value_at
+from trainables.errors import UserError, did_you_mean
+
+FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
+"""With another value of these, a config would lie about the text or the program."""
+
+
+def apply_settings(configs: Sequence[AnyConfig], values: Mapping[str, Any]) -> list[AnyConfig]:
+    """Return the configs with the values at these dotted keys.
+
+    A key is replaced in every kind of trial that knows it: the true matrix of a generated language
+    is not trained, and has no `training.epochs`. Raises UserError for a key that not all trials of
+    a kind have, or none, and for a value that one of them cannot have."""
+    if not values:
+        return list(configs)
+    contents = [config.model_dump(mode="json") for config in configs]
+    keys = [dotted_keys(content) for content in contents]
+    for key in values:
+        _require_key(key, keys, contents)
+    return [
+        replaced(
+            content,
+            {key: value for key, value in values.items() if key in own},
+            read_config,
+            "--set",
+        )
+        for content, own in zip(contents, keys, strict=True)
+    ]
+
+
+def _require_key(
+    key: str, keys: Sequence[list[str]], contents: Sequence[Mapping[str, Any]]
+) -> None:
+    if key in FIXED_KEYS:
+        raise UserError(
+            f"--set cannot change {key!r}: it follows from the program, the study or --corpus"
+        )
+    if key == "output_layer.name":
+        raise UserError(
+            "--set cannot change an output layer's name alone, as the other settings belong to the "
+            """old one: replace the whole, for example --set 'output_layer={"name": "softmax"}'"""
+        )
+    having = [content for content, own in zip(contents, keys, strict=True) if key in own]
+    if not having:
+        raise UserError(
+            f"--set knows no key {key!r}: {did_you_mean(key, _single_keys(contents))}Keys are "
+            f"those of the config, as --dry-run --format json prints it"
+        )
+    kinds = {content["kind"] for content in having}
+    without = [
+        content
+        for content, own in zip(contents, keys, strict=True)
+        if content["kind"] in kinds and key not in own
+    ]
+    if without:
+        raise UserError(
+            f"--set takes keys that every trial has, and {len(without)} of "
+            f"{len(having) + len(without)} trials, such as one of {_part(without[0], key)}, have "
+            f"no {key!r}: write a study of those that do"
+        )
+
+
+def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Keys of single values, and not of whole parts such as `training`."""
+    return {
+        key
+        for content in contents
+        for key in dotted_keys(content)
+        if not isinstance(value_at(content, key), Mapping)
+    }
+
+
+def _part(content: Mapping[str, Any], key: str) -> str:
+    """Part of a trial that decides whether it has the key: "output layer softmax"."""
+    name = key.partition(".")[0]
+    part = content.get(name)
+    if isinstance(part, dict) and "name" in part:
+        return f"{name.replace('_', ' ')} {part['name']}"
+    return f"kind {content['kind']}"

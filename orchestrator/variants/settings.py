@@ -1,0 +1,100 @@
+"""Settings that `--set` gives one value or several: with `training.learning_rate=5,10` a study is
+run at both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import product
+from typing import Any
+
+from trainables.errors import UserError
+
+Settings = Mapping[str, tuple[Any, ...]]
+"""By dotted key, the values of each."""
+
+
+def parse_settings(typed: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """Return the settings of `key=value` texts, several values with commas between them. Raises
+    UserError for another form."""
+    settings = {}
+    for setting in typed:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise UserError(
+                f"--set takes key=value, for example --set training.epochs=3; got {setting!r}"
+            )
+        settings[key] = setting_values(key, values_in(text))
+    return settings
+
+
+def values_in(text: str) -> list[Any]:
+    """Return the values that a text has between its commas, as JSON if they are JSON, else as
+    texts. A text that begins like JSON and is none is one value."""
+    with suppress(ValueError, RecursionError):  # a number or nesting may be too long to be read
+        return [json.loads(text)]
+    with suppress(ValueError, RecursionError):
+        return json.loads(f"[{text}]") or [text]
+    if text.startswith(("[", "{", '"')):
+        return [text]
+    return [_word(word.strip()) for word in text.split(",")]
+
+
+def _word(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def as_typed(values: Sequence[Any]) -> str:
+    """Return the text that `values_in` reads as these values."""
+    plain = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    text = ",".join(plain)
+    return text if values_in(text) == list(values) else ",".join(map(json.dumps, values))
+
+
+def setting_values(key: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the different values of a setting in one order, however they were typed: numbers
+    ascend.
+
+    Raises UserError for a setting that cannot have several: the seed, or a whole part of a config.
+    """
+    # 5 and 5.0 are one value, True and 1 are two.
+    different = list(
+        {
+            value if type(value) in (int, float) else json.dumps(value): value for value in values
+        }.values()
+    )
+    if len(different) == 1:
+        return (different[0],)
+    if not different or "" in different:
+        raise UserError(
+            f"--set takes values with a comma between them, such as {key}=1,2; one of {key}'s is "
+            f"empty"
+        )
+    if key == "seed":
+        raise UserError(
+            "--set gives seed one value: type --seeds N, and each setting is trained with N seeds"
+        )
+    if any(isinstance(value, dict) for value in different):
+        raise UserError(
+            f"--set takes several values of a single setting, and {key} is a whole part of a "
+            f"config: give it one value, or write a study of them"
+        )
+    numbers = all(type(value) in (int, float) for value in different)
+    return tuple(sorted(different) if numbers else sorted(different, key=json.dumps))
+
+
+def swept_keys(settings: Settings) -> list[str]:
+    """Return the dotted keys with several values, in alphabetical order."""
+    return sorted(key for key, values in settings.items() if len(values) > 1)
+
+
+def combinations(settings: Settings) -> list[dict[str, Any]]:
+    """Return every combination of one value of each key."""
+    keys = sorted(settings)
+    return [
+        dict(zip(keys, values, strict=True)) for values in product(*(settings[key] for key in keys))
+    ]

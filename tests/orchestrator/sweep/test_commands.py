@@ -1,0 +1,113 @@
+"""Commands that a run prints: each plans what it says."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.plan import PlanRequest, make_plan, scale_named
+from orchestrator.store import StudyKey
+from orchestrator.sweep import Typed, retry_command
+from orchestrator.sweep.commands import command_line, paper_command, run_command, view_command
+from orchestrator.variants import Variant, parse_settings
+from search_spaces.catalog import load_study
+from search_spaces.study import Study
+from trainables.errors import PROGRAM
+
+MINE = Study(name="mine", trials=lambda _: (), corpora=("ptb", "wikitext-2"))
+KEY = StudyKey(study="mine", scale="quick", corpus="pydocs")
+PLACES = {"--storage": ["my results"], "--store": ["postgresql://me@host/db"]}
+
+
+def words(command: str | None) -> list[str]:
+    assert command is not None and command.startswith(f"{PROGRAM} ")
+    return shlex.split(command.removeprefix(PROGRAM))
+
+
+def test_a_command_line_has_words_options_and_switches() -> None:
+    options = {"--corpus": ["a", "b c"], "--all-trials": [], "--set": ["x=1"]}
+    typed = ["--corpus", "a", "--corpus", "b c", "--all-trials", "--set", "x=1"]
+    assert words(command_line("retry", "my study.py", options=options)) == [
+        "retry",
+        "my study.py",
+        *typed,
+    ]
+
+
+def test_the_papers_command_has_its_corpora_and_the_typed_places() -> None:
+    typed = Typed(study="./my study.py", options={"--seeds": ["2"], **PLACES})
+    places = ["--storage", "my results", "--store", "postgresql://me@host/db"]
+    corpora = ["--corpus", "ptb", "--corpus", "wikitext-2"]
+    assert words(paper_command(typed, MINE, KEY)) == [
+        "./my study.py",
+        "--scale",
+        "paper",
+        *corpora,
+        *places,
+    ]
+    assert paper_command(typed, MINE, replace(KEY, scale="paper")) is None
+    own = replace(MINE, corpora=())
+    assert words(paper_command(Typed(study="mine"), own, KEY))[-1] == "ptb"
+
+
+@pytest.mark.parametrize("folder", ["./a/text", "text/", "."])
+def test_a_corpus_of_ones_own_keeps_its_path(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text").mkdir()
+    monkeypatch.chdir(tmp_path / "text")
+    typed = Typed(study="mine", options={"--corpus": [folder]})
+    key, study = replace(KEY, corpus="text"), replace(MINE, corpora=())
+    assert words(paper_command(typed, study, key))[-1] == folder
+    assert words(run_command(typed, study, key))[-1] == folder
+
+
+def test_the_command_of_a_variant_plans_that_variant() -> None:
+    study = load_study("gss_grid")
+    settings = parse_settings(
+        ["training.epochs=3", "training.learning_rate=5,10.5", "output_layer.c=-1e-05"]
+    )
+    variant = Variant(settings=settings, model="transformer", contexts="my words.json 1a2b3c4d")
+    key = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs", overrides=variant.text)
+    typed = Typed(
+        study="gss_grid", options={"--budget": ["4"], "--max-concurrent": ["2"], **PLACES}
+    )
+    printed = words(run_command(typed, study, key))
+    assert printed[:5] == ["gss_grid", "--scale", "smoke", "--corpus", "pydocs"]
+    sets = [printed[i + 1] for i, word in enumerate(printed) if word == "--set"]
+    assert parse_settings(sets) == settings
+    assert printed[printed.index("--model") + 1] == "transformer"
+    assert printed[printed.index("--contexts") + 1] == "my words.json"
+    assert printed[-6:-4] == ["--budget", "4"] and "--max-concurrent" not in printed
+    mine = Typed(study="gss_grid", options={"--contexts": ["../my words.json"]})
+    assert "../my words.json" in words(run_command(mine, study, key))
+
+
+def test_the_command_has_the_seeds_that_the_trials_have() -> None:
+    study, typed = load_study("gss_grid"), Typed(study="gss_grid")
+    plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest())
+    rows = [{"config": trial.config.model_dump(mode="json")} for trial in plan.trials]
+    assert "--seeds" not in run_command(typed, study, plan.key, rows)
+    three = [{"config": {**row["config"], "seed": seed}} for row in rows for seed in (1, 2, 3)]
+    assert "--seeds 3" in run_command(typed, study, plan.key, three)
+    asked = Typed(study="gss_grid", options={"--seeds": ["2"]})
+    assert "--seeds 2" in run_command(asked, study, plan.key, three)
+
+
+@pytest.mark.parametrize("overrides", ["", "[" * 10_000, '{"contexts": 3, "search": [1]}'])
+def test_a_store_may_hold_any_variant(overrides: str) -> None:
+    key = StudyKey(study="gss_grid", scale="smoke", corpus="../x", overrides=overrides)
+    assert words(retry_command(key))[:4] == ["retry", "gss_grid", "--scale", "smoke"]
+    assert words(retry_command(replace(key, study="mine")))[1] == "mine.py"
+
+
+def test_the_view_command_has_the_typed_places() -> None:
+    assert view_command(Typed(study="gss_grid")) == f"{PROGRAM} view"
+    typed = Typed(study="gss_grid", options={"--scale": ["smoke"], **PLACES})
+    assert words(view_command(typed)) == [
+        "view",
+        *shlex.split("--storage 'my results' --store postgresql://me@host/db"),
+    ]
