@@ -1,14 +1,14 @@
-"""Where the loss of narrow models leaves the power law that is fitted to wider ones."""
+"""Where the loss of small models leaves the power law that is fitted to larger ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.analysis.power_laws import LawFit, fit_of, points_of
-from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, Statistic
+from orchestrator.analysis.power_laws import LawFrames, law_frames
+from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE
 from orchestrator.analysis.statistics.power_law import (
     FEWEST_PLACES,
     Array,
@@ -17,6 +17,7 @@ from orchestrator.analysis.statistics.power_law import (
     fit_laws,
     over_draws,
 )
+from orchestrator.analysis.tidy import estimated, tidy
 from orchestrator.analysis.values import losses_at
 from search_spaces.laws import Extrapolation
 
@@ -25,136 +26,95 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOut:
-    """A size that is held against the law of the larger ones: all of them, or those above the first
-    that left it."""
-
-    x: float
-    n: int
-    loss: float
-    fitted: int
-    """To how many larger sizes that law is fitted."""
-    predicted: Statistic
-    """By their law."""
-    difference: Statistic
-    """Loss less prediction in nats per token: positive where the narrow model is worse than the law
-    says. Its p-value is that of no difference."""
-    detectable: float | None = None
-    """The smallest true excess that the corrected test finds in 80% of the draws; None without
-    seeds."""
-    p_adjusted: float | None = None
-    """After Bonferroni's correction over the sizes held out: which of them are judged by which law
-    is decided from the largest to the least, so that no correction may depend on what comes
-    later."""
-
-    @property
-    def leaves(self) -> int:
-        """1 where the loss is above the law, -1 where it is below, 0 where the two are not told
-        apart."""
-        if (
-            self.p_adjusted is None
-            or self.p_adjusted >= SIGNIFICANCE
-            or self.difference.value is None
-        ):
-            return 0
-        return 1 if self.difference.value > 0 else -1
-
-
-@dataclass(frozen=True, kw_only=True)
 class ExtrapolationNumbers:
-    """The answer to an Extrapolation request."""
+    """The answer to an Extrapolation request; losses are in nats per token."""
 
     request: Extrapolation
-    fit: LawFit
-    """To the sizes above the first one that leaves the law, or to all; its points are those of all
-    sizes, and its band reaches down to the least."""
+    laws: LawFrames
+    """One law: of the sizes above the first that leaves it, or of all."""
     fitted: tuple[float, ...]
-    """The sizes that it was fitted to, ascending; none where there are too few."""
-    held_out: tuple[HeldOut, ...]
-    """From the largest to the least."""
+    """The sizes that the law was fitted to, ascending; none if there are too few."""
+    held_out: pd.DataFrame
+    """A row a size, from the largest to the least: x, n, fitted_to (the number of larger sizes in
+    the law that it is compared with), mean_loss, predicted [95%], difference [95%] (loss less
+    prediction), p (of no difference), bonferroni_p, detectable (the smallest true excess that the
+    corrected test finds in 80% of the draws), leaves (1 if the loss is above the law, -1 if below,
+    0 if no difference was shown), missing.
 
-    @property
-    def first(self) -> HeldOut | None:
-        """The largest size whose loss is not the law's."""
-        return next((line for line in self.held_out if line.leaves), None)
+    Bonferroni's correction, since which sizes are compared with which law is decided from the
+    largest to the least: no correction may depend on what comes later."""
 
 
 def extrapolation_numbers(
     frame: pd.DataFrame, request: Extrapolation
 ) -> ExtrapolationNumbers | None:
-    """The differences that a study asks for, over the done trials; None where none has the
+    """Return the differences that a study asks for, over the done trials; None if none has the
     metric."""
     losses = losses_at(frame, request.x, request.metric)
     if not losses.trials:
         return None
     alone = [None] * len(losses.trials)
-    curve = curves_over_seeds(losses.x, losses.values, losses.seeds, groups=alone, parts=alone)[
-        None, None
-    ]
+    curves = curves_over_seeds(losses.x, losses.values, losses.seeds, groups=alone, parts=alone)
+    [(key, curve)] = curves.items()
     sizes = len(curve.x_R)
     if sizes <= FEWEST_PLACES:
         missing = (
             f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, "
-            f"there are {sizes} "
-            "in all"
+            f"there are {sizes} in all"
         )
-        fit = LawFit(
-            panel=None,
-            group=None,
-            points=points_of(curve),
-            missing=missing,
-            trials=losses.trials,
-            places=losses.x,
-        )
-        return ExtrapolationNumbers(request=request, fit=fit, fitted=(), held_out=())
-    count, from_place = sizes - FEWEST_PLACES, 0
-    held_out: list[HeldOut] = []
-    for place in range(count - 1, -1, -1):
-        held_out.append(_held_out(curve, place, max(from_place, place + 1), family=count))
-        if held_out[-1].leaves and not from_place:
-            from_place = place + 1
-    wide = _above(curve, from_place)
-    fit = fit_of(None, None, wide, fit_laws([wide]), down_to=float(curve.x_R[0]))
+        frames = law_frames({key: losses}, curves, {}, missing=missing)
+        return ExtrapolationNumbers(request=request, laws=frames, fitted=(), held_out=tidy([]))
+    count, start = sizes - FEWEST_PLACES, 0
+    held_out: list[dict[str, Any]] = []
+    for size in range(count - 1, -1, -1):
+        held_out.append(_held_out(curve, size, max(start, size + 1), family=count))
+        if held_out[-1]["leaves"] and not start:
+            start = size + 1
+    wide = _from(curve, start)
     return ExtrapolationNumbers(
         request=request,
-        fit=replace(fit, points=points_of(curve), trials=losses.trials, places=losses.x),
+        laws=law_frames({key: losses}, curves, {key: fit_laws([wide])}, fitted={key: wide}),
         fitted=tuple(map(float, wide.x_R)),
-        held_out=tuple(held_out),
+        held_out=tidy(held_out),
     )
 
 
+def _from(curve: Curve, start: int) -> Curve:
+    return replace(
+        curve,
+        x_R=curve.x_R[start:],
+        count_R=curve.count_R[start:],
+        mean_BR=curve.mean_BR[:, start:],
+    )
+
+
+def _held_out(curve: Curve, size: int, start: int, *, family: int) -> dict[str, Any]:
+    """Compare the size at index `size` with the law of those from `start` on."""
+    x, loss_B = float(curve.x_R[size]), curve.mean_BR[:, size]
+    law = fit_laws([_from(curve, start)])
+    difference = over_draws(loss_B - law.at(x), null=0.0)
+    p_value = difference.p_value
+    adjusted = None if p_value is None else min(1.0, family * p_value)
+    is_shown = adjusted is not None and adjusted < SIGNIFICANCE
+    return {
+        "x": x,
+        "n": int(curve.count_R[size]),
+        "fitted_to": len(curve.x_R) - start,
+        "mean_loss": float(loss_B[0]),
+        **estimated("predicted", over_draws(law.at(x))),
+        **estimated("difference", difference),
+        "p": p_value,
+        "bonferroni_p": adjusted,
+        "detectable": _detectable(loss_B - law.at(x), family) if difference.interval else None,
+        "leaves": int(np.sign(difference.value or 0.0)) if is_shown else 0,
+        "missing": difference.missing,
+    }
+
+
 def _detectable(difference_B: Array, family: int) -> float:
-    """The excess whose corrected interval leaves out zero in 80% of repetitions, if these deviate
-    as the draws do."""
+    """Return the excess whose corrected interval leaves out zero in 80% of repetitions, if these
+    deviate as the draws do."""
     ends = np.nanquantile(
         difference_B[1:] - difference_B[0], [SIGNIFICANCE / (2 * family), 1 - POWER]
     )
     return -float(ends.sum())
-
-
-def _above(curve: Curve, place: int) -> Curve:
-    """From this place on."""
-    return replace(
-        curve,
-        x_R=curve.x_R[place:],
-        count_R=curve.count_R[place:],
-        mean_BR=curve.mean_BR[:, place:],
-    )
-
-
-def _held_out(curve: Curve, place: int, from_place: int, *, family: int) -> HeldOut:
-    """The size at this place against the law of those from another place on, with Bonferroni's
-    correction."""
-    x, loss_B = float(curve.x_R[place]), curve.mean_BR[:, place]
-    law = fit_laws([_above(curve, from_place)])
-    difference = over_draws(loss_B - law.at(x), null=0.0)
-    return HeldOut(
-        x=x,
-        n=int(curve.count_R[place]),
-        loss=float(loss_B[0]),
-        fitted=len(curve.x_R) - from_place,
-        predicted=over_draws(law.at(x)),
-        difference=difference,
-        detectable=_detectable(loss_B - law.at(x), family) if difference.interval else None,
-        p_adjusted=None if difference.p_value is None else min(1.0, family * difference.p_value),
-    )

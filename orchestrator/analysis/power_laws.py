@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from orchestrator.analysis.statistics.power_law import (
     over_draws,
     seed_by_group_p,
 )
-from orchestrator.analysis.statistics.samples import with_holm
-from orchestrator.analysis.values import TrialValue, losses_at
+from orchestrator.analysis.tidy import corrected, estimated, tidy
+from orchestrator.analysis.values import Losses, losses_at
 from search_spaces.laws import PowerLaw
 
 if TYPE_CHECKING:
@@ -39,109 +39,56 @@ if TYPE_CHECKING:
 DRAWN_PLACES = 60
 """On x, of a law in a figure."""
 LAW_PARAMETERS = 3
-NO_LAW = Statistic()
-
-
-@dataclass(frozen=True, kw_only=True)
-class LossPoint:
-    """The trials of one x."""
-
-    x: float
-    n: int
-    mean: float
-    """Nats per token."""
-    interval: Interval | None
-    """Bootstrap over seeds; None where no x has two."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LawFit:
-    """One law, or why there is none."""
-
-    panel: Any
-    group: Any
-    points: tuple[LossPoint, ...]
-    trials: tuple[TrialValue, ...] = ()
-    places: tuple[float, ...] = ()
-    """The x of each of the trials."""
-    missing: str = ""
-    limit: Statistic = NO_LAW
-    """E, nats per token."""
-    exponent: Statistic = NO_LAW
-    """b."""
-    log_factor: Statistic = NO_LAW
-    """log a."""
-    misfit: float | None = None
-    """The p-value of the F-test of what the law leaves against the spread of seeds; None without
-    seeds."""
-    band: tuple[tuple[float, float, float, float], ...] = ()
-    """Places on x with the law there and the ends of its interval."""
-
-    @property
-    def not_pinned(self) -> tuple[str, ...]:
-        """Which of E and b the data do not hold, as the estimate or an end of the interval lies at
-        a bound."""
-        words = {"E": (self.limit, (0.0,)), "b": (self.exponent, (EXPONENTS.low, EXPONENTS.high))}
-        return tuple(
-            name for name, (statistic, bounds) in words.items() if _at_bound(statistic, bounds)
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankFactor:
-    """The factor m with which L(x) of a group is the baseline's L(m x), E and b being those of
-    both."""
-
-    panel: Any
-    group: Any
-    factor: Statistic
-    """Its p-value is that of m = 1."""
-    p_adjusted: float | None = None
-    """After Holm's correction over the groups of all panels."""
-    misfit: float | None = None
-    """The p-value of the F-test of one factor against laws of their own; None without seeds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EqualRank:
-    """Of a group at one x that the baseline has, too: the x at which the baseline's law has the
-    same loss, less what the baseline's trials of that x lie above their law."""
-
-    panel: Any
-    group: Any
-    x: float
-    loss: float
-    equal: Statistic
-    """Infinite where no x has so low a loss."""
-    ratio: Statistic
-    """`equal` over x; its p-value is that of a ratio of 1."""
-    p_adjusted: float | None = None
-    """After Holm's correction over all x, groups and panels."""
-    extrapolated: bool = False
-    """Whether `equal` lies outside the x that the baseline was trained at."""
+Key = tuple[Any, Any]
+"""Panel and group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawNumbers:
-    """The answer to a PowerLaw request."""
+    """The answer to a PowerLaw request; losses are in nats per token.
+
+    All frames begin with the columns `panel` and `group`. `factors` has the factor m with which
+    L(x) of a group is the baseline's L(m x), E and b being those of both. `equals` has, for each x
+    of a group that the baseline has too, the x at which the baseline's law has the same loss, less
+    the distance of the baseline's trials from their law there; infinite if no x has so low a loss.
+    """
 
     request: PowerLaw
-    fits: tuple[LawFit, ...]
-    factors: tuple[RankFactor, ...]
-    equals: tuple[EqualRank, ...]
+    laws: LawFrames
+    factors: pd.DataFrame
+    """factor [95%], p (of m = 1), holm_p, misfit_p (F-test of one factor against laws of their
+    own), missing."""
+    equals: pd.DataFrame
+    """x, mean_loss, equal [95%], ratio [95%] (`equal` over x), p (of a ratio of 1), holm_p,
+    extrapolated (whether `equal` lies outside the x that the baseline was trained at), missing."""
     seed_by_group_p: Mapping[Any, float]
-    """Panel -> the p-value of the F-test for an effect of a seed on one group at every x. The
-    intervals exclude it."""
+    """Panel -> p-value of the F-test for an effect of a seed on one group at every x. The intervals
+    exclude it."""
+    families: ClassVar[Mapping[str, str]] = {"factors": "p", "equals": "p"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawFrames:
+    """Laws with what they were fitted to and what a figure shows of them; see `law_frames`."""
+
+    fits: pd.DataFrame
+    """A row a law: trials, sizes, E, b, log_a [95% each], misfit_p (F-test of what the law leaves
+    against the spread of seeds), not_pinned, missing (why there is no law)."""
+    points: pd.DataFrame
+    """A row for each x: n, mean_loss [95%, over seeds]."""
+    trials: pd.DataFrame
+    """A row a trial: x, loss, name, trial_id."""
+    band: pd.DataFrame
+    """Places x on the laws, their loss there [95%]."""
 
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:
-    """The laws that a study asks for, over the done trials; None where none has the metric."""
+    """Return the laws that a study asks for, over the done trials; None if none has the metric."""
     columns = [*([request.panel] if request.panel else []), request.by]
     if not {*columns, request.x} <= set(frame.columns):
         return None
-    fits: dict[tuple[Any, Any], LawFit] = {}
-    curves: dict[tuple[Any, Any], Curve] = {}
-    laws: dict[tuple[Any, Any], Laws] = {}
+    losses: dict[Key, Losses] = {}
+    curves: dict[Key, Curve] = {}
     seed_by_group = {}
     for panel in dict.fromkeys(frame[request.panel]) if request.panel else (None,):
         of_panel = frame if panel is None else frame[frame[request.panel] == panel]
@@ -149,96 +96,116 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
             group: losses_at(of_panel[of_panel[request.by] == group], request.x, request.metric)
             for group in dict.fromkeys(of_panel[request.by])
         }
-        groups = [group for group, losses in by_group.items() for _ in losses.trials]
+        groups = [group for group, of in by_group.items() for _ in of.trials]
         if not groups:
             continue
         x, values, seeds = (
-            [one for losses in by_group.values() for one in getattr(losses, name)]
+            [one for of in by_group.values() for one in getattr(of, name)]
             for name in ("x", "values", "seeds")
         )
         if (p_value := seed_by_group_p(x, values, seeds, groups)) is not None:
             seed_by_group[panel] = p_value
         drawn = curves_over_seeds(x, values, seeds, groups=groups, parts=[panel] * len(groups))
-        for key, curve in drawn.items():
-            if len(curve.x_R) >= FEWEST_PLACES:
-                curves[key], laws[key] = curve, fit_laws([curve])
-            losses = by_group[key[1]]
-            fits[key] = replace(
-                fit_of(*key, curve, laws.get(key)), trials=losses.trials, places=losses.x
-            )
-    if not fits:
+        curves |= drawn
+        losses |= {key: by_group[key[1]] for key in drawn}
+    if not curves:
         return None
+    laws = {key: fit_laws([curve]) for key, curve in curves.items() if has_law(curve)}
     pairs = [
         (panel, group)
-        for panel, group in curves
-        if group != request.baseline and (panel, request.baseline) in curves
+        for panel, group in laws
+        if group != request.baseline and (panel, request.baseline) in laws
     ]
-    factors = [_factor(pair, curves, laws, request) for pair in pairs]
-    equals = [line for pair in pairs for line in _equals(pair, curves, laws, request)]
+    factors = (_factor(pair, curves, laws, request) for pair in pairs)
+    equals = (line for pair in pairs for line in _equals(pair, curves, laws, request))
     return PowerLawNumbers(
         request=request,
-        fits=tuple(fits.values()),
-        factors=with_holm(factors, "factor"),
-        equals=with_holm(equals, "ratio"),
+        laws=law_frames(losses, curves, laws),
+        factors=corrected(tidy(factors, ("panel", "group"))),
+        equals=corrected(tidy(equals, ("panel", "group"))),
         seed_by_group_p=seed_by_group,
     )
 
 
-def points_of(curve: Curve) -> tuple[LossPoint, ...]:
-    """Means at each place with their intervals."""
-    return tuple(
-        LossPoint(
-            x=float(x),
-            n=int(n),
-            mean=float(curve.mean_BR[0, place]),
-            interval=over_draws(curve.mean_BR[:, place]).interval,
-        )
-        for place, (x, n) in enumerate(zip(curve.x_R, curve.count_R, strict=True))
+def has_law(curve: Curve) -> bool:
+    """Whether a curve has enough sizes for a law."""
+    return len(curve.x_R) >= FEWEST_PLACES
+
+
+def law_frames(
+    losses: Mapping[Key, Losses],
+    curves: Mapping[Key, Curve],
+    laws: Mapping[Key, Laws],
+    *,
+    fitted: Mapping[Key, Curve] | None = None,
+    missing: str = "",
+) -> LawFrames:
+    """Return the laws of the curves, what they were fitted to and what a figure shows.
+
+    `fitted` has the parts of the curves that the laws were fitted to, by default all of them.
+    `missing` says why a curve has no law, by default that it has too few sizes.
+    """
+    fits, points, trials, bands = [], [], [], []
+    for (panel, group), curve in curves.items():
+        key, of = {"panel": panel, "group": group}, losses[panel, group]
+        sizes, law = len(curve.x_R), laws.get((panel, group))
+        of_law = (fitted or curves)[panel, group]
+        fit = _fit(of_law, law) if law else _no_fit(missing or _too_few(sizes))
+        fits.append(key | {"trials": len(of.trials), "sizes": sizes} | fit)
+        for place, (x, n) in enumerate(zip(curve.x_R, curve.count_R, strict=True)):
+            mean = over_draws(curve.mean_BR[:, place])
+            points.append(key | {"x": float(x), "n": int(n)} | estimated("mean_loss", mean))
+        for x, one in zip(of.x, of.trials, strict=True):
+            trials.append(
+                key | {"x": x, "loss": one.value, "name": one.name, "trial_id": one.trial_id}
+            )
+        if law:
+            for x in map(float, np.geomspace(curve.x_R[0], curve.x_R[-1], DRAWN_PLACES)):
+                bands.append(key | {"x": x} | estimated("loss", over_draws(law.at(x))))
+    return LawFrames(
+        fits=tidy(fits),
+        points=tidy(points),
+        trials=tidy(trials),
+        band=tidy(bands, ("panel", "group", "x", "loss", "loss_low", "loss_high")),
     )
 
 
-def _band(laws: Laws, low: float, high: float) -> tuple[tuple[float, float, float, float], ...]:
-    """The law at places from low to high, with the ends of its interval, which are the law where
-    there are no draws."""
-    band = []
-    for x in np.geomspace(low, high, DRAWN_PLACES):
-        statistic = over_draws(laws.at(float(x)))
-        assert statistic.value is not None
-        ends = statistic.interval or Interval(low=statistic.value, high=statistic.value)
-        band.append((float(x), statistic.value, ends.low, ends.high))
-    return tuple(band)
-
-
-def fit_of(
-    panel: Any, group: Any, curve: Curve, laws: Laws | None, *, down_to: float | None = None
-) -> LawFit:
-    """What a law says of a curve; its band reaches from the least size, or from `down_to`, to the
-    largest."""
-    points = points_of(curve)
-    if laws is None:
-        missing = f"a law of {LAW_PARAMETERS} numbers needs {FEWEST_PLACES} different sizes, there {_are(len(points))}"
-        return LawFit(panel=panel, group=group, points=points, missing=missing)
+def _fit(curve: Curve, laws: Laws) -> dict[str, Any]:
     with np.errstate(divide="ignore"):
         log_factor_B: Array = np.log(laws.factor_KB[0])
-    return LawFit(
-        panel=panel,
-        group=group,
-        points=points,
-        missing="" if laws.factor_KB[0, 0] else "the loss does not fall with the size",
-        limit=over_draws(laws.limit_B),
-        exponent=over_draws(laws.exponent_B),
-        log_factor=over_draws(log_factor_B),
-        misfit=lack_of_fit([curve], float(laws.squares_B[0]), LAW_PARAMETERS),
-        band=_band(laws, down_to or float(curve.x_R[0]), float(curve.x_R[-1])),
-    )
+    limit, exponent = over_draws(laws.limit_B), over_draws(laws.exponent_B)
+    bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
+    return {
+        **estimated("E", limit),
+        **estimated("b", exponent),
+        **estimated("log_a", over_draws(log_factor_B)),
+        "misfit_p": lack_of_fit([curve], float(laws.squares_B[0]), LAW_PARAMETERS),
+        # The data do not pin what lies, or whose interval ends, at a bound of the fit.
+        "not_pinned": " ".join(name for name, law in bounds.items() if _at_bound(*law)),
+        "missing": "" if laws.factor_KB[0, 0] else "the loss does not fall with the size",
+    }
+
+
+def _no_fit(missing: str) -> dict[str, Any]:
+    none = Statistic()
+    return {
+        **estimated("E", none),
+        **estimated("b", none),
+        **estimated("log_a", none),
+        "misfit_p": None,
+        "not_pinned": "",
+        "missing": missing,
+    }
+
+
+def _too_few(sizes: int) -> str:
+    there = "there is 1" if sizes == 1 else f"there are {sizes}"
+    return f"a law of {LAW_PARAMETERS} numbers needs {FEWEST_PLACES} different sizes, {there}"
 
 
 def _factor(
-    pair: tuple[Any, Any],
-    curves: Mapping[tuple[Any, Any], Curve],
-    laws: Mapping[tuple[Any, Any], Laws],
-    request: PowerLaw,
-) -> RankFactor:
+    pair: Key, curves: Mapping[Key, Curve], laws: Mapping[Key, Laws], request: PowerLaw
+) -> dict[str, Any]:
     """a_group (m x)^-b = a_baseline x^-b at m = (a_group / a_baseline)^(-1/b)."""
     panel, group = pair
     both = [curves[panel, request.baseline], curves[pair]]
@@ -246,53 +213,53 @@ def _factor(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor_B = (joint.factor_KB[1] / joint.factor_KB[0]) ** (-1 / joint.exponent_B)
     alone = laws[panel, request.baseline].squares_B[0] + laws[pair].squares_B[0]
-    return RankFactor(
-        panel=panel,
-        group=group,
-        factor=over_draws(factor_B, null=1.0),
-        misfit=f_test(both, float(joint.squares_B[0] - alone), df=2),
-    )
+    factor = over_draws(factor_B, null=1.0)
+    return {
+        "panel": panel,
+        "group": group,
+        "baseline": request.baseline,
+        **estimated("factor", factor),
+        "p": factor.p_value,
+        "holm_p": None,
+        "misfit_p": f_test(both, float(joint.squares_B[0] - alone), df=2),
+        "missing": factor.missing,
+    }
 
 
 def _equals(
-    pair: tuple[Any, Any],
-    curves: Mapping[tuple[Any, Any], Curve],
-    laws: Mapping[tuple[Any, Any], Laws],
-    request: PowerLaw,
-) -> Iterator[EqualRank]:
+    pair: Key, curves: Mapping[Key, Curve], laws: Mapping[Key, Laws], request: PowerLaw
+) -> Iterator[dict[str, Any]]:
     panel, group = pair
     baseline, curve = curves[panel, request.baseline], curves[pair]
-    rows = min(len(baseline.mean_BR), len(curve.mean_BR))
+    draws = min(len(baseline.mean_BR), len(curve.mean_BR))
     law = laws[panel, request.baseline]
     inside = Interval(low=float(baseline.x_R[0]), high=float(baseline.x_R[-1]))
     _, places, places_of_baseline = np.intersect1d(curve.x_R, baseline.x_R, return_indices=True)
     for place, same in zip(places, places_of_baseline, strict=True):
         x = float(curve.x_R[place])
-        # What the baseline itself lies off its law there is no doing of the group's.
+        # The distance of the baseline from its own law at x is no effect of the group.
         above_B = baseline.mean_BR[:, same] - law.at(x)
-        equal_B = law.inverse(np.resize(curve.mean_BR[:, place], len(above_B)) - above_B)[:rows]
-        yield EqualRank(
-            panel=panel,
-            group=group,
-            x=x,
-            loss=float(curve.mean_BR[0, place]),
-            equal=over_draws(equal_B),
-            ratio=over_draws(equal_B / x, null=1.0),
-            extrapolated=float(equal_B[0]) not in inside,
-        )
+        equal_B = law.inverse(np.resize(curve.mean_BR[:, place], len(above_B)) - above_B)[:draws]
+        ratio = over_draws(equal_B / x, null=1.0)
+        yield {
+            "panel": panel,
+            "group": group,
+            "baseline": request.baseline,
+            "x": x,
+            "mean_loss": float(curve.mean_BR[0, place]),
+            **estimated("equal", over_draws(equal_B)),
+            **estimated("ratio", ratio),
+            "p": ratio.p_value,
+            "holm_p": None,
+            "extrapolated": float(equal_B[0]) not in inside,
+            "missing": ratio.missing,
+        }
 
 
 def _at_bound(statistic: Statistic, bounds: Sequence[float]) -> bool:
-    ends = [
-        statistic.value,
-        *((statistic.interval.low, statistic.interval.high) if statistic.interval else ()),
-    ]
+    ends = estimated("value", statistic).values()
     return any(
         end is not None
         and math.isclose(end, bound, rel_tol=AT_BOUND, abs_tol=AT_BOUND * (bound == 0))
         for end, bound in product(ends, bounds)
     )
-
-
-def _are(count: int) -> str:
-    return "is 1" if count == 1 else f"are {count}"

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from orchestrator.analysis.power_laws import NO_LAW
 from orchestrator.analysis.statistics.estimates import Statistic
 from orchestrator.analysis.statistics.power_law import Array, Curve, curves_over_seeds, over_draws
-from orchestrator.analysis.statistics.samples import with_holm
+from orchestrator.analysis.tidy import corrected, estimated, tidy
 from orchestrator.analysis.values import values_of_done
 from search_spaces.laws import Threshold
 
@@ -32,87 +31,65 @@ zero or below."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdPoint:
-    """Of one group at one setting: the x at which its metric is as low as asked."""
-
-    group: Any
-    z: float
-    trials: int
-    places: tuple[float, ...]
-    """The x that were trained, ascending."""
-    x: Statistic
-    """0 where the metric is below the value at the least place already, infinite where it is
-    nowhere: ends too."""
-    ratio: Statistic | None = None
-    """To the x of the baseline at the same z, its p-value that of 1; None of the baseline, or where
-    either has none."""
-    p_adjusted: float | None = None
-    """After Holm's correction over all ratios."""
-
-    @property
-    def is_reached(self) -> bool:
-        """Whether the data say where, and not only below or beyond which x."""
-        return self.x.value is not None and 0 < self.x.value < math.inf
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThresholdLaw:
-    """x = a z^b of one group, or why there is none."""
-
-    group: Any
-    fitted: tuple[float, ...]
-    """The z at which the group's metric gets as low as asked between two places, ascending."""
-    exponent: Statistic = NO_LAW
-    """b."""
-    log_factor: Statistic = NO_LAW
-    """log a."""
-    off: float | None = None
-    """The largest factor by which an x that it was fitted to lies off it, 1 or more."""
-    missing: str = ""
-
-    def at(self, z: float) -> float:
-        """x by the law, where there is one."""
-        assert self.exponent.value is not None and self.log_factor.value is not None
-        return math.exp(self.log_factor.value) * z**self.exponent.value
-
-
-@dataclass(frozen=True, kw_only=True)
 class ThresholdNumbers:
     """The answer to a Threshold request."""
 
     request: Threshold
-    points: tuple[ThresholdPoint, ...]
-    """By z, ascending, and group."""
-    laws: tuple[ThresholdLaw, ...]
+    points: pd.DataFrame
+    """A row for each z, ascending, and group: z, group, trained (the x, ascending, as a text),
+    trials, x [95%] (0 if the metric is below the value at the least x already, infinite if it is
+    nowhere; ends too), baseline, ratio [95%] (to the x of the baseline at the same z), p (of a
+    ratio of 1), holm_p, missing."""
+    laws: pd.DataFrame
+    """A row a group, x = a z^b: group, fitted (the z at which the value is reached between two x,
+    as a text), b, log_a [95% each], farthest_off (the largest factor by which an x lies off the
+    law, 1 or more), missing (why there is no law)."""
+    families: ClassVar[Mapping[str, str]] = {"points": "p"}
 
 
 def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbers | None:
-    """What a study asks for, over the done trials; None where none has the metric."""
+    """Return what a study asks for, over the done trials; None if none has the metric."""
     if not {request.over, request.by, request.x} <= set(frame.columns):
         return None
-    points: dict[tuple[float, Any], ThresholdPoint] = {}
-    draws: dict[tuple[float, Any], Array] = {}
-    for key, curve in _curves(frame, request).items():
-        draws[key] = least_x(curve, math.log(request.value))
-        points[key] = ThresholdPoint(
-            z=key[0],
-            group=key[1],
-            trials=int(curve.count_R.sum()),
-            places=tuple(map(float, curve.x_R)),
-            x=over_draws(draws[key]),
-        )
-    if not points:
+    curves = _curves(frame, request)
+    if not curves:
         return None
-    groups = dict.fromkeys(group for _, group in points)
-    reached = {key: draws[key] for key, point in points.items() if point.is_reached}
-    return ThresholdNumbers(
-        request=request,
-        points=_against_baseline(points, reached, request.baseline),
-        laws=tuple(
-            law_over(group, {z: x_B for (z, of), x_B in reached.items() if of == group})
-            for group in groups
-        ),
+    draws = {key: least_x(curve, math.log(request.value)) for key, curve in curves.items()}
+    reached = {key: x_B for key, x_B in draws.items() if is_reached(float(x_B[0]))}
+    points = []
+    for (z, group), curve in curves.items():
+        x, baseline = over_draws(draws[z, group]), reached.get((z, request.baseline))
+        of_group = reached.get((z, group)) if group != request.baseline else None
+        ratio = Statistic()
+        if of_group is not None and baseline is not None:
+            count = min(len(of_group), len(baseline))  # one, the data, if a side has no seeds
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = over_draws(of_group[:count] / baseline[:count], null=1.0)
+        points.append(
+            {
+                "z": z,
+                "group": group,
+                "trained": " ".join(f"{size:g}" for size in curve.x_R),
+                "trials": int(curve.count_R.sum()),
+                **estimated("x", x),
+                "baseline": request.baseline,
+                **estimated("ratio", ratio),
+                "p": ratio.p_value,
+                "holm_p": None,
+                "missing": x.missing,
+            }
+        )
+    groups = dict.fromkeys(group for _, group in curves)
+    laws = (
+        {"group": group} | law_over({z: x_B for (z, of), x_B in reached.items() if of == group})
+        for group in groups
     )
+    return ThresholdNumbers(request=request, points=corrected(tidy(points)), laws=tidy(laws))
+
+
+def is_reached(x: float | None) -> bool:
+    """Whether the data show the x itself, not only that it is below or beyond those trained."""
+    return x is not None and 0 < x < math.inf
 
 
 def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], Curve]:
@@ -160,43 +137,27 @@ def least_x(curve: Curve, level: float) -> Array:
     return np.where(below_BR.any(axis=1), x_B, np.inf)
 
 
-def _against_baseline(
-    points: Mapping[tuple[float, Any], ThresholdPoint],
-    reached: Mapping[tuple[float, Any], Array],
-    baseline: Any,
-) -> tuple[ThresholdPoint, ...]:
-    """The points with their ratios, all of them one family of Holm's correction."""
-    ratios = {}
-    for (z, group), x_B in reached.items():
-        if group != baseline and (z, baseline) in reached:
-            by_B = reached[z, baseline]
-            draws = min(len(x_B), len(by_B))  # one, the data, where a side has no seeds
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratios[z, group] = over_draws(x_B[:draws] / by_B[:draws], null=1.0)
-    return with_holm(
-        [replace(point, ratio=ratios.get(key)) for key, point in points.items()], "ratio"
-    )
-
-
-def law_over(group: Any, x: Mapping[float, Array]) -> ThresholdLaw:
-    """The law over the x of each z, by least squares in logarithms, of every draw in which all of
-    them are reached."""
+def law_over(x: Mapping[float, Array]) -> dict[str, Any]:
+    """Return the law over the x of each z, by least squares in logarithms, of every draw in which
+    all of them are reached."""
+    exponent, log_factor, off, missing = Statistic(), Statistic(), None, ""
     if len(x) < FEWEST_SETTINGS:
-        missing = f"it needs {FEWEST_SETTINGS} or more at which the value is reached, and there {_are(len(x))}"
-        return ThresholdLaw(group=group, fitted=tuple(x), missing=missing)
-    log_z_K = np.log(list(x))
-    with np.errstate(divide="ignore"):
-        log_x_BK = np.log(np.stack(list(x.values()), axis=1))
-    log_x_BK[~np.isfinite(log_x_BK).all(axis=1)] = np.nan
-    log_factor_B, exponent_B, rest_BK = _line(log_z_K, log_x_BK)
-    exponent = over_draws(exponent_B)
-    return ThresholdLaw(
-        group=group,
-        fitted=tuple(x),
-        exponent=exponent,
-        log_factor=over_draws(log_factor_B),
-        off=math.exp(float(np.abs(rest_BK[0]).max())),
-    )
+        there = "there is 1" if len(x) == 1 else f"there are {len(x)}"
+        missing = f"it needs {FEWEST_SETTINGS} or more at which the value is reached, and {there}"
+    else:
+        with np.errstate(divide="ignore"):
+            log_x_BK = np.log(np.stack(list(x.values()), axis=1))
+        log_x_BK[~np.isfinite(log_x_BK).all(axis=1)] = np.nan
+        log_factor_B, exponent_B, rest_BK = _line(np.log(list(x)), log_x_BK)
+        exponent, log_factor = over_draws(exponent_B), over_draws(log_factor_B)
+        off = math.exp(float(np.abs(rest_BK[0]).max()))
+    return {
+        "fitted": " ".join(f"{z:g}" for z in x),
+        **estimated("b", exponent),
+        **estimated("log_a", log_factor),
+        "farthest_off": off,
+        "missing": missing or exponent.missing,
+    }
 
 
 def _line(z_K: Array, x_BK: Array) -> tuple[Array, Array, Array]:
@@ -205,7 +166,3 @@ def _line(z_K: Array, x_BK: Array) -> tuple[Array, Array, Array]:
     slope_B: Array = x_BK @ from_mean_K / (from_mean_K @ from_mean_K)
     height_B: Array = x_BK.mean(axis=1) - slope_B * z_K.mean()
     return height_B, slope_B, x_BK - height_B[:, None] - slope_B[:, None] * z_K
-
-
-def _are(count: int) -> str:
-    return "is 1" if count == 1 else f"are {count}"

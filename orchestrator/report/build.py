@@ -96,7 +96,7 @@ def build_report(
         terms=terms(results),
     )
     texts = {
-        name: _csv(lines) for answer in answers for name, lines in answer.section.files.items()
+        name: _csv(lines) for answer in answers for name, lines in answer.section.written.items()
     }
     trials = io.StringIO()
     write_results(results.of_variant(key), "csv", trials)

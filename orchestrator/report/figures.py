@@ -96,10 +96,10 @@ def new_figure(
 
 def new_panels(
     rows: int, columns: int, *, width_in: float, height_in: float, **sharing: Any
-) -> tuple[Figure, NDArray[np.object_]]:
+) -> tuple[Figure, list[list[Axes]]]:
     """An empty figure of that size with rows x columns axes, whose margins are measured."""
     figure = Figure(figsize=(width_in, height_in), facecolor="white", layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
+    return figure, figure.subplots(rows, columns, squeeze=False, **sharing).tolist()
 
 
 def draw_cells(

@@ -4,7 +4,8 @@ page."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from orchestrator.analysis import Interval, Statistic, Window
@@ -130,6 +131,16 @@ def number(value: Any, *, digits: int = 5) -> str:
     return f"{value:,.{digits - 1}g}".replace("-", MINUS)
 
 
+def digits(count: int) -> Callable[[Any], str]:
+    """Return what writes numbers with `count` significant digits, infinite ones as a sign."""
+    return partial(_finite, digits=count)
+
+
+def yes_no(value: bool) -> str:
+    """Return "yes" or "no"."""
+    return "yes" if value else "no"
+
+
 def setting(value: Any) -> str:
     """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a kind of
     model as papers call it; a dash for none."""
@@ -225,11 +236,15 @@ def ranged(statistic: Statistic, *, digits: int = 3) -> str:
     """A value with its interval to so many digits, as in 1.94 [1.52, 2.41], or as much of both as
     there is."""
     ends = statistic.interval
-    interval = f" [{_finite(ends.low, digits)}, {_finite(ends.high, digits)}]" if ends else ""
-    return _finite(statistic.value, digits) + interval
+    interval = (
+        f" [{_finite(ends.low, digits=digits)}, {_finite(ends.high, digits=digits)}]"
+        if ends
+        else ""
+    )
+    return _finite(statistic.value, digits=digits) + interval
 
 
-def _finite(value: float | None, digits: int) -> str:
+def _finite(value: float | None, *, digits: int) -> str:
     if value is not None and math.isinf(value):
         return f"{MINUS if value < 0 else ''}\N{INFINITY}"
     return number(value, digits=digits)

@@ -73,8 +73,10 @@ def text_table(caption: str, rows: Iterable[Mapping[str, object]]) -> TextTable:
     )
 
 
-def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> TextTable:
-    """The same where labels are among the headings, which may be called like other columns."""
+def headed_table(
+    caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], *, folded: bool = False
+) -> TextTable:
+    """Return the table of these rows; labels among the headings may equal other headings."""
     return TextTable(
         caption=caption,
         head=head,
@@ -82,6 +84,7 @@ def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[obje
             tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(values))
             for values in rows
         ),
+        folded=folded,
     )
 
 

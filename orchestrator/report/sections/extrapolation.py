@@ -1,115 +1,82 @@
-"""Where the loss of narrow models leaves the power law that is fitted to wider ones."""
+"""Where the loss of small models leaves the power law that is fitted to larger ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from matplotlib.figure import Figure
+import pandas as pd
 
-from orchestrator.analysis import SIGNIFICANCE, ExtrapolationNumbers, HeldOut
+from orchestrator.analysis import SIGNIFICANCE, ExtrapolationNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.figures import LIMIT, Drawing, new_panels
-from orchestrator.report.hover import name_marks
+from orchestrator.report.columns import Column, Table, estimate
+from orchestrator.report.figures import Drawing
+from orchestrator.report.forest import Forest, draw_forest
+from orchestrator.report.line_figure import LineFigure, draw_lines
 from orchestrator.report.prose import prose
-from orchestrator.report.sections.forest import ForestRow, draw_forest
-from orchestrator.report.sections.power_laws import LOSS, draw_law, label_sizes
+from orchestrator.report.sections.power_laws import LOSS, law_marks
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_table
 from orchestrator.words import counted, listed
 
-WIDTH_IN, HEIGHT_IN = 5.6, 3.6
+VERDICTS = {1: "above the law", -1: "below the law", 0: "not told apart"}
 
 
 def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
-    """The figures, the table and the findings of an Extrapolation request."""
+    """Return the figures, the tables and the findings of an Extrapolation request."""
     request = numbers.request
-    x = formats.title(request.x)
     return Section(
         kind="extrapolation",
         heading=request.title or f"Where the loss leaves the law of {_larger(request.x)}",
         findings=tuple(_findings(numbers)),
         cautions=tuple(_cautions(numbers)),
-        tables=(_table(numbers),) if numbers.held_out else (),
+        tables=tuple(_tables(numbers)),
         remarks=(request.claim,) if request.claim else (),
-        method=prose("method_extrapolation.txt", x=x),
-        files={
-            "extrapolation.csv": csv_lines(
-                [_record(line, request.x) for line in numbers.held_out], [request.x]
-            ),
-            "extrapolation_law.csv": csv_lines([_law_record(numbers)]),
-            "extrapolation_losses.csv": csv_lines(
-                [
-                    {
-                        request.x: point.x,
-                        "n": point.n,
-                        "mean_loss": point.mean,
-                        **ends("mean_loss", point.interval),
-                    }
-                    for point in numbers.fit.points
-                ]
-            ),
-        },
+        method=prose("method_extrapolation.txt", x=formats.title(request.x)),
         drawings=tuple(_drawings(numbers)),
         wide=False,
     )
 
 
-def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
-    x = formats.title(numbers.request.x)
-    name = x.replace(" ", "_")
-    dots = f"Test loss against {x}: a dot a trial, circles are means over seeds"
-    if numbers.held_out:
-        whole = "of the sizes above the first that leaves it" if numbers.first else "of all sizes"
-        dots += f"; crosses are what the law of larger sizes predicts, and the line is the law {whole}, 95% each"
-    yield Drawing(name=f"law_of_larger_{name}", caption=f"{dots}.", draw=lambda: _draw(numbers))
-    if numbers.held_out:
-        rows = [
-            ForestRow(name=_size(line.x), estimates={"": line.difference})
-            for line in numbers.held_out
-        ]
-        yield Drawing(
-            name=f"off_the_law_of_larger_{name}",
-            caption=f"Loss less what the law of larger sizes predicts, by {x}, with 95% intervals; right of the "
-            "dashed line the model is worse than predicted.",
-            draw=lambda: draw_forest(
-                {"": rows}, label="loss less the law's (nats per token)", null=0.0
-            ),
-        )
+def _first(numbers: ExtrapolationNumbers) -> Any:
+    """The largest size whose loss is not the law's, or None."""
+    return next((row for row in rows(numbers.held_out) if row.leaves), None)
 
 
 def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
-    """Where the loss first leaves the law, from wide to narrow, then where it was not told apart
-    from it."""
-    x, larger, first = formats.title(numbers.request.x), _larger(numbers.request.x), numbers.first
-    if not numbers.held_out:
-        yield f"Where the loss leaves the law of {larger} cannot be said: {numbers.fit.missing}."
+    """Where the loss first leaves the law, from large to small, then where it does not."""
+    x, larger, first = formats.title(numbers.request.x), _larger(numbers.request.x), _first(numbers)
+    held_out = list(rows(numbers.held_out))
+    if not held_out:
+        [law] = rows(numbers.laws.fits)
+        yield f"Where the loss leaves the law of {larger} cannot be said: {law.missing}."
         return
     if first is not None:
         side, words = ("above", "worse") if first.leaves > 0 else ("below", "better")
         yield (
             f"From large to small, the loss first leaves the law of all {larger} at {x} "
-            f"{_size(first.x)}: it is "
-            f"{formats.ranged(first.difference)} nats per token {side} what {first.fitted} larger "
-            f"sizes predict "
-            f"(Bonferroni-adjusted {formats.p_equals(first.p_adjusted)}), {words} than the law."
+            f"{_size(first.x)}: it is {estimate(first, 'difference')} nats per token {side} what "
+            f"{first.fitted_to} larger sizes predict (Bonferroni-adjusted "
+            f"{formats.p_equals(first.bonferroni_p)}), {words} than the law."
         )
-    later = [line for line in numbers.held_out if line.leaves and line is not first]
-    if later:
-        yield f"Held against the same law, it is also away from it at {x} {_told(later)}, in nats per token."
-    same = [line for line in numbers.held_out if not line.leaves and line.difference.interval]
-    if same:
+    if later := [row for row in held_out if row.leaves and row.x != first.x]:
         yield (
-            f"The loss is not told apart from the law of {larger} at {x} {_told(same)}, in nats "
-            f"per token, which "
-            "does not show that it follows the law there."
+            f"Held against the same law, it is also away from it at {x} {_differences(later)}, in "
+            "nats per token."
         )
-    without = [line for line in numbers.held_out if not line.difference.interval]
-    if without:
-        shown = listed([f"{_size(line.x)} {formats.ranged(line.difference)}" for line in without])
-        why = without[0].difference.missing
-        yield f"Without an interval, as {why}, the loss less what the law of {larger} predicts is, by {x}: {shown}."
+    tested = [row for row in held_out if row.difference_low is not None]
+    if same := [row for row in tested if not row.leaves]:
+        yield (
+            f"The loss is not told apart from the law of {larger} at {x} {_differences(same)}, in "
+            "nats per token, which does not show that it follows the law there."
+        )
+    if without := [row for row in held_out if row.difference_low is None]:
+        shown = listed([f"{_size(row.x)} {estimate(row, 'difference')}" for row in without])
+        yield (
+            f"Without an interval, as {without[0].missing}, the loss less what the law of {larger} "
+            f"predicts is, by {x}: {shown}."
+        )
 
 
 def _larger(x: str) -> str:
@@ -117,45 +84,40 @@ def _larger(x: str) -> str:
     return "larger numbers of parameters" if x == "parameters" else f"larger {formats.title(x)}"
 
 
-def _told(lines: list[HeldOut]) -> str:
+def _differences(lines: Sequence[Any]) -> str:
     """ "16 by 0.12 [0.08, 0.16] (p = 0.002)"."""
     return listed(
         [
-            f"{_size(line.x)} by {formats.ranged(line.difference)} "
-            f"({formats.p_equals(line.p_adjusted)})"
-            for line in lines
+            f"{_size(row.x)} by {estimate(row, 'difference')} ({formats.p_equals(row.bonferroni_p)})"
+            for row in lines
         ]
     )
 
 
 def _cautions(numbers: ExtrapolationNumbers) -> Iterator[str]:
-    fit = numbers.fit
-    if not numbers.held_out:
+    if numbers.held_out.empty:
         return
-    if fit.misfit is not None and fit.misfit < SIGNIFICANCE:
+    [law] = rows(numbers.laws.fits)
+    if law.misfit_p is not None and law.misfit_p < SIGNIFICANCE:
         yield (
-            f"The law leaves more than the seeds' spread of the sizes that it was fitted to "
-            f"(F-test, "
-            f"{formats.p_equals(fit.misfit)}): what it says beyond them is doubtful."
+            "The law leaves more than the seeds' spread of the sizes that it was fitted to "
+            f"(F-test, {formats.p_equals(law.misfit_p)}): what it says beyond them is doubtful."
         )
-    if fit.not_pinned:
+    if law.not_pinned:
         yield (
-            f"{counted(len(numbers.fitted), 'size')} do not pin {listed(fit.not_pinned)}, as it or "
-            f"an end of its "
-            "interval lies at a bound of the fit."
+            f"{counted(len(numbers.fitted), 'size')} do not pin {listed(law.not_pinned.split())}, "
+            "as it or an end of its interval lies at a bound of the fit."
         )
-    detectable = [line.detectable for line in numbers.held_out if line.detectable is not None]
-    if detectable:
+    if len(detectable := numbers.held_out["detectable"].dropna()):
         low, high = (formats.number(end, digits=2) for end in (min(detectable), max(detectable)))
         yield (
             f"The tests can find a true difference of {low} to {high} nats per token, depending on "
-            f"the size: in "
-            "simulations they found it in 59 to 75% of cases. Smaller ones would mostly be missed."
+            "the size: in simulations they found it in 59 to 75% of cases. Smaller ones would "
+            "mostly be missed."
         )
     yield (
         "The intervals contain the effect of other seeds. They do not contain the effect of "
-        "another formula, or of "
-        "another learning rate at each size."
+        "another formula, or of another learning rate at each size."
     )
 
 
@@ -163,95 +125,101 @@ def _size(x: float) -> str:
     return f"{x:g}" if x < 1e5 else f"{x:.3g}"
 
 
-def _table(numbers: ExtrapolationNumbers) -> TextTable:
+def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
+    [law] = rows(numbers.laws.fits)
     x = formats.title(numbers.request.x)
-    words = {1: "above the law", -1: "below the law", 0: "not told apart"}
-    rows = [
-        {
-            x: Cell(_size(line.x), line.x, kind="name"),
-            "trials": line.n,
-            "fitted to": line.fitted,
-            "loss": Cell(formats.number(line.loss, digits=4), line.loss),
-            "the law's [95%]": Cell(formats.ranged(line.predicted, digits=4), line.predicted.value),
-            "difference [95%]": Cell(formats.ranged(line.difference), line.difference.value),
-            "p": formats.p_value(line.difference.p_value),
-            "Bonferroni p": formats.p_value(line.p_adjusted),
-            "detectable": Cell(formats.number(line.detectable, digits=2), line.detectable),
-            "verdict": words[line.leaves] if line.p_adjusted is not None else formats.DASH,
-        }
-        for line in numbers.held_out
-    ]
-    fit = numbers.fit
-    law = f"E {formats.ranged(fit.limit)}, b {formats.ranged(fit.exponent)}"
-    over = f"{x} {listed([_size(size) for size in numbers.fitted])}"
-    return text_table(
-        f"Each size against the law of larger ones, in nats per token; that over {over} has {law}",
-        rows,
+    names = {"x": numbers.request.x}
+    fitted = listed([_size(size) for size in numbers.fitted] or ["none"])
+    yield Table(
+        caption="Each size against the law of larger ones, in nats per token; that over "
+        f"{x} {fitted} has E {estimate(law, 'E')}, b {estimate(law, 'b')}",
+        frame=numbers.held_out,
+        shown=[
+            ("x", Column(x, _size)),
+            "n",
+            "fitted_to",
+            "mean_loss",
+            ("predicted", Column("the law's", formats.digits(4), interval=True)),
+            "difference",
+            "p",
+            "bonferroni_p",
+            "detectable",
+            (
+                "verdict",
+                Column(
+                    "verdict",
+                    cell=lambda row: (
+                        formats.DASH if row.bonferroni_p is None else VERDICTS[row.leaves]
+                    ),
+                ),
+            ),
+        ],
+        file="extrapolation.csv",
+        names=names,
     )
+    fit = numbers.laws.fits.drop(columns=["panel", "group", "trials", "sizes"])
+    fit.insert(0, "x", numbers.request.x)
+    fit.insert(1, "fitted", " ".join(f"{size:g}" for size in numbers.fitted))
+    yield Table(frame=fit, file="extrapolation_law.csv")
+    points = numbers.laws.points.drop(columns=["panel", "group"])
+    yield Table(frame=points, file="extrapolation_losses.csv", names=names)
 
 
-def _record(line: HeldOut, x: str) -> dict[str, Any]:
-    return {
-        x: line.x,
-        "n": line.n,
-        "fitted_to": line.fitted,
-        "mean_loss": line.loss,
-        "predicted": line.predicted.value,
-        **ends("predicted", line.predicted.interval),
-        "difference": line.difference.value,
-        **ends("difference", line.difference.interval),
-        "p": line.difference.p_value,
-        "bonferroni_p": line.p_adjusted,
-        "detectable": line.detectable,
-        "missing": line.difference.missing,
-    }
-
-
-def _law_record(numbers: ExtrapolationNumbers) -> dict[str, Any]:
-    fit = numbers.fit
-    return {
-        "x": numbers.request.x,
-        "fitted": " ".join(f"{size:g}" for size in numbers.fitted),
-        "E": fit.limit.value,
-        **ends("E", fit.limit.interval),
-        "b": fit.exponent.value,
-        **ends("b", fit.exponent.interval),
-        "log_a": fit.log_factor.value,
-        **ends("log_a", fit.log_factor.interval),
-        "misfit_p": fit.misfit,
-        "not_pinned": " ".join(fit.not_pinned),
-        "missing": fit.missing,
-    }
-
-
-def _draw(numbers: ExtrapolationNumbers) -> Figure:
-    figure, [[axes]] = new_panels(1, 1, width_in=WIDTH_IN, height_in=HEIGHT_IN)
-    draw_law(axes, numbers.fit, 0, label="mean of the trials")
-    if numbers.first:
-        least = numbers.fit.points[0].x
-        axes.axvspan(
-            least / 1.1,
-            math.sqrt(numbers.first.x * numbers.fitted[0]),
-            color="0.92",
-            zorder=0,
-            linewidth=0,
+def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
+    x, first = formats.title(numbers.request.x), _first(numbers)
+    name = x.replace(" ", "_")
+    dots = f"Test loss against {x}: a dot a trial, circles are means over seeds"
+    if not numbers.held_out.empty:
+        whole = "of all sizes" if first is None else "of the sizes above the first that leaves it"
+        dots += (
+            "; crosses are what the law of larger sizes predicts, and the line is the law "
+            f"{whole}, 95% each"
         )
-    for line in numbers.held_out:
-        value, interval = line.predicted.value, line.predicted.interval
-        if value is not None:
-            bars = [[value - interval.low], [interval.high - value]] if interval else None
-            axes.errorbar(
-                [line.x], [value], yerr=bars, fmt="x", color=LIMIT, markersize=6, elinewidth=1,
-                label="predicted from larger sizes" if line is numbers.held_out[0] else "_",
-            )  # fmt: skip
-            predicted = f"predicted {formats.ranged(line.predicted, digits=4)}"
-            name_marks(
-                axes,
-                [(line.x, value)],
-                [f"{formats.title(numbers.request.x)} {_size(line.x)}\n{predicted}"],
-            )
-    axes.legend(frameon=False, fontsize=9)
-    label_sizes(axes, [point.x for point in numbers.fit.points])
-    axes.set_xlabel(formats.title(numbers.request.x))
-    axes.set_ylabel(formats.capital(LOSS))
-    return figure
+    marks = [law_marks(numbers.laws, labels=lambda _: "mean of the trials")]
+    marks += [
+        tidy(
+            {
+                "kind": "prediction",
+                "group": "predicted from larger sizes",
+                "x": row.x,
+                "y": row.predicted,
+                "low": row.predicted_low,
+                "high": row.predicted_high,
+                "text": f"{x} {_size(row.x)}\npredicted "
+                + estimate(row, "predicted", formats.digits(4)),
+            }
+            for row in rows(numbers.held_out)
+        )
+    ]
+    sizes = list(numbers.laws.points["x"])
+    if first is not None:
+        ends = {"low": min(sizes) / 1.1, "high": math.sqrt(first.x * numbers.fitted[0])}
+        marks.append(tidy([{"kind": "range", **ends}]))
+    figure = LineFigure(
+        marks=pd.concat(marks), x=x, y={"": formats.capital(LOSS)}, ticks={"x": sizes}
+    )
+    yield Drawing(
+        name=f"law_of_larger_{name}", caption=f"{dots}.", draw=partial(draw_lines, figure)
+    )
+    if numbers.held_out.empty:
+        return
+    differences = tidy(
+        {
+            "name": _size(row.x),
+            "series": "difference",
+            "value": row.difference,
+            "low": row.difference_low,
+            "high": row.difference_high,
+            "text": f"{_size(row.x)}: {estimate(row, 'difference')}",
+        }
+        for row in rows(numbers.held_out)
+    )
+    forest = Forest(
+        marks=differences, labels={"": "loss less the law's (nats per token)"}, null=0.0
+    )
+    yield Drawing(
+        name=f"off_the_law_of_larger_{name}",
+        caption=f"Loss less what the law of larger sizes predicts, by {x}, with 95% intervals; "
+        "right of the dashed line the model is worse than predicted.",
+        draw=partial(draw_forest, forest),
+    )

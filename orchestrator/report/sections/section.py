@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from orchestrator.report.columns import Table
 from orchestrator.report.figures import Drawing
 from orchestrator.report.tables import TextTable
 
@@ -23,7 +24,8 @@ class Section:
     """What the numbers say, a sentence each: at the top of the page."""
     cautions: tuple[str, ...] = ()
     """What they do not say."""
-    tables: tuple[TextTable, ...] = ()
+    tables: tuple[Table | TextTable, ...] = ()
+    """What pages show and files hold."""
     remarks: tuple[str, ...] = ()
     """Sentences below the tables."""
     terminal: tuple[TextTable | str, ...] | None = None
@@ -31,7 +33,6 @@ class Section:
     method: str = ""
     """How the numbers were made, where the tables do not say it."""
     files: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
-    """CSV file -> its lines, heading first, with every digit."""
     drawings: tuple[Drawing, ...] = ()
     wide: bool = True
     """Whether the figures lie below one another as wide as they are; else side by side, all
@@ -43,18 +44,39 @@ class Section:
         return self.kind if self.number == 1 else f"{self.kind}-{self.number}"
 
     @property
+    def texts(self) -> tuple[TextTable, ...]:
+        """The tables that a page shows."""
+        texts = (
+            table if isinstance(table, TextTable) else table.text()
+            for table in self.tables
+            if isinstance(table, TextTable) or table.shown
+        )
+        return tuple(text for text in texts if text.body)
+
+    @property
+    def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:
+        """CSV file -> its lines, heading first, with every digit."""
+        tables = (table for table in self.tables if isinstance(table, Table) and table.file)
+        return {**self.files, **{table.file: table.lines() for table in tables}}
+
+    @property
     def for_terminal(self) -> tuple[TextTable | str, ...]:
         """What the terminal shows."""
         if self.terminal is not None:
             return self.terminal
-        tables = (table for table in self.tables if table.body)
-        return (*tables, *(["\n".join(self.findings)] if self.findings else []))
+        return (*self.texts, *(["\n".join(self.findings)] if self.findings else []))
 
     def numbered(self, number: int) -> Section:
         """The same with a key and file names of its own."""
         return replace(
             self,
             number=number,
+            tables=tuple(
+                replace(table, file=table.file and f"{number}_{table.file}")
+                if isinstance(table, Table)
+                else table
+                for table in self.tables
+            ),
             files={f"{number}_{name}": lines for name, lines in self.files.items()},
             drawings=tuple(
                 replace(drawing, name=f"{drawing.name}_{number}") for drawing in self.drawings

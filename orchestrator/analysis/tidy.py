@@ -1,0 +1,53 @@
+"""Tidy data frames of Python objects: a row for each thing, a column for each number of it.
+
+Whole numbers stay whole and what the data do not allow is None, so that a file has every digit.
+An estimate is its column NAME with the ends of its interval in NAME_low and NAME_high.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.analysis.statistics.estimates import Interval, Statistic
+from orchestrator.analysis.statistics.samples import holm
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOW, HIGH = "_low", "_high"
+
+
+def tidy(records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the records as a frame; `columns` are those of a frame without rows."""
+    import pandas as pd
+
+    rows = list(records)
+    return pd.DataFrame(rows, columns=None if rows else list(columns), dtype=object)
+
+
+def rows(frame: pd.DataFrame) -> Iterator[Any]:
+    """Yield the rows, whose columns are attributes."""
+    for record in frame.to_dict("records"):
+        yield SimpleNamespace(**{str(name): value for name, value in record.items()})
+
+
+def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """Return the columns of an interval's ends, None without an interval."""
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return {name + LOW: low, name + HIGH: high}
+
+
+def estimated(name: str, statistic: Statistic) -> dict[str, float | None]:
+    """Return the columns of an estimate: its value and the ends of its interval."""
+    return {name: statistic.value, **ends(name, statistic.interval)}
+
+
+def corrected(frame: pd.DataFrame, *, p: str = "p", into: str = "holm_p") -> pd.DataFrame:
+    """Return the frame with Holm's correction of the p-values in `p` over all its rows."""
+    import pandas as pd
+
+    if frame.empty:
+        return frame
+    return frame.assign(**{into: pd.Series(holm(list(frame[p])), frame.index, dtype=object)})
