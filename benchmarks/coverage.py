@@ -22,12 +22,14 @@ import pandas as pd
 
 from orchestrator.analysis import (
     Curve,
+    Interval,
     Statistic,
     correlate,
     curves_over_seeds,
     fit_laws,
     over_blocks,
     over_draws,
+    rows,
     threshold_numbers,
 )
 from search_spaces.catalog import load_study
@@ -134,7 +136,7 @@ def spam(
     """The widths, layers and seeds of spam: each width's ratio to softmax. The gap may be curved in
     log d."""
     effect_S = rng.normal(0, common, 3)
-    rows: dict[str, dict[str, Any]] = {}
+    trials: dict[str, dict[str, Any]] = {}
     for symbols, widths, layers, seeds in QUICK:
         for width, layer, seed in product(widths, layers, range(seeds)):
             factor, exponent = SPAM[layer]
@@ -147,7 +149,7 @@ def spam(
                 + effect_S[seed]
             )
             name = f"{layer} V={symbols} d={width} seed={seed}"
-            rows[name] = {
+            trials[name] = {
                 "name": name,
                 "state": "done",
                 "seed": seed,
@@ -159,12 +161,13 @@ def spam(
     [request] = [
         request for request in load_study("spam").analyses if isinstance(request, Threshold)
     ]
-    numbers = threshold_numbers(pd.DataFrame(rows.values()), request)
+    numbers = threshold_numbers(pd.DataFrame(trials.values()), request)
     assert numbers is not None
-    for point in numbers.points:
-        if point.ratio is not None:
+    for point in rows(numbers.points):
+        if point.ratio_low is not None:
             factor, exponent = SPAM[point.group]
-            yield "threshold ratio", point.ratio, factor * point.z**exponent / point.z**0.42
+            ratio = Statistic(interval=Interval(low=point.ratio_low, high=point.ratio_high))
+            yield "threshold ratio", ratio, factor * point.z**exponent / point.z**0.42
 
 
 def gss_grid(

@@ -67,7 +67,7 @@ class Forest:
 
 def draw_forest(forest: Forest) -> Figure:
     """Draw the panels, at most three in a line; a row without any value has a dash."""
-    marks = forest.marks.reindex(columns=COLUMNS)
+    marks = forest.marks.reindex(columns=COLUMNS).astype(object)
     marks = marks.assign(panel=marks["panel"].fillna(""))
     names, series = (list(dict.fromkeys(marks[column])) for column in ("name", "series"))
     letters = max(len(part) for name in names for part in str(name).split("\n"))

@@ -62,6 +62,7 @@ class LineFigure:
 def draw_lines(spec: LineFigure) -> Figure:
     """Draw the figure: a line of panels for each row, a panel for each value of `panel`."""
     marks = spec.marks.reindex(columns=[*COLUMNS, *set(spec.marks.columns).difference(COLUMNS)])
+    marks = marks.astype(object)
     marks = marks.assign(row=marks["row"].fillna(""), panel=marks["panel"].fillna(""))
     panels = list(dict.fromkeys(marks["panel"]))
     groups = list(dict.fromkeys(marks["group"].dropna()))

@@ -8,173 +8,131 @@ from typing import Any
 
 import pytest
 
-from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.power_laws import PowerLawNumbers, power_law_numbers
+from orchestrator.analysis import PowerLawNumbers, flatten, power_law_numbers, rows
 from search_spaces.laws import PowerLaw
 from tests.support.laws_and_settings import RANKS, head_rank_rows
 from tests.support.synthetic_results import fail, trial_row
 
 REQUEST = PowerLaw(x="model.head_rank", by="output_layer.name", baseline="softmax", panel="kind")
 FACTORS = {"softmax": 1.0, "gss": 1.0, "mos": 2.0}
+KINDS = ("language_model", "transformer")
 
 
-def numbers_of(rows: list[dict[str, Any]], request: PowerLaw = REQUEST) -> PowerLawNumbers:
-    numbers = power_law_numbers(flatten(rows).frame(), request)
+def numbers_of(results: list[dict[str, Any]], request: PowerLaw = REQUEST) -> PowerLawNumbers:
+    numbers = power_law_numbers(flatten(results).frame(), request)
     assert numbers is not None
     return numbers
 
 
-def test_each_kind_and_layer_has_the_law_that_its_losses_were_made_by() -> None:
-    numbers = numbers_of(head_rank_rows(FACTORS, kinds=("language_model", "transformer")))
-    assert [(fit.panel, fit.group) for fit in numbers.fits] == [
-        (kind, layer) for kind in ("language_model", "transformer") for layer in FACTORS
+def test_laws_are_those_the_losses_follow() -> None:
+    laws = numbers_of(head_rank_rows(FACTORS, kinds=KINDS)).laws
+    fits = list(rows(laws.fits))
+    assert [(fit.panel, fit.group) for fit in fits] == [
+        (k, layer) for k in KINDS for layer in FACTORS
     ]
-    for fit in numbers.fits:
-        assert fit.limit.value == pytest.approx(4.0, abs=0.06) and fit.limit.interval
-        assert fit.exponent.value == pytest.approx(0.6, abs=0.06) and fit.exponent.interval
-        assert fit.not_pinned == () and fit.missing == ""
-        assert fit.misfit is not None and fit.misfit > 1e-3
-        assert [point.n for point in fit.points] == [3] * len(RANKS) and len(fit.trials) == len(
-            fit.places
-        ) == 18
-    mos = numbers.fits[2]
-    assert mos.log_factor.value == pytest.approx(math.log(2 * 2.0**-0.6), abs=0.06)
+    for fit in fits:
+        assert abs(fit.E - 4.0) < 0.06 and fit.E_low < fit.E < fit.E_high
+        assert fit.b == pytest.approx(0.6, abs=0.06) and fit.b_low < fit.b < fit.b_high
+        assert (fit.not_pinned, fit.missing) == ("", "") and fit.misfit_p > 1e-3
+        assert (fit.trials, fit.sizes) == (18, len(RANKS))
+    assert fits[2].log_a == pytest.approx(math.log(2 * 2.0**-0.6), abs=0.06)
+    assert len(laws.trials) == 6 * 18 and set(laws.points["n"]) == {3}
 
 
-def test_a_head_that_stands_for_twice_the_rank_is_told_and_one_that_is_plain_is_not() -> None:
-    gss, mos = numbers_of(head_rank_rows(FACTORS)).factors
+def test_a_planted_factor_is_found_and_none_elsewhere() -> None:
+    gss, mos = rows(numbers_of(head_rank_rows(FACTORS)).factors)
     assert (gss.group, mos.group) == ("gss", "mos")
-    assert (
-        gss.factor.interval
-        and 1.0 in gss.factor.interval
-        and gss.p_adjusted is not None
-        and gss.p_adjusted > 0.05
-    )
-    assert (
-        mos.factor.value == pytest.approx(2.0, rel=0.03)
-        and mos.factor.interval
-        and 2.0 in mos.factor.interval
-    )
-    assert mos.factor.p_value is not None and mos.p_adjusted == pytest.approx(
-        2 * mos.factor.p_value
-    )
-    assert (
-        mos.p_adjusted is not None
-        and mos.p_adjusted < 0.01
-        and mos.misfit is not None
-        and mos.misfit > 1e-3
-    )
+    assert gss.factor_low < 1.0 < gss.factor_high and gss.holm_p > 0.05
+    assert mos.factor == pytest.approx(2.0, rel=0.03) and mos.factor_low < 2.0 < mos.factor_high
+    assert mos.holm_p == pytest.approx(2 * mos.p) and mos.holm_p < 0.01
+    assert mos.misfit_p > 1e-3
 
 
-def test_at_single_ranks_the_plain_rank_of_the_same_loss_is_said_and_where_it_lies_beyond() -> None:
-    numbers = numbers_of(head_rank_rows(FACTORS))
-    mos = [line for line in numbers.equals if line.group == "mos"]
+def test_single_ranks_show_the_equal_rank_of_the_baseline() -> None:
+    mos = [line for line in rows(numbers_of(head_rank_rows(FACTORS)).equals) if line.group == "mos"]
     assert [line.x for line in mos] == list(RANKS)
     for line in mos[:4]:
-        assert (
-            line.equal.value is not None
-            and line.equal.value == pytest.approx(2 * line.x, rel=0.15)
-            and not line.extrapolated
-        )
-        assert line.ratio.value == pytest.approx(line.equal.value / line.x) and line.ratio.interval
-        assert line.p_adjusted is not None and line.p_adjusted < 0.05
+        assert line.equal == pytest.approx(2 * line.x, rel=0.15) and not line.extrapolated
+        assert line.ratio == pytest.approx(line.equal / line.x)
+        assert line.ratio_low < line.ratio < line.ratio_high and line.holm_p < 0.05
     assert mos[-1].extrapolated
 
 
-def test_what_the_plain_head_lies_off_its_law_is_not_put_down_to_another_one() -> None:
-    """Both have the same losses but for seeds, which no law describes: each single rank is worth
+def test_the_baselines_own_misfit_is_no_effect() -> None:
+    """Both have the same losses except for seeds, which no law describes: each single rank is worth
     itself."""
-    rows = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
-    for row in rows:
+    results = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
+    for row in results:
         row["metrics"]["test_perplexity"] *= math.exp(
             0.03 * math.cos(math.pi * math.log2(row["config"]["model"]["head_rank"]))
         )
-    numbers = numbers_of(rows)
-    assert all(fit.misfit is not None and fit.misfit < 1e-3 for fit in numbers.fits)
-    for line in numbers.equals:
-        assert line.ratio.value == pytest.approx(1.0, abs=0.1)
-        assert line.p_adjusted is not None and line.p_adjusted > 0.05
+    numbers = numbers_of(results)
+    assert all(numbers.laws.fits["misfit_p"] < 1e-3) and all(numbers.equals["holm_p"] > 0.05)
+    assert list(numbers.equals["ratio"]) == pytest.approx([1.0] * len(RANKS), abs=0.1)
 
 
-def test_at_a_rank_that_the_plain_head_lacks_nothing_is_held_against_it() -> None:
-    rows = [
+def test_a_rank_without_the_baseline_has_no_equal() -> None:
+    results = [
         row
-        for row in head_rank_rows(FACTORS)
-        if (row["config"]["output_layer"]["name"], row["config"]["model"]["head_rank"])
-        != ("softmax", 8)
+        for row in head_rank_rows({"softmax": 1.0, "mos": 2.0})
+        if not row["name"].startswith("transformer softmax r=8 ")
     ]
-    assert [line.x for line in numbers_of(rows).equals if line.group == "mos"] == [2, 4, 16, 32, 64]
+    assert list(numbers_of(results).equals["x"]) == [2, 4, 16, 32, 64]
 
 
-def test_a_loss_below_the_plain_limit_has_no_plain_rank() -> None:
-    rows = head_rank_rows({"softmax": 1.0, "mos": 2.0})
-    for row in rows:
+def test_a_loss_below_the_baselines_limit_equals_infinity() -> None:
+    results = head_rank_rows({"softmax": 1.0, "mos": 2.0})
+    for row in results:
         if row["config"]["output_layer"]["name"] == "mos":
             row["metrics"]["test_perplexity"] *= math.exp(-1)
-    line = numbers_of(rows).equals[-1]
-    assert line.equal.value == math.inf and line.ratio.value == math.inf
-    assert (
-        line.ratio.interval and line.ratio.interval.low == math.inf and line.p_adjusted is not None
-    )
+    line = list(rows(numbers_of(results).equals))[-1]
+    assert line.equal == line.ratio == line.ratio_low == math.inf and line.holm_p is not None
 
 
-def test_laws_that_the_data_do_not_pin_say_so() -> None:
-    rows = []
-    for rank in RANKS:
-        for seed in (1, 2, 3):
-            loss = 6 - 0.5 * math.log2(rank) + 0.3 * (seed - 2)
-            config = {
+def test_a_limit_that_is_not_pinned_is_named() -> None:
+    results = [
+        trial_row(
+            f"r={rank} seed={seed}",
+            config={
                 "kind": "transformer",
                 "seed": seed,
                 "model": {"head_rank": rank},
                 "output_layer": {"name": "softmax"},
-            }
-            rows.append(
-                trial_row(f"r={rank} seed={seed}", config=config, test_perplexity=math.exp(loss))
-            )
-    [fit] = numbers_of(rows).fits
-    assert "E" in fit.not_pinned and fit.limit.interval and fit.limit.interval.low == 0
-
-
-def test_few_ranks_one_seed_and_failures_leave_what_they_leave() -> None:
-    rows = head_rank_rows(FACTORS, seeds=1)
-    single = numbers_of(rows)
-    assert all(
-        fit.limit.value and fit.limit.interval is None and fit.misfit is None for fit in single.fits
-    )
-    assert all(
-        line.factor.value and line.factor.p_value is None and line.p_adjusted is None
-        for line in single.factors
-    )
-    lost = [
-        fail(row, state="failed", cause="") if row["config"]["model"]["head_rank"] > 8 else row
-        for row in rows
-    ]
-    few = numbers_of(lost)
-    assert (
-        "needs 4 different sizes, there are 3" in few.fits[0].missing
-        and few.factors == ()
-        and few.equals == ()
-    )
-    assert (
-        power_law_numbers(
-            flatten([fail(row, state="failed", cause="") for row in rows]).frame(), REQUEST
+            },
+            test_perplexity=math.exp(6 - 0.5 * math.log2(rank) + 0.3 * (seed - 2)),
         )
-        is None
-    )
-    assert (
-        power_law_numbers(flatten([trial_row("a", test_perplexity=3.0)]).frame(), REQUEST) is None
-    )
+        for rank in RANKS
+        for seed in (1, 2, 3)
+    ]
+    [fit] = rows(numbers_of(results).laws.fits)
+    assert "E" in fit.not_pinned and fit.E_low == 0
 
 
-def test_without_a_panel_and_of_another_metric() -> None:
-    rows = [
+def test_single_seeds_few_ranks_and_failures() -> None:
+    results = head_rank_rows(FACTORS, seeds=1)
+    single = numbers_of(results)
+    assert all(fit.E and fit.E_low is fit.misfit_p is None for fit in rows(single.laws.fits))
+    assert all(line.factor and line.p is line.holm_p is None for line in rows(single.factors))
+    failed = [fail(row, state="failed", cause="") for row in results]
+    few = numbers_of(
+        [
+            lost if row["config"]["model"]["head_rank"] > 8 else row
+            for row, lost in zip(results, failed, strict=True)
+        ]
+    )
+    assert "needs 4 different sizes, there are 3" in few.laws.fits["missing"][0]
+    assert few.factors.empty and few.equals.empty
+    for none in (failed, [trial_row("a", test_perplexity=3.0)]):
+        assert power_law_numbers(flatten(none).frame(), REQUEST) is None
+
+
+def test_laws_of_another_metric_without_panels() -> None:
+    results = [
         {**row, "metrics": {"test_error": math.log(row["metrics"]["test_perplexity"])}}
         for row in head_rank_rows(FACTORS)
     ]
     request = PowerLaw(
         x="model.head_rank", by="output_layer.name", baseline="softmax", metric="test_error"
     )
-    numbers = numbers_of(rows, request)
-    assert {fit.panel for fit in numbers.fits} == {None}
-    assert numbers.fits[0].limit.value == pytest.approx(4.0, abs=0.05)
+    fits = numbers_of(results, request).laws.fits
+    assert set(fits["panel"]) == {None} and fits["E"][0] == pytest.approx(4.0, abs=0.05)

@@ -1,9 +1,9 @@
-"""What laws, extrapolations and correlations without the settings become on a page, in figures and
-in files."""
+"""Sections about laws, extrapolations, thresholds and correlations without the settings."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from orchestrator.analysis import (
     extrapolation_numbers,
     flatten,
     power_law_numbers,
+    threshold_numbers,
 )
 from orchestrator.report.figures import STYLE
 from orchestrator.report.hover import NamedMarks
@@ -23,9 +24,17 @@ from orchestrator.report.sections.confounding import confounding_section
 from orchestrator.report.sections.extrapolation import extrapolation_section
 from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.thresholds import threshold_section
 from search_spaces.analyses import Analysis, PartialCorrelations
-from search_spaces.laws import Extrapolation, PowerLaw
-from tests.support.laws_and_settings import SETTINGS, head_rank_rows, settings_rows, width_rows
+from search_spaces.laws import Extrapolation, PowerLaw, Threshold
+from tests.support.laws_and_settings import (
+    LEARNED_AT,
+    SETTINGS,
+    head_rank_rows,
+    settings_rows,
+    spam_rows,
+    width_rows,
+)
 from tests.support.synthetic_results import STUDY, csv_records, fail, report_on
 
 LAWS = PowerLaw(
@@ -41,67 +50,51 @@ OFF = Extrapolation(x="model.width")
 RANKS = PartialCorrelations(
     metrics=("press_rank", "entropy_rank", "kl_rank_1e-3"), settings=SETTINGS
 )
+SPAM = {"softmax": 1.0, "mos": 1.0, "softcap": 1.5}
+LEARNED = spam_rows(SPAM)
+FEW = spam_rows(SPAM, symbols=(100, 1000, 2000, 100_000), widths=(8, 16, 32, 64), seeds=1)
+"""At V = 100 softmax needs less than any of the widths, at V = 100,000 every layer more."""
+SECTIONS: dict[type[Analysis], tuple[Callable[..., Any], Callable[..., Section]]] = {
+    PowerLaw: (power_law_numbers, power_law_section),
+    Extrapolation: (extrapolation_numbers, extrapolation_section),
+    Threshold: (threshold_numbers, threshold_section),
+    PartialCorrelations: (confounding_numbers, confounding_section),
+}
 
 
-def section_of(rows: list[dict[str, Any]], request: Analysis) -> Section:
-    frame = flatten(rows).frame()
-    if isinstance(request, PowerLaw):
-        laws = power_law_numbers(frame, request)
-        assert laws is not None
-        return power_law_section(laws)
-    if isinstance(request, Extrapolation):
-        held_out = extrapolation_numbers(frame, request)
-        assert held_out is not None
-        return extrapolation_section(held_out)
-    assert isinstance(request, PartialCorrelations)
-    correlations = confounding_numbers(frame, request)
-    assert correlations is not None
-    return confounding_section(correlations)
+def section_of(results: list[dict[str, Any]], request: Analysis) -> Section:
+    numbers_of, section = SECTIONS[type(request)]
+    return section(numbers_of(flatten(results).frame(), request))
 
 
 def records(section: Section, name: str) -> list[dict[str, Any]]:
-    head, *lines = section.files[name]
+    head, *lines = section.written[name]
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def test_a_sentence_a_kind_of_model_says_which_heads_stand_for_another_rank_and_which_are_not_told_apart() -> (
-    None
-):
+def test_findings_tell_planted_factors_from_none() -> None:
     section = section_of(HEADS, LAWS)
     for kind in ("LSTM", "Transformer"):
         apart, same = (finding for finding in section.findings if finding.startswith(f"{kind}: "))
-        assert (
-            "softmax has another head rank than some groups. It is this many times theirs: mos "
-            in apart
-        )
-        assert (
-            "Holm-adjusted p" in apart
-            and "no other head rank than softmax's was shown" in same
-            and "gss " in same
-        )
-        assert "which does not show that they are equal" in same
+        assert "mos " in apart and "gss" not in apart and "Holm" in apart
+        assert "gss " in same and "mos" not in same and "does not show" in same
     assert section.remarks == ("Others claim this (A 2024).",)
 
 
 def test_every_number_of_the_laws_is_in_a_file() -> None:
     section = section_of(HEADS[:54], LAWS)
-    assert {name: len(lines) - 1 for name, lines in section.files.items()} == {
+    assert {name: len(lines) - 1 for name, lines in section.written.items()} == {
         "power_laws.csv": 3,
         "law_losses.csv": 18,
         "factors.csv": 2,
         "equal_ranks.csv": 12,
     }
-    mos = next(
-        line for line in records(section, "factors.csv") if line["output_layer.name"] == "mos"
-    )
+    [mos] = (one for one in records(section, "factors.csv") if one["output_layer.name"] == "mos")
     assert mos["baseline"] == "softmax" and mos["factor_low"] < mos["factor"] < mos["factor_high"]
     assert mos["holm_p"] >= mos["p"]
-    assert all(
-        line["E_low"] <= line["E"] <= line["E_high"] for line in records(section, "power_laws.csv")
-    )
 
 
-def test_a_rank_that_no_plain_head_has_is_written_as_infinite() -> None:
+def test_an_infinite_rank_is_written_as_a_sign() -> None:
     rows = [
         {**row, "metrics": {"test_perplexity": row["metrics"]["test_perplexity"] * math.exp(-1)}}
         if row["config"]["output_layer"]["name"] == "mos"
@@ -109,64 +102,84 @@ def test_a_rank_that_no_plain_head_has_is_written_as_infinite() -> None:
         for row in HEADS[:54]
     ]
     section = section_of(rows, LAWS)
-    texts = [cell.text for line in section.tables[2].body for cell in line]
+    texts = [cell.text for line in section.texts[2].body for cell in line]
     assert any(text.startswith("\N{INFINITY} [") for text in texts)
     for drawing in section.drawings:
         with mpl.rc_context(STYLE):
             drawing.draw().draw_without_rendering()
 
 
-def test_laws_that_are_not_pinned_or_misfit_are_named_among_what_is_not_said() -> None:
+def test_misfits_and_missing_laws_are_named() -> None:
     rows = head_rank_rows({"softmax": 1.0, "mos": 2.0})
     for row in rows:
         if row["config"]["model"]["head_rank"] == 8:
             row["metrics"]["test_perplexity"] *= 1.3
-    section = section_of(rows, LAWS)
-    assert any(
-        "leaves more than the seeds' spread" in caution and "softmax" in caution
-        for caution in section.cautions
-    )
+    cautions = section_of(rows, LAWS).cautions
+    assert any("more than the seeds' spread" in one and "softmax" in one for one in cautions)
     few = section_of([row for row in HEADS if row["config"]["model"]["head_rank"] < 16], LAWS)
-    assert few.findings == (
-        "Nothing can be held against softmax yet: a law of 3 numbers needs 4 different sizes, "
-        "there are 3.",
-    )
-    assert len(few.drawings) == 1 and few.files["factors.csv"] == [["panel", "output_layer.name"]]
+    assert "needs 4 different sizes, there are 3" in few.findings[0] and len(few.findings) == 1
+    assert len(few.drawings) == 1 and len(few.written["factors.csv"]) == 1
 
 
 @pytest.mark.parametrize("seeds", [2, 3])
-def test_two_seeds_give_the_limit_too_wide_an_interval_and_the_page_says_so(seeds: int) -> None:
+def test_two_seeds_a_size_are_a_caution(seeds: int) -> None:
     cautions = section_of([row for row in HEADS if row["config"]["seed"] <= seeds], LAWS).cautions
     assert any("With two seeds a size" in caution for caution in cautions) == (seeds == 2)
 
 
-def test_where_the_loss_leaves_the_law_is_the_first_sentence() -> None:
+def test_the_first_size_off_the_law_leads_the_findings() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
-    assert section.findings[0].startswith(
-        "From large to small, the loss first leaves the law of all larger width at width 16"
-    )
-    assert "above what 5 larger sizes predict (Bonferroni-adjusted p" in section.findings[0]
-    assert [cell.text for cell in section.tables[0].body[1]][-1] == "above the law"
+    assert "first leaves the law of all larger width at width 16" in section.findings[0]
+    assert "above what 5 larger sizes predict" in section.findings[0]
+    assert section.texts[0].body[1][-1].text == "above the law"
     assert [line["model.width"] for line in records(section, "extrapolation.csv")] == [32, 16, 8]
     [law] = records(section, "extrapolation_law.csv")
     assert law["fitted"] == "32 64 96 128 192" and law["E_low"] < law["E"] < law["E_high"]
-    none = section_of(width_rows({}), OFF)
-    assert (
-        none.findings[0].startswith("The loss is not told apart from the law")
-        and "not show that" in none.findings[0]
-    )
+    assert "does not show" in section_of(width_rows({}), OFF).findings[0]
     few = section_of(width_rows({}, widths=(8, 16)), OFF)
-    assert "cannot be said" in few.findings[0] and few.tables == () and len(few.drawings) == 1
+    assert "cannot be said" in few.findings[0] and few.texts == () and len(few.drawings) == 1
 
 
-def test_larger_models_by_parameters_have_larger_numbers_of_them() -> None:
+def test_larger_numbers_of_parameters_are_named_so() -> None:
     rows = width_rows({16: 0.3, 8: 0.8})
     for row in rows:
         row["metrics"]["parameters"] = 1000 * row["config"]["model"]["width"]
     section = section_of(rows, Extrapolation(x="parameters"))
-    assert section.heading == "Where the loss leaves the law of larger numbers of parameters"
-    assert "the law of all larger numbers of parameters at parameters 16000:" in section.findings[0]
-    assert not any("larger parameters" in finding for finding in section.findings)
+    assert section.heading.endswith("larger numbers of parameters")
+    assert "at parameters 16000:" in section.findings[0]
+
+
+def test_findings_name_widths_ratios_and_exponents() -> None:
+    widths, apart, same, law = section_of(LEARNED, LEARNED_AT).findings
+    assert "gap to the entropy (nats) of at most 0.1: softmax 12" in widths
+    assert widths.count(" at V = 500, 1000, 2000 and 4000") == 3
+    assert "exponents b" in law and law.count("[0.") == 3
+    assert apart.count("softcap 1.5") == apart.count("at V = ") == 4 and "mos" not in apart
+    assert same.count("mos") == 4 and "softcap" not in same and "does not show" in same
+
+
+def test_every_number_of_thresholds_is_in_a_file() -> None:
+    section = section_of(LEARNED, LEARNED_AT)
+    points, laws = records(section, "thresholds.csv"), records(section, "threshold_laws.csv")
+    assert len(points) == 12 and len(laws) == 3
+    for point in points:
+        x, low, high = (point[f"model.embedding_width{end}"] for end in ("", "_low", "_high"))
+        assert low < x < high and point["trained"] == "4 8 16 32 64"
+        assert (point["ratio"] is None) == (point["output_layer.name"] == "softmax")
+        assert point["holm_p"] is None or point["holm_p"] >= point["p"]
+    assert all(law["b_low"] < law["b"] < law["b_high"] and law["farthest_off"] >= 1 for law in laws)
+
+
+def test_widths_beyond_those_trained_say_on_which_side() -> None:
+    section = section_of(FEW, LEARNED_AT)
+    assert any("no power law over V for softmax and mos" in one for one in section.findings)
+    assert "softmax at V = 100 (below 8)" in section.findings[1]
+    assert "softcap at V = 100000 (not up to 64)" in section.findings[1]
+    assert any("for softcap others are left out" in caution for caution in section.cautions)
+    widths = [line[4].text for line in section.texts[0].body]
+    assert widths[0] == "below 8" and widths[-1] == "not up to 64" and "[" not in "".join(widths)
+    near = section_of(spam_rows({"softmax": 1.0}, symbols=(510,), widths=(12, 24)), LEARNED_AT)
+    assert "[below 12, 1" in near.texts[0].body[0][4].text
 
 
 def test_correlations_are_said_the_finest_way_first_and_that_the_choice_decides() -> None:
@@ -180,17 +193,10 @@ def test_correlations_are_said_the_finest_way_first_and_that_the_choice_decides(
         "How the settings are taken away decides" in finding and "Press rank" in finding
         for finding in section.findings
     )
-    assert (
-        section.findings[-1].endswith("1e-3 is 33 in 102 of 108 trials.")
-        or "33 in 102" in section.findings[-1]
-    )
-    shown = [cell.text for table in section.tables for line in table.body for cell in line]
-    assert not any("nan" in text.lower() for text in shown)
+    assert "33 in 102" in section.findings[-1]
     assert len(records(section, "confounding.csv")) == 3 * 5
-    assert {line["setting"] for line in records(section, "shares_of_settings.csv")} == {
-        "all",
-        *SETTINGS,
-    }
+    settings = {line["setting"] for line in records(section, "shares_of_settings.csv")}
+    assert settings == {"all", *SETTINGS}
 
 
 def test_where_no_correlation_is_told_from_zero_the_largest_is_named() -> None:
@@ -203,10 +209,16 @@ def test_where_no_correlation_is_told_from_zero_the_largest_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "request_"),
-    [(HEADS[:54], LAWS), (width_rows({16: 0.3}), OFF), (settings_rows(), RANKS)],
-    ids=["laws", "extrapolation", "correlations"],
+    [
+        (HEADS[:54], LAWS),
+        (width_rows({16: 0.3}), OFF),
+        (settings_rows(), RANKS),
+        (LEARNED, LEARNED_AT),
+        (FEW, LEARNED_AT),
+    ],
+    ids=["laws", "extrapolation", "correlations", "reached", "not reached"],
 )
-def test_all_words_of_the_figures_are_inside_them_and_marks_have_names(
+def test_words_lie_inside_figures_and_marks_have_names(
     rows: list[dict[str, Any]], request_: Analysis
 ) -> None:
     for drawing in section_of(rows, request_).drawings:
@@ -214,32 +226,26 @@ def test_all_words_of_the_figures_are_inside_them_and_marks_have_names(
             figure = drawing.draw()
             figure.draw_without_rendering()
         needed, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-        assert (
-            needed.x0 > -0.01
-            and needed.y0 > -0.01
-            and needed.x1 < width + 0.01
-            and needed.y1 < height + 0.01
-        )
+        assert needed.x0 > -0.01 and needed.y0 > -0.01
+        assert needed.x1 < width + 0.01 and needed.y1 < height + 0.01
         assert any(named.marks for named in figure.findobj(NamedMarks))
 
 
 @pytest.mark.parametrize("state", ["done", "failed"])
-def test_all_three_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
+def test_all_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
     rows = settings_rows()[::3]
     for place, row in enumerate(rows):
         row["config"] |= {"model": {"head_rank": 2 ** (place % 5), "width": 8 * 2 ** (place % 6)}}
         row["config"] |= {"output_layer": {"name": ("softmax", "mos")[place % 2]}}
+    rows += LEARNED
     if state == "failed":
         rows = [fail(row, state="failed", cause="") for row in rows]
-    page = report_on(
-        rows, tmp_path, study=replace(STUDY, analyses=(LAWS, OFF, RANKS))
-    ).path.read_text()
+    study = replace(STUDY, analyses=(LAWS, OFF, RANKS, LEARNED_AT))
+    page = report_on(rows, tmp_path, study=study).path.read_text()
     count = int(state == "done")
-    for key in ("power-laws", "extrapolation", "confounding"):
+    for key in ("power-laws", "extrapolation", "confounding", "thresholds"):
         assert page.count(f'id="{key}"') == count
     if state == "done":
-        assert (
-            len(csv_records(tmp_path / "confounding.csv")) == 15
-            and ">None<" not in page
-            and "nan" not in page
-        )
+        assert len(csv_records(tmp_path / "confounding.csv")) == 15
+        assert len(csv_records(tmp_path / "thresholds.csv")) == 12
+        assert ">None<" not in page and ">nan<" not in page
