@@ -17,7 +17,7 @@ from orchestrator.analysis.statistics.power_law import (
     fit_laws,
     over_draws,
 )
-from orchestrator.analysis.tidy import estimated, tidy
+from orchestrator.analysis.tidy_frames import estimated, tidy
 from orchestrator.analysis.values import losses_at
 from search_spaces.laws import Extrapolation
 

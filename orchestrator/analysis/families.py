@@ -14,7 +14,7 @@ from orchestrator.analysis.confounding import ConfoundingNumbers, with_holm_by_s
 from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.correlations import CorrelationNumbers
 from orchestrator.analysis.statistics.samples import with_holm
-from orchestrator.analysis.tidy import corrected
+from orchestrator.analysis.tidy_frames import corrected
 
 FAMILIES: Mapping[type, Mapping[str, Callable[[Sequence[Any]], tuple[Any, ...]]]] = {
     ContrastNumbers: {"comparisons": partial(with_holm, test="test")},

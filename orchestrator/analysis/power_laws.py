@@ -29,7 +29,7 @@ from orchestrator.analysis.statistics.power_law import (
     over_draws,
     seed_by_group_p,
 )
-from orchestrator.analysis.tidy import corrected, estimated, tidy
+from orchestrator.analysis.tidy_frames import corrected, estimated, tidy
 from orchestrator.analysis.values import Losses, losses_at
 from search_spaces.laws import PowerLaw
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from orchestrator.analysis.statistics.estimates import Statistic
 from orchestrator.analysis.statistics.power_law import Array, Curve, curves_over_seeds, over_draws
-from orchestrator.analysis.tidy import corrected, estimated, tidy
+from orchestrator.analysis.tidy_frames import corrected, estimated, tidy
 from orchestrator.analysis.values import values_of_done
 from search_spaces.laws import Threshold
 

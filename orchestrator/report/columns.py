@@ -39,6 +39,7 @@ COLUMNS: Mapping[str, Column] = {
     "E": Column("E", THREE, interval=True),
     "b": Column("b", THREE, interval=True),
     "log_a": Column("log a", THREE, interval=True),
+    "n": Column("trials", formats.number),
     "mean_loss": Column("loss", formats.digits(4)),
     "ratio": Column("ratio", THREE, interval=True),
     "difference": Column("difference", THREE, interval=True),

@@ -186,7 +186,7 @@ def _answers(url: str, key: StudyKey) -> Answers:
         table
         for shown in answers
         if shown.has_published
-        for table in shown.section.tables
+        for table in shown.section.texts
         if table.body
     ]
     return Answers(

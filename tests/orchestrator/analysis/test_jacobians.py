@@ -144,7 +144,7 @@ def test_with_fewer_than_three_seeds_nothing_is_decided_and_the_section_says_so(
     section = jacobian_section(found)
     why = f"not decided: {seeds} seed{'s' * (seeds > 1)}"
     assert all(text.endswith(f"{why}.") for text in section.findings[:-2])
-    assert not section.tables[0].body, "no comparison is said to have held"
+    assert len(section.texts) == 1, "no comparison is said to have held"
     assert "0 of the 0 intervals" in section.findings[-2]
     assert section.drawings[0].draw().axes and section.drawings[1].draw().axes
     without_result = jacobian_section(numbers(state="planned"))
@@ -157,7 +157,7 @@ def test_the_section_names_each_outcome_and_what_did_not_go_as_claimed() -> None
     section = jacobian_section(numbers())
     text = "\n".join(section.findings)
     assert "about half of the singular values vanish (at most 1e-3 of the largest): held." in text
-    rows = [[cell.text for cell in line] for line in section.tables[0].body]
+    rows = [[cell.text for cell in line] for line in section.texts[0].body]
     assert any(row[2:5] == ["softmax gates K=4", "softmax gates K=2", "0.05000"] for row in rows)
     assert "python sweep.py other" in text
     lines = section.files["spectra.csv"]
@@ -200,5 +200,5 @@ def test_layers_without_spread_are_named_where_intervals_are_counted() -> None:
         jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
     )
     assert "2 of the 2 intervals in the table contain it" in section.findings[-1]
-    shown = {line[0].text: line[-1].text for line in section.tables[1].body}
+    shown = {line[0].text: line[-1].text for line in section.texts[1].body}
     assert shown["softmax gates K=4"] == "\N{EN DASH}" and " to " in shown["dense"]

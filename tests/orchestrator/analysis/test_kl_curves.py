@@ -56,7 +56,7 @@ def test_without_a_curve_there_is_nothing(frame: pd.DataFrame) -> None:
 
 def test_the_section_shows_every_rank_and_names_its_points(frame: pd.DataFrame) -> None:
     section = kl_curve_section(kl_curves(frame))
-    [table] = section.tables
+    [table] = section.texts
     assert list(table.head) == ["group", "0", "1", "2", "trials"]
     assert [[cell.text for cell in row] for row in table.body] == [
         ["a", "2.50", "0.600", "0.0350", "2"],

@@ -143,9 +143,9 @@ def test_nothing_is_said_of_a_line_without_a_trial_in_a_panel() -> None:
 
 def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
     section = line_section(numbers)
-    assert [len(table.body) for table in section.tables] == [4, 4, 1]
-    assert section.tables[0].body[0][2].text == "15 [10, 20]"
-    assert section.tables[0].body[2][4].text == "\N{EN DASH}", "no trial at this x"
+    assert [len(table.body) for table in section.texts] == [4, 4, 1]
+    assert section.texts[0].body[0][2].text == "15 [10, 20]"
+    assert section.texts[0].body[2][4].text == "\N{EN DASH}", "no trial at this x"
     assert len(section.files["lines.csv"]) == 1 + 2 * len(SCORES)
     assert section.files["claims.csv"][1][-4:] == ["2 4", "2 4", "2", ""]
 
@@ -179,7 +179,7 @@ def test_every_line_has_a_colour_and_a_marker_of_its_own(
 def test_without_results_there_is_a_sentence_and_no_figure(data: pd.DataFrame) -> None:
     section = line_section(line_numbers(data, REQUEST))
     assert section.findings == ("No trial has a result to draw yet.",)
-    assert not section.drawings and not section.tables
+    assert not section.drawings and not section.texts
 
 
 def test_a_group_without_such_settings_is_a_level_line_and_no_line_of_its_own(

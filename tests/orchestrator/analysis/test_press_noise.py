@@ -72,7 +72,7 @@ def test_round_trips_have_the_printed_ones(frame: pd.DataFrame) -> None:
 
 def test_the_section_compares_with_the_printed_size(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
-    assert [len(table.body) for table in section.tables] == [4, 2]
+    assert [len(table.body) for table in section.texts] == [4, 2]
     assert (
         "differs from the 3 printed Press ranks by at most 0.00%, while those counted"
         in section.findings[0]
@@ -112,7 +112,7 @@ def test_nothing_measured_is_reported() -> None:
     numbers = press_noise_numbers(pd.DataFrame({"state": ["planned"]}))
     assert press_noise_section(numbers).findings == ("No matrix was measured yet.",)
     section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40))))
-    assert section.drawings == () and len(section.tables[0].body) == 1
+    assert section.drawings == () and len(section.texts[0].body) == 1
 
 
 def test_the_law_gives_all_printed_ranks() -> None:

@@ -101,7 +101,7 @@ def test_single_trials_stand_beside_without_an_interval_and_are_called_what_they
     within = over["seeds of one cell"]
     assert (bool(over["cells"]["independent_low"]), within["independent_low"]) == (True, "")
     assert (within["n"], float(within["pearson_df"])) == ("216", 8), "nine values of c"
-    shown = [[cell.text for cell in row[:2]] for row in report.answers[0].section.tables[0].body]
+    shown = [[cell.text for cell in row[:2]] for row in report.answers[0].section.texts[0].body]
     assert shown[2:] == [
         ["cells, without what their seeds add", "72"],
         ["seeds of one cell", "216"],
@@ -175,7 +175,7 @@ def test_one_seed_at_the_papers_scale_stands_beside_the_published_values_as_ever
         "Over 72 cells, one seed each: the published +0.48 (PTB) lies "
     )
     assert "published window, test perplexity 56.60 to 57.60" in section.remarks[1]
-    assert section.tables[0].body[0][0].text == "all cells" and len(section.tables[0].body) == 2
+    assert section.texts[0].body[0][0].text == "all cells" and len(section.texts[0].body) == 2
     assert not any(
         "no independent points" in text or "trained each cell once" in text
         for text in section.cautions
@@ -235,7 +235,7 @@ def test_significant_definitions_of_rank_are_named(tmp_path: Path) -> None:
     section = report_on(rows, tmp_path, study=study).answers[0].section
     records = csv_records(tmp_path / "definitions.csv")
     assert [record["x"] for record in records] == ["press_rank", "stable_rank"]
-    table = next(table for table in section.tables if "by definition of rank" in table.caption)
+    table = next(table for table in section.texts if "by definition of rank" in table.caption)
     assert [row[0].text for row in table.body] == ["Press rank", "stable rank"]
     clear = [record for record in records if float(record["p_adjusted"]) < 0.05]
     [finding] = [text for text in section.findings if "Holm" in text]

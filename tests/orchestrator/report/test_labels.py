@@ -20,7 +20,7 @@ from tests.support.synthetic_results import trial_row
 
 def texts(section: Section, table: int) -> list[list[str]]:
     """A table's heading and lines."""
-    shown = section.tables[table]
+    shown = section.texts[table]
     return [list(shown.head), *([cell.text for cell in line] for line in shown.body)]
 
 

@@ -69,10 +69,10 @@ def test_averaging_is_spoken_of_where_any_trial_averaged() -> None:
             rank_training_numbers(results.frame(), trials, RankOverTraining())
         )
         captions = [
-            *(table.caption for table in section.tables),
+            *(table.caption for table in section.texts),
             *(drawing.caption for drawing in section.drawings),
         ]
-        heads = [name for table in section.tables for name in table.head]
+        heads = [name for table in section.texts for name in table.head]
         words = " ".join([*section.findings, *captions, *heads, section.method])
         assert words.count("averag") == (0 if averaged_from is None else 5)
 
@@ -164,7 +164,7 @@ def test_a_page_shows_at_most_50_epochs_with_the_last_one(
     rows, _ = make_results()
     long = training(np.linspace(10, 200, epochs), np.linspace(6, 4, epochs))
     report = report_with(tmp_path, rows[:1], {rows[0]["trial_id"]: long})
-    table = section_of(report).tables[0]
+    table = section_of(report).texts[0]
     assert (len(table.body), table.body[-1][0].text) == (shown, str(epochs))
     step = math.ceil(epochs / 50)
     assert (f"one epoch in {step}, all of them in rank_over_training.csv" in table.caption) == (

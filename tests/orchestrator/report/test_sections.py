@@ -84,7 +84,7 @@ def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
     section = prediction_section(
         prediction_numbers(flatten([row]).frame(), Predictions(), corpus="ptb")
     )
-    assert "banknote (as <unk>)" in [cell.text for line in section.tables[1].body for cell in line]
+    assert "banknote (as <unk>)" in [cell.text for line in section.texts[1].body for cell in line]
     assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
 
 
@@ -114,7 +114,7 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     section = prediction_section(
         prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb")
     )
-    table = section.tables[1]
+    table = section.texts[1]
     assert list(table.head) == ["context", "ends in", "next word", "mos", "softmax"]
     assert [cell.text for cell in table.body[0]] == [
         "A 1",
@@ -161,7 +161,7 @@ def test_printed_predictions_stand_below_ours() -> None:
         [trial_row("mos", config={"seed": 1}, **{"top_k A 1": ours_text, "top_k A 2": ours_text})]
     ).frame()
     section = prediction_section(prediction_numbers(frame, request, corpus="ptb"))
-    hits, words = ([[cell.text for cell in row] for row in table.body] for table in section.tables)
+    hits, words = ([[cell.text for cell in row] for row in table.body] for table in section.texts)
     assert hits == [["mos", "2 of 2", "0 of 1"], ["mos (Yang)", DASH, "0 of 1"]]
     assert words[:2] == [
         ["A 1", "metric", "tons", "tons 0.25 (1)", DASH],
@@ -194,7 +194,7 @@ GATED = [
 
 def test_pairs_have_a_row_a_comparison_a_file_and_say_who_had_no_partner() -> None:
     section = contrast_section(contrast_numbers(flatten(GATED).frame(), PAIRS, corpus="none"))
-    [line] = section.tables[0].body
+    [line] = section.texts[0].body
     assert [cell.text for cell in line[:3]] == ["gated", "dense", "6 of 6"]
     assert "partner with the same seed: 1 value" in section.findings[0]
     head, record = section.files["tests.csv"]
@@ -218,7 +218,7 @@ def test_unpaired_and_published_p_have_columns_of_their_own() -> None:
     ]
     section = contrast_section(contrast_numbers(flatten(rows).frame(), request, corpus="ptb"))
     gated, late = (
-        dict(zip(section.tables[0].head, line, strict=True)) for line in section.tables[0].body
+        dict(zip(section.texts[0].head, line, strict=True)) for line in section.texts[0].body
     )
     p_value = stats.ttest_ind(ERRORS["gated"], ERRORS["dense"][1:]).pvalue
     assert (
@@ -235,7 +235,7 @@ def test_unpaired_and_published_p_have_columns_of_their_own() -> None:
 
 def test_counts_are_shown_of_values_that_never_came_up_too() -> None:
     section = count_section(count_numbers(flatten(GATED).frame(), COUNTS))
-    assert section.tables[0].head == ("model", "0.01", "0.1", "0.3")
+    assert section.texts[0].head == ("model", "0.01", "0.1", "0.3")
     assert section.files["counts.csv"][1:] == [["gated", 1, 6, 0], ["dense", 1, 5, 0]]
     assert section.findings == (
         "Of 13 trials, 2 have the least chosen learning rate of the table (0.01), 0 the greatest "
@@ -260,6 +260,6 @@ def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
 def test_the_audit_uses_names_of_the_papers() -> None:
     section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
     assert "print 1636 numbers" in section.findings[-1]
-    shown = [cell.text for table in section.tables for row in table.body for cell in row]
+    shown = [cell.text for table in section.texts for row in table.body for cell in row]
     assert not [text for text in (*shown, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
-    assert section.tables[1].body[0][0].text == "Fig. 2, GSS"
+    assert section.texts[1].body[0][0].text == "Fig. 2, GSS"

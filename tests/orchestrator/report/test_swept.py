@@ -78,8 +78,8 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
             assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
             if isinstance(ours.request, Comparison):
                 continue  # its p values are corrected over all values
-            assert [table.body for table in ours.section.tables] == [
-                table.body for table in single.section.tables
+            assert [table.body for table in ours.section.texts] == [
+                table.body for table in single.section.texts
             ]
             assert list(ours.section.files.values()) == list(single.section.files.values())
             leads = [
@@ -161,7 +161,7 @@ def test_equal_values_are_said_to_be_equal_where_an_interval_would_have_no_width
     ]
     (table,) = swept_section(
         swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("press_rank",)))
-    ).tables
+    ).texts
     low, high = stats.t.interval(0.95, 2, loc=403, scale=stats.sem(ranks[10]))
     assert [row[-1].text for row in table.body] == [
         "402 (all equal)",

@@ -65,7 +65,7 @@ def test_the_grid_has_every_label_and_number(report: ReportResult, width: int) -
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_correlations_have_every_heading_and_number(report: ReportResult, width: int) -> None:
-    table = report.answers[0].section.tables[0]
+    table = report.answers[0].section.texts[0]
     text = render(summary_group(report), width)
     cells = {cell for line in lines_of_cells(text) for cell in line}
     words = {word for cell in cells for word in cell.split()}
