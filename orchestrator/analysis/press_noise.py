@@ -4,10 +4,13 @@ printed values (AAAI 2021, SM Tables 14 to 16)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from orchestrator.analysis.tidy import tidy
 from search_spaces.published import rows
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ COUNT_SPREAD = 3.0
 """Bound on |count of a drawn matrix - the law's expectation|; draws of 40 to 1,000 rows stay
 below."""
 FLOAT64_EPS = 2.0**-52
+LAW_POINTS = 400
 
 
 def share_below(x: float) -> float:
@@ -53,100 +57,97 @@ def rank_at_printed_size(variance: float, *, sigma_max: float = 1.0) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyMatrix:
-    """One matrix with noise."""
-
-    variance: float
-    """c: n^2 times that of an entry of the noise, which is its expected sum of squares."""
-    precision: str
-    size: int
-    rank: int
-    """Without noise."""
-    tolerance: float
-    """Of the Press rank."""
-    counted: Mapping[str, int]
-    """`RANKS` -> counted."""
-    printed: Mapping[str, int]
-    """`RANKS` -> printed, where the supplement has this c and the precision is float64."""
-
-    def predicted(self, variance: float) -> float:
-        """The Press rank with noise of that c, by the quarter-circle law and the matrix' own
-        tolerance."""
-        return rank_with_noise(self.tolerance, variance=variance, size=self.size, rank=self.rank)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundTrip:
-    """One matrix after one of its round trips; the fields are the columns of the report's table."""
-
-    round_trip: int
-    precision: str
-    size: int
-    rank: int
-    press_rank: int
-    printed_press_rank: int | None
-    error: float
-    """Sum of squared differences from the matrix before all trips."""
-    printed_error: float | None
-    largest_below_in_tolerances: float
-    """The largest singular value that the Press rank does not count."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class PressNoiseNumbers:
-    """The noisy matrices, float64 and the most noise first, and the round trips in their order."""
+    """The answer to a PressNoise request."""
 
-    noise: tuple[NoisyMatrix, ...]
-    trips: tuple[RoundTrip, ...]
+    noise: pd.DataFrame
+    """A row a matrix with noise, float64 and the most noise first: noise_variance (c: n^2 times
+    the variance of an entry), precision, size (n), rank (without noise), press_rank_predicted (by
+    the quarter-circle law), press_rank_predicted_10000 (for the printed matrix, if it has this c),
+    each of `RANKS` counted and printed."""
+    laws: pd.DataFrame
+    """The law over c: precision, size, noise_variance, share (Press rank over size)."""
+    trips: pd.DataFrame
+    """A row a round trip, in order: round_trip, precision, size, rank (without noise), press_rank,
+    printed_press_rank, error (sum of squared differences from the matrix before all trips),
+    printed_error, largest_below_in_tolerances (the largest singular value that the Press rank does
+    not count)."""
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
     """Read the metrics of the done trials.
 
     Trials from before schema version 2 are left out, because their noise has another variance. Only
-    they have `kept`."""
+    they have `kept`.
+    """
     done: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
     measured = [row for row in done if not isinstance(row.get("kept"), str)]
-    noise = [_noisy(row) for row in measured if not row["round_trips"]]
+    noisy = sorted(
+        (row for row in measured if not row["round_trips"]),
+        key=lambda row: (row["precision"] != "float64", -row["noise_variance"]),
+    )
+    trips = (_trip(row, trip) for row in measured for trip in range(1, int(row["round_trips"]) + 1))
     return PressNoiseNumbers(
-        noise=tuple(sorted(noise, key=lambda line: (line.precision != "float64", -line.variance))),
-        trips=tuple(
-            _trip(row, trip) for row in measured for trip in range(1, int(row["round_trips"]) + 1)
-        ),
+        noise=tidy(map(_noisy, noisy)),
+        laws=tidy(_laws(noisy), ("precision", "size", "noise_variance", "share")),
+        trips=tidy(trips),
     )
 
 
-def _noisy(row: Mapping[Any, Any]) -> NoisyMatrix:
-    variance = float(row["noise_variance"])
-    printed = (
-        _printed("sm_table15_16_press_noise", "noise_c", variance)
-        if row["precision"] == "float64"
-        else {}
-    )
-    return NoisyMatrix(
-        variance=variance,
-        precision=row["precision"],
-        size=int(row["size"]),
-        rank=int(row["rank"]),
-        tolerance=float(row["noisy_press_tolerance"]),
-        counted={name: int(row[f"noisy_{name}"]) for name in RANKS},
-        printed={name: int(printed[name]) for name in RANKS if name in printed},
-    )
+def _noisy(row: Mapping[Any, Any]) -> dict[str, Any]:
+    variance, size = float(row["noise_variance"]), int(row["size"])
+    is_printed = row["precision"] == "float64"
+    printed = _printed("sm_table15_16_press_noise", "noise_c", variance) if is_printed else {}
+    predicted = _predicted(row, variance)
+    record = {
+        "noise_variance": variance,
+        "precision": row["precision"],
+        "size": size,
+        "rank": int(row["rank"]),
+        "press_rank_predicted": predicted,
+        "press_rank_predicted_10000": rank_at_printed_size(variance) if printed else None,
+    }
+    for name in RANKS:
+        record[name] = int(row[f"noisy_{name}"])
+        record[f"printed_{name}"] = int(printed[name]) if name in printed else None
+    return record
 
 
-def _trip(row: Mapping[Any, Any], trip: int) -> RoundTrip:
+def _predicted(row: Mapping[Any, Any], variance: float) -> float:
+    """Return the Press rank of the row's matrix with noise of c = `variance`, by its tolerance."""
+    tolerance, size, rank = (row[name] for name in ("noisy_press_tolerance", "size", "rank"))
+    return rank_with_noise(float(tolerance), variance=variance, size=int(size), rank=int(rank))
+
+
+def _laws(noisy: Sequence[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
+    for precision in dict.fromkeys(row["precision"] for row in noisy):
+        of_precision = [row for row in noisy if row["precision"] == precision]
+        with_noise = [row for row in of_precision if row["noise_variance"] > 0]
+        if not with_noise:
+            continue
+        # All rows have one matrix, whose largest singular value and tolerance noise hardly moves.
+        most, least = with_noise[0], with_noise[-1]
+        size, ends = int(least["size"]), (least["noise_variance"] / 10, most["noise_variance"] * 10)
+        for variance in map(float, np.geomspace(*ends, LAW_POINTS)):
+            key = {"precision": precision, "noise_variance": variance}
+            yield key | {"size": size, "share": _predicted(least, variance) / size}
+            printed = rank_at_printed_size(variance) / PRINTED_SIZE
+            yield key | {"size": PRINTED_SIZE, "share": printed}
+
+
+def _trip(row: Mapping[Any, Any], trip: int) -> dict[str, Any]:
     prefix, printed = f"round_trip {trip} ", _printed("sm_table14_round_trips", "iteration", trip)
-    return RoundTrip(
-        round_trip=trip,
-        precision=row["precision"],
-        size=int(row["size"]),
-        rank=int(row["rank"]),
-        press_rank=int(row[f"{prefix}press_rank"]),
-        printed_press_rank=int(printed["press_rank"]) if printed else None,
-        error=float(row[f"{prefix}error"]),
-        printed_error=printed["error_times_1e28"] * 1e-28 if printed else None,
-        largest_below_in_tolerances=float(row[f"{prefix}largest_below"]),
-    )
+    return {
+        "round_trip": trip,
+        "precision": row["precision"],
+        "size": int(row["size"]),
+        "rank": int(row["rank"]),
+        "press_rank": int(row[f"{prefix}press_rank"]),
+        "printed_press_rank": int(printed["press_rank"]) if printed else None,
+        "error": float(row[f"{prefix}error"]),
+        "printed_error": printed["error_times_1e28"] * 1e-28 if printed else None,
+        "largest_below_in_tolerances": float(row[f"{prefix}largest_below"]),
+    }
 
 
 def _printed(table: str, key: str, value: float) -> Mapping[str, float]:

@@ -1,70 +1,57 @@
-"""The true rank of a generated language beside what each metric makes of the true matrix and of the
-learned ones."""
+"""The true rank of a generated language, and the rank of true and learned matrices by metric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.statistics.samples import summarise_sample
+from orchestrator.analysis.tidy import tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import TrueRank
 
 if TYPE_CHECKING:
     import pandas as pd
 
-EXACT = "float64"
+Matrix = tuple[dict[str, Any], dict[str, float | None]]
+EXACT, LEARNED = "float64", "learned"
 PRESS = "press_rank"
-PRESS_BY_EPS = {"float64": "press_rank_float64", "float32": "press_rank_float32"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatrixRanks:
-    """One log-P matrix, or the mean over those of a group: rank by metric, None where there is no
-    value."""
-
-    name: str
-    variant: str | None
-    """Of the truth: float64, float32 or noise; None of what a group learned."""
-    trials: int
-    """With a result."""
-    ranks: Mapping[str, float | None]
-    """Of the truth, the Press rank twice: by the eps of float64 and of float32."""
-    perplexity: float | None
-    excess: float | None
-    """Test perplexity over the truth's, on the same tokens: 1.25 is 25% above the floor."""
+PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
+"""A true matrix has a Press rank by the eps of each precision; a learned one is float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrueRankNumbers:
-    """The truth's matrices, then the groups, in the order of the plan."""
+    """The answer to a TrueRank request."""
 
     exact: Mapping[str, float]
-    """Metrics of the truth's exact matrix: the rank of the language, by construction, and of the
-    rows measured; test perplexity of the true model, the floor; what it tends to on ever more text
-    (entropy), and that of a model that knows how often each type comes, and no more (shares)."""
+    """Metrics of the exact true matrix: the rank of the language, by construction (language_rank),
+    and of the rows measured (true_rank), which may have fewer different contexts; perplexity of the
+    true model on the test text (the floor), on endless text (entropy), and of a model that knows
+    word frequencies alone (shares)."""
     metrics: tuple[str, ...]
-    truth: tuple[MatrixRanks, ...]
-    learned: tuple[MatrixRanks, ...]
+    """Columns of `matrices` with a rank each."""
+    matrices: pd.DataFrame
+    """A row for each true matrix, then one for each group, a mean over its trials, in the order of
+    the plan: matrix (its name), variant (float64, float32, noise or learned), trials (with a
+    result), true_rank, language_rank, a rank for each metric, test_perplexity, over_floor (test
+    perplexity over that of the true model on the same tokens: 1.25 is 25% above), nats_over_floor
+    (its logarithm)."""
 
     @property
     def true_rank(self) -> int:
-        """Of the rows that were measured: less than the language's where they have fewer different
-        contexts."""
+        """The rank of the rows that were measured."""
         return int(self.exact["true_rank"])
-
-    def is_true(self, rank: float | None) -> bool:
-        """Whether a metric gives the true rank: it, or a number that rounds to it."""
-        return rank is not None and round(rank) == self.true_rank
 
 
 def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers | None:
-    """The numbers that a study asks for; None on a corpus without a known truth, and before any of
-    it is measured.
+    """Return the numbers that a study asks for; None on a corpus without a known truth, and before
+    any of it is measured.
 
-    A model is held against the truth on the same rows and tokens: one that was measured on others
-    than the truth is left out."""
+    A model that was measured on other rows than the truth is left out.
+    """
     if "true_rank" not in frame.columns:
         return None
     done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
@@ -76,39 +63,46 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
     exact = truths.get(EXACT) or next(iter(truths.values()))
     same_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
     models = frame[frame["variant"].isna() & same_rows]
+    metrics = tuple(
+        column
+        for metric in request.metrics
+        for column in (PRESS_BY_EPS if metric == PRESS else (metric,))
+    )
+    matrices = (*_truth(truths.values(), metrics), *_learned(models, metrics, exact))
+    ranks = {name: int(exact[name]) for name in ("true_rank", "language_rank")}
     return TrueRankNumbers(
         exact=exact,
-        metrics=request.metrics,
-        truth=tuple(_truth(row, request.metrics) for row in truths.values()),
-        learned=tuple(_learned(models, request.metrics, exact["test_perplexity"])),
+        metrics=metrics,
+        matrices=tidy(name | ranks | of_matrix for name, of_matrix in matrices),
     )
 
 
-def _truth(row: Mapping[Any, Any], metrics: tuple[str, ...]) -> MatrixRanks:
-    names = [
-        name
-        for metric in metrics
-        for name in (PRESS_BY_EPS.values() if metric == PRESS else (metric,))
-    ]
-    return MatrixRanks(
-        name=str(row["group"]),
-        variant=str(row["variant"]),
-        trials=1,
-        ranks={name: float(row[name]) for name in names},
-        perplexity=float(row["test_perplexity"]),
-        excess=1.0,
-    )
+def _truth(truths: Iterable[Mapping[Any, Any]], metrics: tuple[str, ...]) -> Iterator[Matrix]:
+    for row in truths:
+        name = {"matrix": str(row["group"]), "variant": str(row["variant"]), "trials": 1}
+        ranks: dict[str, float | None] = {metric: float(row[metric]) for metric in metrics}
+        yield name, ranks | _perplexity(float(row["test_perplexity"]), 1.0)
 
 
-def _learned(models: pd.DataFrame, metrics: tuple[str, ...], floor: float) -> Iterator[MatrixRanks]:
-    ranks = {metric: values_by_group(models, metric) for metric in metrics}
+def _learned(
+    models: pd.DataFrame, metrics: tuple[str, ...], exact: Mapping[str, float]
+) -> Iterator[Matrix]:
+    columns = {metric: PRESS if metric == PRESS_BY_EPS[1] else metric for metric in metrics}
+    values = {metric: values_by_group(models, column) for metric, column in columns.items()}
     for group, perplexities in values_by_group(models, "test_perplexity").items():
-        perplexity = summarise_sample(perplexities).mean
-        yield MatrixRanks(
-            name=group,
-            variant=None,
-            trials=len(perplexities),
-            ranks={metric: summarise_sample(ranks[metric][group]).mean for metric in metrics},
-            perplexity=perplexity,
-            excess=None if perplexity is None else perplexity / floor,
-        )
+        name = {"matrix": group, "variant": LEARNED, "trials": len(perplexities)}
+        ranks = {
+            metric: None if metric == PRESS_BY_EPS[0] else summarise_sample(of_metric[group]).mean
+            for metric, of_metric in values.items()
+        }
+        mean = summarise_sample(perplexities).mean
+        excess = None if mean is None else mean / exact["test_perplexity"]
+        yield name, ranks | _perplexity(mean, excess)
+
+
+def _perplexity(perplexity: float | None, excess: float | None) -> dict[str, float | None]:
+    return {
+        "test_perplexity": perplexity,
+        "over_floor": excess,
+        "nats_over_floor": None if excess is None else math.log(excess),
+    }

@@ -1,4 +1,4 @@
-"""Press' rank under noise, beside the quarter-circle law and the printed ranks (SM Tables 14 to
+"""Press' rank under noise, next to the quarter-circle law and the printed ranks (SM Tables 14 to
 16)."""
 
 from __future__ import annotations
@@ -8,72 +8,74 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
+import pandas as pd
 
 from orchestrator.analysis import (
     COUNT_SPREAD,
     PRINTED_SIZE,
     RANKS,
-    NoisyMatrix,
     PressNoiseNumbers,
-    RoundTrip,
     rank_at_printed_size,
+    rows,
+    tidy,
 )
-from orchestrator.report.figures import ABOVE, Drawing, group_colour, make_logarithmic, new_figure
-from orchestrator.report.hover import name_marks
+from orchestrator.report.columns import Table
+from orchestrator.report.figures import Drawing
+from orchestrator.report.line_figure import LineFigure, draw_lines
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import csv_lines, record_table
 
 PRECISIONS = ("float64", "float32")
 
 
 def press_noise_section(numbers: PressNoiseNumbers) -> Section:
-    """The tables and the figure of a PressNoise request."""
-    noise, trips = list(map(_noise_record, numbers.noise)), [vars(trip) for trip in numbers.trips]
+    """Return the tables and the figures of a PressNoise request."""
     printed = f"; printed ones are of a {PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix"
-    captions = {
-        f"Ranks of an n x n matrix with Gaussian noise of variance c / n\N{SUPERSCRIPT TWO}{printed}": noise,
-        f"Ranks of an n x n matrix after SVD round trips that cut nothing{printed}": trips,
-    }
-    files = {"press_noise.csv": noise, "round_trips.csv": trips}
+    noise = Table(
+        caption="Ranks of an n x n matrix with Gaussian noise of variance c / "
+        f"n\N{SUPERSCRIPT TWO}{printed}",
+        frame=numbers.noise,
+        shown=[name for name in numbers.noise.columns if name != "rank"],
+        file="press_noise.csv" if len(numbers.noise) else "",
+    )
+    trips = Table(
+        caption=f"Ranks of an n x n matrix after SVD round trips that cut nothing{printed}",
+        frame=numbers.trips,
+        shown=list(numbers.trips.columns),
+        file="round_trips.csv" if len(numbers.trips) else "",
+    )
     return Section(
         kind="noise",
         heading="Ranks under noise",
         findings=tuple(_findings(numbers)) or ("No matrix was measured yet.",),
-        tables=tuple(
-            record_table(caption, records) for caption, records in captions.items() if records
-        ),
+        tables=(noise, trips),
         method=prose("method_press_noise.txt"),
-        files={name: csv_lines(records) for name, records in files.items() if records},
         drawings=tuple(_drawings(numbers)),
     )
 
 
 def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
-    if printed := [line for line in numbers.noise if line.printed]:
+    noise, trips = list(rows(numbers.noise)), list(rows(numbers.trips))
+    if printed := [line for line in noise if line.printed_press_rank is not None]:
         yield _of_printed(printed)
     for precision in PRECISIONS:
-        if lines := [line for line in numbers.noise if line.precision == precision]:
+        if lines := [line for line in noise if line.precision == precision]:
             yield from _of_precision(precision, lines)
-    if numbers.trips:
-        yield _of_trips(numbers.trips)
+    if trips:
+        yield _of_trips(trips)
 
 
-def _of_printed(lines: Sequence[NoisyMatrix]) -> str:
+def _of_printed(lines: Sequence[Any]) -> str:
     law = max(
-        abs(rank_at_printed_size(line.variance) / line.printed["press_rank"] - 1) for line in lines
+        abs(rank_at_printed_size(line.noise_variance) / line.printed_press_rank - 1)
+        for line in lines
     )
-    middle = min(lines, key=lambda line: abs(line.printed["press_rank"] - PRINTED_SIZE / 2))
+    middle = min(lines, key=lambda line: abs(line.printed_press_rank - PRINTED_SIZE / 2))
     raw = rank_at_printed_size(
-        middle.variance * PRINTED_SIZE**2, sigma_max=PRINTED_SIZE * math.log(PRINTED_SIZE)
+        middle.noise_variance * PRINTED_SIZE**2, sigma_max=PRINTED_SIZE * math.log(PRINTED_SIZE)
     )
     if lines[0].size == PRINTED_SIZE:
-        miss = max(
-            abs(line.counted["press_rank"] / line.printed["press_rank"] - 1) for line in lines
-        )
+        miss = max(abs(line.press_rank / line.printed_press_rank - 1) for line in lines)
         counted = f"and the counted ones differ by at most {miss:.2%}"
     else:
         counted = (
@@ -84,15 +86,15 @@ def _of_printed(lines: Sequence[NoisyMatrix]) -> str:
         f"most {law:.2%}, "
         f"{counted}. A log-P matrix that is not divided by its largest singular value, which is at "
         f"least n ln n, "
-        f"cannot give them: at c = {middle.variance:g} the law is then at most {raw:.0f}, even for "
+        f"cannot give them: at c = {middle.noise_variance:g} the law is then at most {raw:.0f}, even for "
         f"noise of variance "
-        f"c, where {middle.printed['press_rank']:,} is printed."
+        f"c, where {middle.printed_press_rank:,} is printed."
     )
 
 
-def _of_precision(precision: str, lines: Sequence[NoisyMatrix]) -> Iterator[str]:
+def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[str]:
     size, rank = lines[0].size, lines[0].rank
-    misses = [abs(line.counted["press_rank"] - line.predicted(line.variance)) for line in lines]
+    misses = [abs(line.press_rank - line.press_rank_predicted) for line in lines]
     agreed = sum(miss <= COUNT_SPREAD for miss in misses)
     yield (
         f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise "
@@ -103,26 +105,26 @@ def _of_precision(precision: str, lines: Sequence[NoisyMatrix]) -> Iterator[str]
         f"the tolerance, "
         "whatever their weight."
     )
-    if full := [line for line in lines if line.counted["press_rank"] > size / 2]:
+    if full := [line for line in lines if line.press_rank > size / 2]:
         least = full[-1]
         words = ", ".join(
-            f"{least.counted[name]} ({name.removeprefix('effective_rank_')})" for name in RANKS[1:]
+            f"{getattr(least, name)} ({name.removeprefix('effective_rank_')})" for name in RANKS[1:]
         )
         yield (
-            f"At c = {least.variance:g} in {precision}, where the noise adds about "
-            f"{least.variance:g} to a sum of "
-            f"squares above 1, the Press rank is {least.counted['press_rank']:,} and the effective "
+            f"At c = {least.noise_variance:g} in {precision}, where the noise adds about "
+            f"{least.noise_variance:g} to a sum of "
+            f"squares above 1, the Press rank is {least.press_rank:,} and the effective "
             f"ranks are {words}."
         )
     moved = [
-        f"c = {line.variance:g}"
+        f"c = {line.noise_variance:g}"
         for line in lines
-        if any(line.counted[n] != lines[-1].counted[n] for n in RANKS[1:])
+        if any(getattr(line, name) != getattr(lines[-1], name) for name in RANKS[1:])
     ]
     yield f"In {precision}, effective ranks differ from those of the least noise at {', '.join(moved) or 'no c'}."
 
 
-def _of_trips(trips: Sequence[RoundTrip]) -> str:
+def _of_trips(trips: Sequence[Any]) -> str:
     first, last = trips[0], trips[-1]
     return (
         f"The Press rank is {last.rank} after "
@@ -135,91 +137,40 @@ def _of_trips(trips: Sequence[RoundTrip]) -> str:
     )
 
 
-def _noise_record(line: NoisyMatrix) -> dict[str, Any]:
-    ranks = ((name, line.counted[name], line.printed.get(name)) for name in RANKS)
-    return {
-        "noise_variance": line.variance,
-        "precision": line.precision,
-        "size": line.size,
-        "press_rank_predicted": line.predicted(line.variance),
-        "press_rank_predicted_10000": rank_at_printed_size(line.variance) if line.printed else None,
-        **{
-            key: value
-            for name, ours, printed in ranks
-            for key, value in ((name, ours), (f"printed_{name}", printed))
-        },
-    }
-
-
 def _drawings(numbers: PressNoiseNumbers) -> Iterator[Drawing]:
-    for precision in PRECISIONS:
-        # The axis of variances is logarithmic.
-        lines = [
-            line for line in numbers.noise if line.precision == precision and line.variance > 0
+    for precision in dict.fromkeys(numbers.laws["precision"]):
+        laws = numbers.laws[numbers.laws["precision"] == precision]
+        of_precision = (line for line in rows(numbers.noise) if line.precision == precision)
+        lines = [line for line in of_precision if line.noise_variance > 0]
+        marks = [
+            _mark(line.noise_variance, line.press_rank, line.size, "counted") for line in lines
         ]
-        printed = (
-            ", and the printed ranks of the supplement's matrix"
-            if any(line.printed for line in lines)
-            else ""
+        printed = [line for line in lines if line.printed_press_rank is not None]
+        marks += [
+            _mark(line.noise_variance, line.printed_press_rank, PRINTED_SIZE, "printed")
+            for line in printed
+        ]
+        named = {mark["group"].rpartition(" ")[2]: mark["group"] for mark in marks}
+        sizes = laws["size"].map("{:,}".format)
+        curves = laws.assign(
+            kind="curve", group=sizes.map(named), x=laws["noise_variance"], y=laws["share"]
         )
-        caption = (
-            f"Press rank over c, {precision}: counted, by the quarter-circle law{printed}, "
-            "each as a share of the matrix' rows."
+        figure = LineFigure(
+            marks=pd.concat([tidy(marks), curves.dropna(subset=["group"])]),
+            x="c: the noise has variance c / n\N{SUPERSCRIPT TWO}",
+            y={"": "Press rank / n"},
+            panel_in=(5.2, 3.8),
         )
-        if lines:
-            yield Drawing(
-                name=f"press_noise_{precision}", caption=caption, draw=partial(_draw, lines)
-            )
+        beside = ", and the printed ranks of the supplement's matrix" if printed else ""
+        yield Drawing(
+            name=f"press_noise_{precision}",
+            caption=f"Press rank over c, {precision}: counted, by the quarter-circle law{beside}, "
+            "each as a share of the matrix' rows.",
+            draw=partial(draw_lines, figure),
+        )
 
 
-def _draw(lines: Sequence[NoisyMatrix]) -> Figure:
-    figure, axes = new_figure(top_in=0.6)
-    first, least = lines[0], lines[-1]
-    grid = np.geomspace(least.variance / 10, first.variance * 10, 400)
-    for colour, whose, n, marker, law, ranks in (
-        # By the tolerance of the least noise: all lines are of one matrix, whose largest value
-        # noise hardly moves.
-        (
-            0,
-            "counted",
-            first.size,
-            "o",
-            least.predicted,
-            {line.variance: line.counted["press_rank"] for line in lines},
-        ),
-        (
-            1,
-            "printed",
-            PRINTED_SIZE,
-            "^",
-            rank_at_printed_size,
-            {line.variance: line.printed["press_rank"] for line in lines if line.printed},
-        ),
-    ):
-        shares = {variance: rank / n for variance, rank in ranks.items()}
-        if shares:
-            label, shade = f"{whose}, n = {n:,}", group_colour(colour)
-            axes.plot(
-                grid,
-                [law(c) / n for c in grid],
-                linewidth=1.2,
-                label=f"the law, n = {n:,}",
-                color=shade,
-            )
-            axes.plot(
-                *zip(*shares.items(), strict=True),
-                marker,
-                markeredgecolor="black",
-                label=label,
-                color=shade,
-            )
-            names = [
-                f"{label}, c {variance:g}\nPress rank / n {share:.4g}"
-                for variance, share in shares.items()
-            ]
-            name_marks(axes, shares.items(), names)
-    make_logarithmic(axes, "x").set_major_locator(LogLocator(numticks=8))
-    axes.set_xlabel("c: the noise has variance c / n\N{SUPERSCRIPT TWO}")
-    axes.set_ylabel("Press rank / n")
-    axes.legend(fontsize=8, **ABOVE)
-    return figure
+def _mark(variance: float, rank: int, size: int, source: str) -> dict[str, Any]:
+    group, share = f"{source}, n = {size:,}", rank / size
+    text = f"{group}, c {variance:g}\nPress rank / n {share:.4g}"
+    return {"kind": "mean", "group": group, "x": variance, "y": share, "text": text}
