@@ -41,19 +41,12 @@ from .groups import tuned_numbers as tuned_numbers
 from .jacobians import FEWEST_SEEDS as FEWEST_SEEDS
 from .jacobians import HALF as HALF
 from .jacobians import JacobianNumbers as JacobianNumbers
-from .jacobians import LayerClaim as LayerClaim
-from .jacobians import LayerSpectrum as LayerSpectrum
 from .jacobians import STRAIGHTNESS as STRAIGHTNESS
 from .jacobians import STRAIGHT_R2 as STRAIGHT_R2
-from .jacobians import Step as Step
 from .jacobians import VANISHING as VANISHING
 from .jacobians import jacobian_numbers as jacobian_numbers
 from .jacobians import share_interval as share_interval
-from .lines import ClaimChecked as ClaimChecked
-from .lines import Line as Line
 from .lines import LineNumbers as LineNumbers
-from .lines import LinePoint as LinePoint
-from .lines import Reached as Reached
 from .lines import line_numbers as line_numbers
 from .loss_by_rank import kl_curves as kl_curves
 from .power_laws import LawFrames as LawFrames
@@ -75,6 +68,7 @@ from .rank_over_training import TrainingPath as TrainingPath
 from .rank_over_training import rank_training_numbers as rank_training_numbers
 from .similarity import SimilarityNumbers as SimilarityNumbers
 from .similarity import comparisons as comparisons
+from .similarity import rho_matrix as rho_matrix
 from .similarity import similarity_numbers as similarity_numbers
 from .similarity import wins as wins
 from .spectra import Spectrum as Spectrum

@@ -5,15 +5,15 @@ The post gives figures without numbers. Each claim is put as a rule with a numbe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Interval
 from orchestrator.analysis.statistics.samples import (
     SampleSummary,
     holm,
@@ -21,13 +21,13 @@ from orchestrator.analysis.statistics.samples import (
     summarise_sample,
     t_test,
 )
+from orchestrator.analysis.tidy import ends, tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Gates = Literal["none", "softmax", "constant"]
 HALF = Interval(low=0.45, high=0.55)
 """What counts as about half."""
 STRAIGHT_R2 = 0.99
@@ -61,79 +61,35 @@ NOT_DECIDED: Outcome = "not decided"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerSpectrum:
-    """The spectra of one kind of layer, a trial a seed."""
-
-    group: str
-    gates: Gates
-    experts: int
-    """K; 1 of a dense layer."""
-    seeds: int
-    mean: NDArray[np.float64]
-    """Over the seeds, of the mean singular values, descending; empty without a done trial."""
-    deviation: NDArray[np.float64] | None
-    """Over the seeds; None for fewer than two."""
-    zero_share: SampleSummary
-
-    @property
-    def expected_zero_share(self) -> float:
-        """2^-K: of units whose experts are all off, where each is on or off like a fair coin of its
-        own."""
-        return 2.0**-self.experts
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """Whether a layer's metric is better than that of the one it is held against."""
-
-    group: str
-    baseline: str
-    test: Statistic
-    """Welch's, group less baseline."""
-    p_adjusted: float | None
-    """By Holm's correction over the claim's steps."""
-    outcome: Outcome
-    """Whether it is significantly so, significantly the other way, or neither."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerClaim:
-    """A claim, and whether it holds: of one number of the dense layer, or of a metric from layer to
-    layer."""
-
-    text: str
-    metric: str
-    seeds: int
-    """Of the layer that has the fewest."""
-    outcome: Outcome
-    sample: SampleSummary | None = None
-    """Of a claim about one number, which holds where the 95% interval over the seeds lies within
-    its bounds."""
-    interval: Interval | None = None
-    """None for fewer than two seeds."""
-    steps: tuple[Step, ...] = ()
-    """Of a claim that holds where every step does, and does not where one goes the other way."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class JacobianNumbers:
-    """The spectra and the claims."""
+    """The answer to a JacobianSpectra request."""
 
     request: JacobianSpectra
-    spectra: tuple[LayerSpectrum, ...]
-    """In the order of the plan, those with a done trial."""
-    claims: tuple[LayerClaim, ...]
-    """Those about one number first."""
+    spectra: pd.DataFrame
+    """A row for each singular value of each layer with a done trial, in the order of the plan:
+    layer, gates (none, softmax or constant), experts (K; 1 of a dense layer), seeds, index (from
+    1), mean_singular_value (over the seeds, of the mean singular values, descending),
+    deviation_over_seeds."""
+    zeros: pd.DataFrame
+    """A row a layer, share of Jacobian rows that are exactly zero: layer, seeds, expected (2^-K, of
+    units whose experts are all off, if each is on or off like a fair coin), mean [95%]."""
+    claims: pd.DataFrame
+    """A row a claim, those about one number first: claim, metric, seeds (of the layer with the
+    fewest), outcome, mean [95%] (of a claim about one number, which holds if the interval lies
+    within its bounds), comparisons and held (of a claim that holds if every step does, and does
+    not if one goes the other way)."""
+    steps: pd.DataFrame
+    """A row a comparison: claim, metric, seeds, layer, against, difference (layer less against),
+    welch_t, welch_p, holm_p (over the claim's steps), outcome (whether the layer is significantly
+    better, significantly worse, or neither), missing."""
 
 
 def jacobian_numbers(
     frame: pd.DataFrame, request: JacobianSpectra, *, spectra: Mapping[str, NDArray[np.float64]]
 ) -> JacobianNumbers:
-    """What a JacobianSpectra request asks for; `spectra` are the trials' mean singular values by
-    trial id."""
-    layers = tuple(
-        _layer(group, trials, spectra) for group, trials in frame.groupby("group", sort=False)
-    )
+    """Return what a JacobianSpectra request asks for; `spectra` are the trials' mean singular
+    values by trial id."""
+    layers = [_layer(str(name), trials) for name, trials in frame.groupby("group", sort=False)]
     samples = {
         metric: {
             group: summarise_sample(values)
@@ -141,17 +97,16 @@ def jacobian_numbers(
         }
         for metric in dict.fromkeys((*BREAKING, *CONDITION, STRAIGHTNESS))
     }
-    dense = [layer.group for layer in layers if layer.gates == "none"][:1]
+    dense = [layer["layer"] for layer in layers if layer["gates"] == "none"][:1]
     claims = [
-        _level_claim(text, metric, bounds, samples[metric][name])
+        _level(text, metric, bounds, samples[metric][name])
         for name in dense
         for text, metric, bounds in LEVELS
     ]
+    steps: list[dict[str, Any]] = []
     for gates in ("softmax", "constant"):
-        mixtures = sorted(
-            (layer for layer in layers if layer.gates == gates), key=lambda layer: layer.experts
-        )
-        names = [layer.group for layer in mixtures]
+        mixtures = [layer for layer in layers if layer["gates"] == gates]
+        names = [layer["layer"] for layer in sorted(mixtures, key=lambda layer: layer["experts"])]
         breaks = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
         more = f"With {gates} gates, more experts are better conditioned"
         against_dense = [(name, baseline) for baseline in dense for name in names]
@@ -160,76 +115,134 @@ def jacobian_numbers(
             (breaks, BREAKING, against_dense),
             (more, CONDITION, against_fewer),
         ):
-            claims += [
-                _step_claim(text, metric, pairs, samples[metric]) for metric in metrics if pairs
-            ]
-    spectra_there = tuple(layer for layer in layers if layer.seeds)
-    return JacobianNumbers(request=request, spectra=spectra_there, claims=tuple(claims))
-
-
-def _layer(
-    group: object, trials: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]]
-) -> LayerSpectrum:
-    first = trials.iloc[0]
-    mixture = first["layer.name"] == "experts"
-    done = [row for row in trials.to_dict("records") if row["state"] == "done"]
-    measured = [spectra[row["trial_id"]] for row in done if len(spectra.get(row["trial_id"], ()))]
-    return LayerSpectrum(
-        group=str(group),
-        gates=first["layer.gates"] if mixture else "none",
-        experts=int(first["layer.experts"]) if mixture else 1,
-        seeds=len(measured),
-        mean=np.mean(measured, axis=0) if measured else np.empty(0),
-        deviation=np.std(measured, axis=0, ddof=1) if len(measured) > 1 else None,
-        zero_share=summarise_sample(
-            [row["zero_share"] for row in done if row.get("zero_share") is not None]
-        ),
+            for metric in metrics if pairs else ():
+                of_claim = list(_steps(text, metric, pairs, samples[metric]))
+                claims.append(_claim_of_steps(of_claim))
+                steps += of_claim
+    measured = _measured(layers, frame, spectra)
+    return JacobianNumbers(
+        request=request,
+        spectra=tidy(_spectra(measured)),
+        zeros=tidy(_zeros(layer, frame) for layer, _ in measured),
+        claims=tidy(claims),
+        steps=tidy(steps),
     )
 
 
+def _layer(name: str, trials: pd.DataFrame) -> dict[str, Any]:
+    first = trials.iloc[0]
+    if first["layer.name"] != "experts":
+        return {"layer": name, "gates": "none", "experts": 1}
+    return {"layer": name, "gates": first["layer.gates"], "experts": int(first["layer.experts"])}
+
+
+def _measured(
+    layers: Sequence[dict[str, Any]],
+    frame: pd.DataFrame,
+    spectra: Mapping[str, NDArray[np.float64]],
+) -> list[tuple[dict[str, Any], NDArray[np.float64]]]:
+    """The layers with a done trial, and their spectra, a row a seed."""
+    done = frame[frame["state"] == "done"]
+    found = []
+    for layer in layers:
+        trial_ids = done[done["group"] == layer["layer"]]["trial_id"]
+        values = [spectra[one] for one in trial_ids if len(spectra.get(one, ()))]
+        if values:
+            found.append((layer | {"seeds": len(values)}, np.array(values)))
+    return found
+
+
+def _spectra(
+    measured: Sequence[tuple[dict[str, Any], NDArray[np.float64]]],
+) -> Iterator[dict[str, Any]]:
+    for layer, values_SI in measured:
+        several = len(values_SI) > 1
+        deviation_I = np.std(values_SI, axis=0, ddof=1) if several else None
+        for index, mean in enumerate(np.mean(values_SI, axis=0)):
+            deviation = None if deviation_I is None else float(deviation_I[index])
+            yield layer | {
+                "index": index + 1,
+                "mean_singular_value": float(mean),
+                "deviation_over_seeds": deviation,
+            }
+
+
+def _zeros(layer: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
+    shares = summarise_sample(values_by_group(frame, "zero_share").get(layer["layer"], []))
+    interval = share_interval(shares) if shares.n >= FEWEST_SEEDS and shares.sd else None
+    return {
+        "layer": layer["layer"],
+        "seeds": layer["seeds"],
+        "expected": 2.0 ** -layer["experts"],
+        "mean": shares.mean,
+        **ends("mean", interval),
+    }
+
+
 def share_interval(sample: SampleSummary) -> Interval | None:
-    """95%, of a mean of shares by Student's t, as far as it is possible; None for fewer than two
-    values."""
+    """Return the 95% interval of a mean of shares by Student's t, as far as it is possible; None
+    for fewer than two values."""
     unbounded = mean_interval(sample)
     return unbounded and Interval(low=max(unbounded.low, 0.0), high=min(unbounded.high, 1.0))
 
 
-def _level_claim(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> LayerClaim:
+def _level(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> dict[str, Any]:
     interval, outcome = share_interval(sample), NOT_DECIDED
     if interval is not None and sample.n >= FEWEST_SEEDS:
         if interval.low in bounds and interval.high in bounds:
             outcome = "held"
         elif interval.high < bounds.low or interval.low > bounds.high:
             outcome = "did not hold"
-    return LayerClaim(
-        text=text, metric=metric, seeds=sample.n, outcome=outcome, sample=sample, interval=interval
-    )
+    return {
+        "claim": text,
+        "metric": metric,
+        "seeds": sample.n,
+        "outcome": outcome,
+        "mean": sample.mean,
+        **ends("mean", interval),
+        "comparisons": 0,
+        "held": 0,
+    }
 
 
-def _step_claim(
+def _steps(
     text: str, metric: str, pairs: Sequence[tuple[str, str]], samples: Mapping[str, SampleSummary]
-) -> LayerClaim:
+) -> Iterator[dict[str, Any]]:
     tests = [
         t_test(samples[group], samples[baseline], names=(group, baseline))
         for group, baseline in pairs
     ]
-    adjusted = holm([test.p_value for test in tests])
-    seeds = min(samples[name].n for pair in pairs for name in pair)
-    steps = []
-    for (group, baseline), test, p_adjusted in zip(pairs, tests, adjusted, strict=True):
+    for pair, test, p_adjusted in zip(
+        pairs, tests, holm([test.p_value for test in tests]), strict=True
+    ):
         outcome = NOT_DECIDED
-        enough = min(samples[group].n, samples[baseline].n) >= FEWEST_SEEDS
-        if (
-            enough
-            and test.value is not None
-            and p_adjusted is not None
-            and p_adjusted < SIGNIFICANCE
-        ):
+        enough = min(samples[name].n for name in pair) >= FEWEST_SEEDS
+        is_shown = enough and p_adjusted is not None and p_adjusted < SIGNIFICANCE
+        if is_shown and test.value is not None:
             outcome = "held" if (test.value > 0) == (metric in BETTER_HIGHER) else "did not hold"
-        steps.append(
-            Step(group=group, baseline=baseline, test=test, p_adjusted=p_adjusted, outcome=outcome)
-        )
-    outcomes = {step.outcome for step in steps}
+        yield {
+            "claim": text,
+            "metric": metric,
+            "seeds": min(samples[name].n for one in pairs for name in one),
+            "layer": pair[0],
+            "against": pair[1],
+            "difference": test.value,
+            "welch_t": test.t,
+            "welch_p": test.p_value,
+            "holm_p": p_adjusted,
+            "outcome": outcome,
+            "missing": test.missing,
+        }
+
+
+def _claim_of_steps(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    outcomes = [step["outcome"] for step in steps]
     contrary = "did not hold" if "did not hold" in outcomes else NOT_DECIDED
-    outcome = "held" if outcomes == {"held"} else contrary
-    return LayerClaim(text=text, metric=metric, seeds=seeds, outcome=outcome, steps=tuple(steps))
+    return {
+        **{name: steps[0][name] for name in ("claim", "metric", "seeds")},
+        "outcome": "held" if set(outcomes) == {"held"} else contrary,
+        "mean": None,
+        **ends("mean", None),
+        "comparisons": len(steps),
+        "held": outcomes.count("held"),
+    }

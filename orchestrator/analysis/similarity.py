@@ -4,12 +4,12 @@ AAAI 2021)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.samples import summarise_sample
+from orchestrator.analysis.tidy import tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import Similarity
 
@@ -21,15 +21,14 @@ PREFIX, PAIRS = "similarity", "pairs "
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
-    """Ours, how many pairs each benchmark could use, and those printed for a corpus.
+    """The answer to a Similarity request."""
 
-    Of both, Spearman's rho of each benchmark (row) and group (column); NaN where too few pairs are
-    known."""
-
-    rho: pd.DataFrame
-    pairs: Mapping[str, int]
+    values: pd.DataFrame
+    """A row for each benchmark and group: benchmark, pairs (that the vocabulary knows), group, rho
+    (Spearman's, a mean over the trials; None if too few pairs are known), published (rho as printed
+    for `corpus`)."""
     corpus: str
-    printed: pd.DataFrame
+    """Corpus of the printed values; empty for none."""
 
 
 def similarity_numbers(
@@ -40,29 +39,42 @@ def similarity_numbers(
 
     `tag` is that of the user's own benchmarks.
     """
-    import pandas as pd
-
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
     columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]
     pairs = {name.removeprefix(prefix + PAIRS): frame[name].dropna() for name in columns}
     groups = list(dict.fromkeys(frame["group"][frame[columns].notna().any(axis=1)]))
     values = {name: values_by_group(frame, prefix + name) for name in pairs}
-    rho = {name: [summarise_sample(values[name][group]).mean for group in groups] for name in pairs}
     # The printed values are of other benchmarks than the user's own.
     corpus, printed = printed_beside({} if tag else request.published, corpus)
-    return SimilarityNumbers(
-        rho=pd.DataFrame.from_dict(rho, orient="index", columns=groups, dtype=float),
-        pairs={name: int(used.iloc[0]) for name, used in pairs.items() if len(used)},
-        corpus=corpus,
-        printed=pd.DataFrame(printed).T.reindex(columns=groups),
+    values_of = (
+        {
+            "benchmark": name,
+            "pairs": int(used.iloc[0]) if len(used) else 0,
+            "group": group,
+            "rho": summarise_sample(values[name][group]).mean,
+            "published": printed.get(name, {}).get(group),
+        }
+        for name, used in pairs.items()
+        for group in groups
     )
+    return SimilarityNumbers(values=tidy(values_of, ("benchmark", "group")), corpus=corpus)
+
+
+def rho_matrix(values: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return rho by benchmark (row) and group (column), NaN for none; `source` is a column of
+    `SimilarityNumbers.values`."""
+    matrix = values.pivot(index="benchmark", columns="group", values=source).astype(float)
+    return matrix.reindex(
+        index=values["benchmark"].unique(), columns=values["group"].unique()
+    ).rename_axis(None, axis="columns")
 
 
 def wins(rho: pd.DataFrame) -> pd.DataFrame:
-    """On how many benchmarks the group of the row has the greater rho than that of the column."""
+    """Return on how many benchmarks the group of the row has the greater rho than that of the
+    column."""
     return rho.apply(lambda than: rho.gt(than, axis="index").sum())
 
 
 def comparisons(rho: pd.DataFrame) -> int:
-    """How many comparisons of two groups on one benchmark there are."""
+    """Return the number of comparisons of two groups on one benchmark."""
     return sum(math.comb(int(groups), 2) for groups in rho.notna().sum(axis="columns"))

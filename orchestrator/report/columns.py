@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis import HIGH, LOW, rows
+from orchestrator.analysis import HIGH, LOW, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.tables import Cell, TextTable, headed_table, sortable
 
@@ -96,9 +96,26 @@ def estimate(row: Any, key: str, write: Callable[[Any], str] = THREE) -> str:
     return write(value) if low is None else f"{write(value)} [{write(low)}, {write(high)}]"
 
 
+def pivot(
+    points: pd.DataFrame, *, index: Sequence[str], across: str, cell: Callable[[Any], Cell]
+) -> tuple[pd.DataFrame, list[tuple[str, Column]]]:
+    """Return a frame with a row for each value of `index` and a column of cells for each value of
+    the number `across`, and these columns, for a table that shows them."""
+    headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
+    cells: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows(points):
+        key = tuple(getattr(row, name) for name in index)
+        named = cells.setdefault(key, dict.fromkeys(headings.values(), Cell(formats.DASH)))
+        named[headings[getattr(row, across)]] = cell(row)
+    frame = tidy(dict(zip(index, key, strict=True)) | named for key, named in cells.items())
+    return frame, [(name, Column(name)) for name in headings.values()]
+
+
 def _cell(row: Any, key: str, column: Column) -> Cell | str:
     if column.cell:
         return column.cell(row)
     value = getattr(row, key)
+    if isinstance(value, Cell):
+        return value
     text = estimate(row, key, column.write) if column.interval else column.write(value)
     return sortable(value, text)

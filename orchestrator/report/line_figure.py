@@ -19,6 +19,7 @@ from orchestrator.report.figures import (
     PALE,
     PRINTED,
     group_colour,
+    group_line,
     make_logarithmic,
     new_panels,
 )
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 ASIDE = 1.02
 """Factor of x between the marks of neighbouring groups, so that none covers another."""
 MOST_TICKS = 8
+MOST_SUBDIVIDED = 1e3
+"""Greatest over least value of an axis up to which there are ticks between powers of ten."""
+LEGEND_LETTERS = 64
+"""In a line."""
 MOST_COLOURS = 10
 """Groups that a legend can name; more are drawn pale."""
 
@@ -49,10 +54,14 @@ class LineFigure:
     logarithmic_x: bool = True
     logarithmic_y: Collection[str] = ()
     """Rows."""
+    least_y: float | None = None
+    """Lower end of the axes y."""
     ticks: Mapping[Literal["x", "y"], Sequence[float]] = field(default_factory=dict)
     """Places of the ticks, as far as they have room."""
     tick_labels: Sequence[str] = ()
     """Of the ticks on x; numbers if empty."""
+    share_y: bool = True
+    """Whether the panels of a row have the same axis y."""
     dodge: bool = False
     """Whether groups lie beside one another, not on the same x."""
     panel_in: tuple[float, float] = (4.0, 3.4)
@@ -72,7 +81,7 @@ def draw_lines(spec: LineFigure) -> Figure:
         len(panels),
         width_in=max(5.6, width_in * len(panels) + 0.4),
         height_in=height_in * len(spec.y) + 0.4,
-        sharey="row",
+        sharey="row" if spec.share_y else False,
     )
     for line, (row, label) in zip(grid, spec.y.items(), strict=True):
         for axes, panel in zip(line, panels, strict=True):
@@ -87,9 +96,11 @@ def draw_lines(spec: LineFigure) -> Figure:
         line[0].set_ylabel(label)
     named: dict[str, Any] = {}
     for axes in chain(*grid):
-        named |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    columns = max(1, LEGEND_LETTERS // (4 + max(map(len, named), default=0)))
     figure.legend(
-        named.values(), named, loc="outside upper center", ncols=4, frameon=False, fontsize=9
+        named.values(), named, loc="outside upper center", ncols=columns, frameon=False, fontsize=9
     )
     return figure
 
@@ -108,7 +119,8 @@ def _draw_panel(axes: Axes, marks: pd.DataFrame, groups: Sequence[str], spec: Li
         look = {
             "color": PALE if several else group_colour(place),
             "marker": "" if several else GROUP_MARKERS[place % len(GROUP_MARKERS)],
-            "label": "_" if several else group,
+            "line": group_line(place),
+            "label": "_" if several or not group else group,
         }
         part = part.assign(x=part["x"].astype(float) * shift.get(group, 1.0))
         KINDS[kind](axes, part, look)
@@ -125,14 +137,30 @@ def _draw_trials(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
 def _draw_means(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
     _draw_bars(axes, part, look["color"])
     hollow = part["hollow"].fillna(False).astype(bool)
-    for chosen, face in ((hollow, "white"), (~hollow, look["color"])):
-        points = part[chosen]
-        axes.plot(points["x"], points["y"], linestyle="none", markersize=4.5, mfc=face, **look)
+    for chosen, face in ((~hollow, look["color"]), (hollow, "white")):
+        if chosen.any():
+            axes.plot(
+                part[chosen]["x"],
+                part[chosen]["y"],
+                linestyle="none",
+                markersize=4.5,
+                mfc=face,
+                **_mark(look),
+            )
 
 
 def _draw_joined(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
     _draw_bars(axes, part, look["color"])
-    axes.plot(part["x"], part["y"], linewidth=1.2, markersize=4.5, **look)
+    axes.plot(part["x"], part["y"], linewidth=1.2, markersize=4.5, **_mark(look))
+
+
+def _mark(look: dict[str, Any]) -> dict[str, Any]:
+    return {name: look[name] for name in ("color", "marker", "label")}
+
+
+def _draw_printed(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
+    colour, marker, line = PRINTED
+    axes.plot(part["x"], part["y"], line, color=colour, marker=marker, label=look["label"])
 
 
 def _draw_bars(axes: Axes, part: pd.DataFrame, colour: str) -> None:
@@ -142,7 +170,7 @@ def _draw_bars(axes: Axes, part: pd.DataFrame, colour: str) -> None:
 
 def _draw_curve(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
     x, colour = part["x"].astype(float), look["color"]
-    axes.plot(x, part["y"], color=colour, linewidth=1.2)
+    axes.plot(x, part["y"], look["line"], color=colour, linewidth=1.2, label=look["label"])
     bands = part[["low", "high"]].astype(float)
     axes.fill_between(x, bands["low"], bands["high"], color=colour, alpha=0.15, linewidth=0)
 
@@ -173,13 +201,14 @@ KINDS = {
     "trial": _draw_trials,
     "mean": _draw_means,
     "joined": _draw_joined,
+    "printed": _draw_printed,
     "curve": _draw_curve,
     "prediction": _draw_predictions,
     "reference": _draw_reference,
     "bound": _draw_bound,
     "range": _draw_range,
 }
-"""How marks are drawn: pale dots; means with bars, alone or joined by a line; a line with a band;
+"""How marks are drawn: pale dots; means with bars, alone or joined by a line; printed values; a line with a band;
 crosses; a horizontal line with a band; a dotted horizontal line; a shaded range of x."""
 COLUMNS = ("kind", "row", "panel", "group", "x", "y", "low", "high", "text", "trial_id", "hollow")
 
@@ -189,7 +218,11 @@ def _label(axes: Axes, spec: LineFigure, row: str) -> None:
     if spec.logarithmic_x:
         make_logarithmic(axes, "x")
     if row in spec.logarithmic_y:
-        make_logarithmic(axes, "y").set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        low, high = axes.get_ylim()
+        subs = (1.0, 2.0, 5.0) if high < MOST_SUBDIVIDED * low else (1.0,)
+        make_logarithmic(axes, "y").set_major_locator(LogLocator(subs=subs))
+    if spec.least_y is not None:
+        axes.set_ylim(bottom=spec.least_y)
     for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         if places := spec.ticks.get(name):  # type: ignore[call-overload]
             labels = spec.tick_labels if name == "x" else ()

@@ -8,7 +8,7 @@ function of a study's own file needs none of it."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from orchestrator import analysis
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.confounding import confounding_section
 from orchestrator.report.sections.correlation import correlation_section
+from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.custom import custom_section
 from orchestrator.report.sections.extrapolation import extrapolation_section
 from orchestrator.report.sections.grid import grid_section
@@ -31,7 +32,7 @@ from orchestrator.report.sections.groups import (
 )
 from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.kl_curves import kl_curve_section
-from orchestrator.report.sections.lines import curve_section, line_section
+from orchestrator.report.sections.lines import line_section
 from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
@@ -198,7 +199,7 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         found = [_numbers(replace(results, frame=at.frame), requests) for at in at_values]
         # A question has one family of tests: its comparisons at all values.
         for of_request in zip(*found, strict=True):
-            there = [one for one in of_request if one.numbers]
+            there = [one for one in of_request if _is_answer(one.numbers)]
             adjusted = analysis.adjust_together([one.numbers for one in there])
             for one, numbers in zip(there, adjusted, strict=True):
                 one.numbers = numbers
@@ -256,10 +257,15 @@ def _shown(found: Sequence[_Numbers], frame: pd.DataFrame) -> list[Answer]:
                     section=custom_section(one.request, frame),
                 )
             )
-        elif one.numbers:
+        elif _is_answer(one.numbers):
             section = QUESTIONS[type(one.request)][1](one.numbers)
             answers.append(Answer(request=one.request, numbers=one.numbers, section=section))
     return answers
+
+
+def _is_answer(numbers: Any) -> bool:
+    """Whether there are numbers: neither None nor an empty collection."""
+    return numbers is not None and (not isinstance(numbers, Sized) or len(numbers) > 0)
 
 
 def _numbered(answers: Sequence[Answer]) -> Iterator[Answer]:

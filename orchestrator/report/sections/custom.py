@@ -16,9 +16,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from orchestrator.report import formats
+from orchestrator.report.columns import Column, Table
 from orchestrator.report.figures import Drawing
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import TextTable, sortable
 from trainables.errors import first_line
 
 
@@ -81,12 +81,10 @@ def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame) -> Sec
     return replace(
         empty,
         findings=tuple(part for part in parts if isinstance(part, str)),
-        tables=tuple(_table(part, empty.heading) for part in frames),
+        tables=tuple(
+            _table(part, empty.heading, f"{file}_table_{i}.csv") for i, part in enumerate(frames, 1)
+        ),
         method=" ".join((inspect.getdoc(function) or "").split()),
-        files={
-            f"{file}_table_{i}.csv": [list(part.columns), *part.itertuples(index=False, name=None)]
-            for i, part in enumerate(frames, 1)
-        },
         drawings=tuple(
             Drawing(
                 name=f"{file}_{i}",
@@ -117,12 +115,16 @@ def _text(name: Any) -> str:
     return " ".join(map(str, name)).strip() if isinstance(name, tuple) else str(name)
 
 
-def _table(frame: pd.DataFrame, caption: str) -> TextTable:
-    values = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-    return TextTable(
+def _table(frame: pd.DataFrame, caption: str, file: str) -> Table:
+    """Return the table of a frame, whose columns may have equal names."""
+    keys = {f"column {i}": str(name) for i, name in enumerate(frame.columns)}
+    values = frame.astype(object).where(frame.notna(), None)
+    return Table(
         caption=str(frame.attrs.get("caption", caption)),
-        head=list(frame.columns),
-        body=[[sortable(value, formats.number(value)) for value in row] for row in values],
+        frame=values.set_axis(list(keys), axis="columns"),
+        shown=[(key, Column(name)) for key, name in keys.items()],
+        file=file,
+        names=keys,
     )
 
 

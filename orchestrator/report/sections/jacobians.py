@@ -2,72 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+import pandas as pd
 
 from orchestrator.analysis import (
     FEWEST_SEEDS,
     HALF,
     STRAIGHT_R2,
-    Interval,
     JacobianNumbers,
-    LayerClaim,
-    LayerSpectrum,
-    Step,
-    share_interval,
+    rows,
 )
 from orchestrator.report import formats
-from orchestrator.report.figures import (
-    Drawing,
-    group_colour,
-    group_line,
-    make_logarithmic,
-    new_panels,
-)
-from orchestrator.report.formats import DASH
+from orchestrator.report.columns import Column, Table
+from orchestrator.report.figures import Drawing
+from orchestrator.report.line_figure import LineFigure, draw_lines
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted
 from trainables.errors import PROGRAM
 
-PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 4.2, 3.4
 FLOOR = 1e-6
-"""Of the logarithmic axis: smaller means come from inputs where the singular value is 0."""
+"""Least value of the logarithmic axis: smaller means come from inputs with a zero there."""
+PANELS = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
 
 
 def jacobian_section(numbers: JacobianNumbers) -> Section:
-    """The figure, the claims and the table of zero rows of a JacobianSpectra request."""
-    if not numbers.spectra:
+    """Return the figures, the claims and the table of zero rows of a JacobianSpectra request."""
+    if numbers.spectra.empty:
         return Section(
             kind="jacobians", heading="Spectra", findings=("No trial has a spectrum yet.",)
         )
-    steps = [_step_record(claim, step) for claim in numbers.claims for step in claim.steps]
-    decided = [
-        _step_record(claim, step)
-        for claim in numbers.claims
-        if _enough(claim)
-        for step in claim.steps
-    ]
-    caption = "Mean singular values of the Jacobian over their index, after the post's two figures"
-    bands = "bands: one standard deviation over seeds."
     return Section(
         kind="jacobians",
         heading="Mean singular values, and what was claimed of them",
         findings=tuple(_findings(numbers)),
-        tables=(
-            record_table(
-                "The comparisons that decide the post's claims; it shows figures and prints no "
-                "number",
-                decided,
-            ),
-            _zeros_table(numbers),
-        ),
+        tables=tuple(_tables(numbers)),
         method=prose(
             "method_jacobians.txt",
             low=f"{HALF.low:g}",
@@ -75,166 +47,114 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
             straight=STRAIGHT_R2,
             fewest=FEWEST_SEEDS,
         ),
-        files={
-            "spectra.csv": csv_lines(list(_spectra_records(numbers))),
-            "steps.csv": csv_lines(steps),
-        },
-        drawings=tuple(
-            Drawing(
-                name=f"jacobian_spectra_{scale}",
-                caption=f"{caption}{words}; {bands}",
-                draw=partial(_draw, numbers.spectra, logarithmic_y=bool(words)),
-            )
-            for scale, words in (("linear", ""), ("logarithmic", ", logarithmic"))
-        ),
+        drawings=tuple(_drawings(numbers.spectra)),
     )
 
 
 def _findings(numbers: JacobianNumbers) -> Iterator[str]:
-    for claim in numbers.claims:
-        yield f"{claim.text} ({formats.title(claim.metric)}): {_outcome(claim)}.{_details(claim)}"
-    yield _zeros_sentence(numbers.spectra)
+    for claim in rows(numbers.claims):
+        title = f"{claim.claim} ({formats.title(claim.metric)})"
+        if claim.seeds < FEWEST_SEEDS:
+            yield f"{title}: {claim.outcome}: {counted(claim.seeds, 'seed')}."
+        elif claim.comparisons:
+            yield (
+                f"{title}: {claim.outcome}. {claim.held} of {claim.comparisons} comparisons are so "
+                "and significant."
+            )
+        else:
+            yield (
+                f"{title}: {claim.outcome}. The mean is {claim.mean:.4g} (95% interval over "
+                f"{claim.seeds} seeds {claim.mean_low:.4g} to {claim.mean_high:.4g})."
+            )
+    yield _zeros_sentence(numbers.zeros)
     if numbers.request.benchmark:
         yield (
             "All this is about layers that nobody has trained. Whether such layers learn better is "
-            "another study: "
-            f"{PROGRAM} {numbers.request.benchmark}."
+            f"another study: {PROGRAM} {numbers.request.benchmark}."
         )
 
 
-def _enough(claim: LayerClaim) -> bool:
-    return claim.seeds >= FEWEST_SEEDS
-
-
-def _outcome(claim: LayerClaim) -> str:
-    """ "held", "did not hold", or why it is not decided where that is for want of seeds."""
-    return claim.outcome if _enough(claim) else f"{claim.outcome}: {counted(claim.seeds, 'seed')}"
-
-
-def _details(claim: LayerClaim) -> str:
-    if not _enough(claim):
-        return ""
-    if claim.interval and claim.sample:
-        interval = f"{claim.interval.low:.4g} to {claim.interval.high:.4g}"
-        return f" The mean is {claim.sample.mean:.4g} (95% interval over {claim.seeds} seeds {interval})."
-    held = sum(step.outcome == "held" for step in claim.steps)
-    return f" {held} of {len(claim.steps)} comparisons are so and significant."
-
-
-def _step_record(claim: LayerClaim, step: Step) -> dict[str, Any]:
-    return {
-        "claim": claim.text,
-        "metric": claim.metric,
-        "layer": step.group,
-        "against": step.baseline,
-        "difference": step.test.value,
-        "welch_t": step.test.t,
-        "welch_p": step.test.p_value,
-        "holm_p": step.p_adjusted,
-        "outcome": step.outcome,
-        "missing": step.test.missing,
-    }
-
-
-def _zeros_sentence(layers: Sequence[LayerSpectrum]) -> str:
-    means = [(layer.zero_share.mean, layer.expected_zero_share) for layer in layers]
-    off = max((abs(mean - expected) for mean, expected in means if mean is not None), default=0.0)
-    intervals = [
-        (interval, layer.expected_zero_share)
-        for layer in layers
-        if (interval := _zeros_interval(layer))
-    ]
-    inside = sum(expected in interval for interval, expected in intervals)
+def _zeros_sentence(zeros: pd.DataFrame) -> str:
+    shares = [row for row in rows(zeros) if row.mean is not None]
+    off = max((abs(row.mean - row.expected) for row in shares), default=0.0)
+    tested = [row for row in shares if row.mean_low is not None]
+    inside = sum(row.mean_low <= row.expected <= row.mean_high for row in tested)
     return (
         "The share of Jacobian rows that are exactly zero is expected to be 2^-K, with either kind "
-        "of gates; the means "
-        f"over seeds are at most {off:.2g} away from it, and {inside} of the {len(intervals)} "
-        f"intervals in the table "
-        f"contain it. Fewer than {FEWEST_SEEDS} seeds have none, nor have seeds of the same share."
+        f"of gates; the means over seeds are at most {off:.2g} away from it, and {inside} of the "
+        f"{len(tested)} intervals in the table contain it. Fewer than {FEWEST_SEEDS} seeds have "
+        "none, nor have seeds of the same share."
     )
 
 
-def _zeros_interval(layer: LayerSpectrum) -> Interval | None:
-    share = layer.zero_share
-    return share_interval(share) if share.n >= FEWEST_SEEDS and share.sd else None
+def _tables(numbers: JacobianNumbers) -> Iterator[Table]:
+    shown = [name for name in numbers.steps.columns if name != "seeds"]
+    decided = numbers.steps[numbers.steps["seeds"] >= FEWEST_SEEDS] if shown else numbers.steps
+    yield Table(
+        caption="The comparisons that decide the post's claims; it shows figures and prints no "
+        "number",
+        frame=decided,
+        shown=shown,
+    )
+    yield Table(frame=numbers.steps, file="steps.csv")
+    interval = Column("95% interval", cell=_zeros_interval)
+    yield Table(
+        caption="Share of the Jacobian's rows that are exactly zero: units whose experts are all "
+        "off",
+        frame=numbers.zeros,
+        shown=[
+            "layer",
+            "seeds",
+            ("expected", Column("expected")),
+            ("mean", Column("mean")),
+            ("interval", interval),
+        ],
+    )
+    yield Table(frame=numbers.spectra, file="spectra.csv")
 
 
-def _zeros_table(numbers: JacobianNumbers) -> TextTable:
-    rows = []
-    for layer in numbers.spectra:
-        interval, mean, expected = (
-            _zeros_interval(layer),
-            layer.zero_share.mean,
-            layer.expected_zero_share,
+def _zeros_interval(row: Any) -> str:
+    if row.mean_low is None:
+        return formats.DASH
+    return f"{row.mean_low:.5f} to {row.mean_high:.5f}"
+
+
+def _drawings(spectra: pd.DataFrame) -> Iterator[Drawing]:
+    caption = "Mean singular values of the Jacobian over their index, after the post's two figures"
+    bands = "bands: one standard deviation over seeds."
+    for scale, words in (("linear", ""), ("logarithmic", ", logarithmic")):
+        # Half the floor lies below the axis: a zero has no place on a logarithmic one.
+        least = FLOOR / 2 if words else 0.0
+        figure = LineFigure(
+            marks=_marks(spectra, least),
+            x="index of the singular value",
+            y={"": "mean singular value"},
+            logarithmic_x=False,
+            logarithmic_y={""} if words else (),
+            least_y=FLOOR if words else 0.0,
         )
-        rows.append(
-            {
-                "layer": layer.group,
-                "seeds": layer.seeds,
-                "expected": Cell(formats.number(expected), expected),
-                "mean": Cell(formats.number(mean), mean),
-                "95% interval": f"{interval.low:.5f} to {interval.high:.5f}" if interval else DASH,
-            }
+        yield Drawing(
+            name=f"jacobian_spectra_{scale}",
+            caption=f"{caption}{words}; {bands}",
+            draw=partial(draw_lines, figure),
         )
-    return text_table(
-        "Share of the Jacobian's rows that are exactly zero: units whose experts are all off", rows
+
+
+def _marks(spectra: pd.DataFrame, least: float) -> pd.DataFrame:
+    """Return the curves: a panel for each kind of gates, with the dense layer in both."""
+    mean = spectra["mean_singular_value"].astype(float)
+    deviation = spectra["deviation_over_seeds"].astype(float)
+    curves = spectra.assign(
+        kind="curve",
+        x=spectra["index"],
+        y=mean.clip(lower=least),
+        low=(mean - deviation).clip(lower=least),
+        high=(mean + deviation).clip(lower=least),
+        group=spectra["layer"],
     )
-
-
-def _spectra_records(numbers: JacobianNumbers) -> Iterator[dict[str, Any]]:
-    for layer in numbers.spectra:
-        for index, value in enumerate(layer.mean):
-            yield {
-                "layer": layer.group,
-                "gates": layer.gates,
-                "experts": layer.experts,
-                "seeds": layer.seeds,
-                "index": index + 1,
-                "mean_singular_value": float(value),
-                "deviation_over_seeds": None
-                if layer.deviation is None
-                else float(layer.deviation[index]),
-            }
-
-
-def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic_y: bool) -> Figure:
-    """A panel for softmax gates and one for constant gates; the dense layer is in both."""
-    figure, panels = new_panels(
-        1, 2, width_in=2 * PANEL_WIDTH_IN, height_in=PANEL_HEIGHT_IN, sharex=True
+    is_dense = curves["gates"] == "none"
+    panels = (
+        curves[is_dense | (curves["gates"] == gates)].assign(panel=title)
+        for gates, title in PANELS.items()
     )
-    titles = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
-    for axes, (gates, title) in zip(panels[0], titles.items(), strict=True):
-        layers = [layer for layer in spectra if layer.gates in ("none", gates)]
-        short = [_short_name(layer) for layer in layers]
-        for place, (layer, name) in enumerate(zip(layers, short, strict=True)):
-            # Half the floor lies under the axis: a zero has no place on a logarithmic one.
-            shown = name if short.count(name) == 1 else layer.group
-            _draw_line(axes, layer, place, name=shown, least=FLOOR / 2 if logarithmic_y else 0.0)
-        axes.set_title(title, fontsize=10)
-        axes.set_xlabel("index of the singular value")
-        axes.set_ylabel("mean singular value")
-        if logarithmic_y:
-            make_logarithmic(axes, "y")
-        axes.set_ylim(bottom=FLOOR if logarithmic_y else 0)
-        if layers:
-            axes.legend(frameon=False, fontsize=8)
-    return figure
-
-
-def _short_name(layer: LayerSpectrum) -> str:
-    return "dense" if layer.gates == "none" else f"K = {layer.experts}"
-
-
-def _draw_line(axes: Axes, layer: LayerSpectrum, place: int, *, name: str, least: float) -> None:
-    index, colour = np.arange(1, len(layer.mean) + 1), group_colour(place)
-    axes.plot(
-        index,
-        np.maximum(layer.mean, least),
-        group_line(place),
-        color=colour,
-        linewidth=1.4,
-        label=name,
-    )
-    if layer.deviation is not None:
-        low, high = (np.maximum(layer.mean + sign * layer.deviation, least) for sign in (-1, 1))
-        axes.fill_between(index, low, high, color=colour, alpha=0.2, linewidth=0)
+    return pd.concat(panels)

@@ -1,341 +1,209 @@
-"""Metrics against a config value: a line for each value of another, or a point a trial beside the
-printed values."""
+"""Metrics against a config value: a line for each value of another."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
-
-from orchestrator.analysis import ClaimChecked, CurveNumbers, LineNumbers, LinePoint, Reached
+from orchestrator.analysis import LineNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.figures import (
-    GROUP_MARKERS,
-    OURS,
-    PALE,
-    PRINTED,
-    Drawing,
-    group_colour,
-    make_logarithmic,
-    new_panels,
-)
-from orchestrator.report.hover import name_marks
+from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.figures import Drawing
+from orchestrator.report.line_figure import LineFigure, draw_lines
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
+from orchestrator.report.tables import Cell
 from orchestrator.words import counted, listed, some_of
 
-PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
 NAMES_SHOWN = 5
 
 
 def line_section(numbers: LineNumbers) -> Section:
-    """The figure, tables and findings of a Lines request."""
+    """Return the figure, tables and findings of a Lines request."""
     request = numbers.request
     heading = request.title or f"Over the {formats.title(request.x)}"
-    if not any(numbers.lines.values()):
+    if numbers.points.empty:
         return Section(
             kind="lines", heading=heading, findings=("No trial has a result to draw yet.",)
         )
-    x, by, panel = formats.title(request.x), formats.title(request.by), request.panel or "panel"
-    tables = [_table(numbers, metric) for metric in request.metrics]
-    files = {"lines.csv": list(_csv(numbers))}
-    if numbers.claims:
-        claims = [_claim_record(checked, numbers) for checked in numbers.claims]
-        shown = [{**claim, panel: formats.setting(claim[panel])} for claim in claims]
-        tables.append(
-            record_table(f"What was claimed: at which {x} the one is better than the other", shown)
-        )
-        files["claims.csv"] = csv_lines(claims)
-    metrics = " and ".join(formats.title(metric) for metric in request.metrics)
-    panels = (
-        f", a column of panels for each {formats.title(request.panel)}" if request.panel else ""
-    )
-    caption = (
-        f"{formats.capital(metrics)} against {x}, a line for each {by}{panels}; "
-        "means over the trials, bars from the least to the greatest."
-    )
-    if numbers.references:
-        caption += f" Dashed: {request.reference}, which has no {x}; its band goes from the least to the greatest, too."
-    drawing = Drawing(
-        name=f"lines_over_{x.replace(' ', '_')}", caption=caption, draw=lambda: _draw(numbers)
-    )
     return Section(
         kind="lines",
         heading=heading,
         findings=tuple(_findings(numbers)),
-        tables=tuple(tables),
+        tables=tuple(_tables(numbers)),
         method=request.note,
-        files=files,
-        drawings=(drawing,),
+        drawings=(_drawing(numbers),),
     )
 
 
 def _findings(numbers: LineNumbers) -> Iterator[str]:
-    for reached in numbers.reached:
-        if reached.x:
-            yield _reach_sentence(reached, numbers)
-    for _, checked in groupby(numbers.claims, key=lambda panel: panel.claim):
-        yield _claim_sentence(list(checked))
+    request = numbers.request
+    for index, reach in enumerate(request.reaches):
+        of_reach = [line for line in rows(numbers.reached) if line.reach == index]
+        for panel in dict.fromkeys(line.panel for line in of_reach):
+            lines = [line for line in of_reach if line.panel == panel]
+            yield _reach_sentence(lines, reach, panel, numbers)
+    for claim, panels in numbers.claims.groupby("claim", sort=False):
+        yield _claim_sentence(str(claim), list(rows(panels)))
     if numbers.limited:
         yield (
             f"{counted(len(numbers.limited), 'fit')} stopped at the limit of iterations before the "
-            f"rule of convergence "
-            f"was met: {some_of(numbers.limited, NAMES_SHOWN)}."
+            f"rule of convergence was met: {some_of(numbers.limited, NAMES_SHOWN)}."
         )
 
 
-def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
-    reach, x_title = reached.reach, formats.title(numbers.request.x)
-    places: dict[str, list[str]] = {}
-    for by, place in sorted(
-        reached.x.items(), key=lambda item: math.inf if item[1] is None else item[1]
-    ):
-        line = numbers.lines[reached.panel, reach.metric, by]
-        if place is None:
-            words = f"nowhere up to {max(line):g}"
-        elif place == min(line):
-            words = f"already at {x_title} {place:g}, the least tried,"
+def _reach_sentence(lines: Sequence[Any], reach: Any, panel: Any, numbers: LineNumbers) -> str:
+    x_title, words = formats.title(numbers.request.x), dict[str, list[str]]()
+    for line in sorted(lines, key=lambda line: math.inf if line.x is None else line.x):
+        if line.x is None:
+            text = f"nowhere up to {line.greatest:g}"
+        elif line.x == line.least:
+            text = f"already at {x_title} {line.x:g}, the least tried,"
         else:
-            words = f"first at {x_title} {place:g}"
-        places.setdefault(words, []).append(formats.setting(by))
-    parts = [f"{words} by {listed(names)}" for words, names in places.items()]
-    metric = formats.capital(formats.title(reach.metric))
-    bound = "at most" if reach.at_most else "at least"
-    panel = numbers.request.panel
-    where = f" at {formats.title(panel)} = {formats.setting(reached.panel)}" if panel else ""
+            text = f"first at {x_title} {line.x:g}"
+        words.setdefault(text, []).append(formats.setting(line.group))
+    parts = [f"{text} by {listed(names)}" for text, names in words.items()]
+    name = numbers.request.panel
     return (
-        f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
+        f"{formats.capital(formats.title(reach.metric))} of "
+        f"{'at most' if reach.at_most else 'at least'} {reach.value:g}"
+        f"{f' at {formats.title(name)} = {formats.setting(panel)}' if name else ''}, in the mean, "
+        f"is reached {'; '.join(parts)}."
     )
 
 
-def _claim_sentence(checked: Sequence[ClaimChecked]) -> str:
-    """What the places of all panels together allow to say; the table has them one by one."""
-    claim = checked[0].claim
-    places, holds, apart, against, single = (
-        sum(len(getattr(panel, name)) for panel in checked)
-        for name in ("places", "holds", "apart", "apart_against", "single")
+def _claim_sentence(text: str, panels: Sequence[Any]) -> str:
+    """What the points of all panels together allow to conclude; the table has them one by one."""
+    asked, holds, apart, against, single = (
+        sum(len(getattr(panel, name).split()) for panel in panels)
+        for name in ("asked", "holds", "apart", "apart_against", "single")
     )
     # A mean alone decides nothing, and a single trial has no spread.
     verdicts = {
-        "ours do not decide it, with one trial a place": single == places,
-        "ours agree, every trial of them": apart == places,
-        "ours agree in the mean": holds == places,
-        "ours say the contrary, every trial of them": against == places,
+        "ours do not decide it, with one trial a place": single == asked,
+        "ours agree, every trial of them": apart == asked,
+        "ours agree in the mean": holds == asked,
+        "ours say the contrary, every trial of them": against == asked,
         "ours agree in part": holds > 0,
         "ours do not agree in the mean": True,
     }
     verdict = next(words for words, applies in verdicts.items() if applies)
+    claim = panels[0]
     return (
-        f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{claim.text}\N{RIGHT DOUBLE QUOTATION MARK}; "
-        f"{verdict}: by "
-        f"{formats.title(claim.metric)}, {claim.better} is better than {claim.than} in the mean at "
-        f"{holds} of "
-        f"{counted(places, 'place')}; every one of its trials is better at {apart}, and worse at "
-        f"{against}."
+        f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}; {verdict}: "
+        f"by {formats.title(claim.metric)}, {claim.better} is better than {claim.than} in the mean "
+        f"at {holds} of {counted(asked, 'place')}; every one of its trials is better at {apart}, "
+        f"and worse at {against}."
     )
 
 
-def _places(numbers: LineNumbers, panels: Sequence[Any]) -> list[float]:
-    return sorted(
-        {x for (panel, _, _), line in numbers.lines.items() if panel in panels for x in line}
-    )
+def _tables(numbers: LineNumbers) -> Iterator[Table]:
+    request = numbers.request
+    x, panel = formats.title(request.x), request.panel or "panel"
+    names = {"panel": panel, "group": request.by, "x": request.x}
+    index = ["panel", "group"] if request.panel else ["group"]
+    for metric in request.metrics:
+        of_metric = numbers.points[numbers.points["metric"] == metric]
+        frame, across = pivot(of_metric, index=index, across="x", cell=point_cell)
+        settings = [(name, Column(formats.title(names[name]), formats.setting)) for name in index]
+        yield Table(
+            caption=f"{formats.capital(formats.title(metric))} over {x} (across): mean, and the "
+            "least and the greatest of several trials",
+            frame=frame,
+            shown=[*settings, *across],
+        )
+    yield Table(frame=numbers.points, file="lines.csv", names=names)
+    if len(numbers.claims):
+        yield Table(
+            caption=f"What was claimed: at which {x} the one is better than the other",
+            frame=numbers.claims,
+            shown=[
+                "claim",
+                ("panel", Column(formats.title(panel), formats.setting)),
+                "metric",
+                "better",
+                "than",
+                "asked",
+                "holds",
+                "apart",
+                "apart_against",
+            ],
+            file="claims.csv",
+            names={"panel": panel},
+        )
 
 
-def _table(numbers: LineNumbers, metric: str) -> TextTable:
-    request, places = numbers.request, _places(numbers, numbers.panels)
-    rows = []
-    for (panel, its_metric, by), line in numbers.lines.items():
-        if its_metric == metric:
-            name = {formats.title(request.by): Cell(formats.setting(by), kind="name")}
-            values = {f"{x:g}": _cell(metric, line.get(x)) for x in places}
-            label = (
-                {formats.title(request.panel): Cell(formats.setting(panel), kind="label")}
-                if request.panel
-                else {}
-            )
-            rows.append(label | name | values)
-    return text_table(
-        f"{formats.capital(formats.title(metric))} over {formats.title(request.x)} (across): mean, "
-        f"and the "
-        "least and the greatest of several trials",
-        rows,
-    )
-
-
-def _cell(metric: str, point: LinePoint | None) -> Cell:
-    if point is None:
-        return Cell(formats.cell(metric, None))
+def point_cell(point: Any) -> Cell:
+    """Return the cell of a point: "57.1 [56.9, 57.4]" of several trials."""
     mean, least, greatest = (
         formats.number(value, digits=3) for value in (point.mean, point.least, point.greatest)
     )
     return Cell(f"{mean} [{least}, {greatest}]" if point.n > 1 else mean, number=point.mean)
 
 
-def _claim_record(checked: ClaimChecked, numbers: LineNumbers) -> dict[str, Any]:
-    claim = checked.claim
-    places = {"asked": checked.places, "holds": checked.holds}
-    places |= {"apart": checked.apart, "apart_against": checked.apart_against}
-    return {
-        "claim": claim.text,
-        numbers.request.panel or "panel": checked.panel,
-        "metric": claim.metric,
-        "better": claim.better,
-        "than": claim.than,
-        **{name: " ".join(f"{x:g}" for x in xs) for name, xs in places.items()},
+def _drawing(numbers: LineNumbers) -> Drawing:
+    request = numbers.request
+    x, by = formats.title(request.x), formats.title(request.by)
+    metrics = " and ".join(formats.title(metric) for metric in request.metrics)
+    panels = (
+        f", a column of panels for each {formats.title(request.panel)}" if request.panel else ""
+    )
+    caption = (
+        f"{formats.capital(metrics)} against {x}, a line for each {by}{panels}; means over the "
+        "trials, bars from the least to the greatest."
+    )
+    if len(numbers.references):
+        caption += (
+            f" Dashed: {request.reference}, which has no {x}; its band goes from the least to the "
+            "greatest, too."
+        )
+    places = sorted(set(numbers.points["x"]))
+    figure = LineFigure(
+        marks=tidy(_marks(numbers)),
+        x=x,
+        y={metric: formats.capital(formats.title(metric)) for metric in request.metrics},
+        logarithmic_x=request.logarithmic_x,
+        logarithmic_y=request.logarithmic_y,
+        ticks={"x": places},
+        panel_in=(2.7, 2.4),
+    )
+    return Drawing(
+        name=f"lines_over_{x.replace(' ', '_')}", caption=caption, draw=partial(draw_lines, figure)
+    )
+
+
+def _marks(numbers: LineNumbers) -> Iterator[dict[str, Any]]:
+    request = numbers.request
+    x, by = formats.title(request.x), formats.title(request.by)
+    titles = {
+        panel: f"{formats.title(request.panel)} = {formats.setting(panel)}" if request.panel else ""
+        for panel in numbers.panels
     }
-
-
-def _csv(numbers: LineNumbers) -> Iterator[list[Any]]:
-    request = numbers.request
-    yield [
-        request.panel or "panel",
-        "metric",
-        request.by,
-        request.x,
-        "n",
-        "mean",
-        "sd",
-        "least",
-        "greatest",
-    ]
-    for key, line in numbers.lines.items():
-        for x, point in line.items():
-            yield [*key, x, point.n, point.mean, point.sd, point.least, point.greatest]
-
-
-def _draw(numbers: LineNumbers) -> Figure:
-    request, panels = numbers.request, numbers.panels
-    width_in, height_in = (
-        PANEL_WIDTH_IN * len(panels) + 0.4,
-        PANEL_HEIGHT_IN * len(request.metrics) + 0.5,
-    )
-    figure, grid = new_panels(
-        len(request.metrics),
-        len(panels),
-        width_in=width_in,
-        height_in=height_in,
-        sharey="row",
-        sharex="col",
-    )
-    for i, metric in enumerate(request.metrics):
-        for j, panel in enumerate(panels):
-            _draw_panel(grid[i][j], numbers, panel, metric)
-            if request.panel and i == 0:
-                grid[i][j].set_title(
-                    f"{formats.title(request.panel)} = {formats.setting(panel)}", fontsize=10
-                )
-        grid[i][0].set_ylabel(formats.capital(formats.title(metric)))
-    for axes in grid[-1]:
-        axes.set_xlabel(formats.title(request.x))
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper center",
-        ncols=2 * len(panels),
-        frameon=False,
-        fontsize=9,
-    )
-    return figure
-
-
-def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> None:
-    request, places = numbers.request, _places(numbers, [panel])
-    for k, group in enumerate(numbers.groups):
-        line = numbers.lines[panel, metric, group]
-        points = line.values()
-        means = [point.mean for point in points]
-        # Rounding may put the mean of equal values next to them.
-        bars = [
-            [max(0.0, point.mean - point.least) for point in points],
-            [max(0.0, point.greatest - point.mean) for point in points],
-        ]
-        axes.errorbar(
-            list(line), means, yerr=bars, label=formats.setting(group), linewidth=1.2, elinewidth=1,
-            color=group_colour(k), marker=GROUP_MARKERS[k % len(GROUP_MARKERS)], markersize=4.5,
-        )  # fmt: skip
-        place = f"{formats.title(request.by)} {formats.setting(group)}, {formats.title(request.x)}"
-        names = [
-            formats.described(f"{place} {x:g}", {metric: point.mean}, trials=point.n)
-            for x, point in line.items()
-        ]
-        name_marks(axes, zip(line, means, strict=True), names)
-    if reference := numbers.references.get((panel, metric)):
-        axes.axhline(
-            reference.mean, color=PRINTED[0], linewidth=1.2, linestyle="--", label=request.reference
-        )
-        axes.axhspan(
-            reference.least, reference.greatest, color=PALE, alpha=0.4, linewidth=0, zorder=0
-        )
+    for point in rows(numbers.points):
+        group = formats.setting(point.group)
+        name = f"{by} {group}, {x} {point.x:g}"
+        yield {
+            "kind": "joined",
+            "row": point.metric,
+            "panel": titles[point.panel],
+            "group": group,
+            "x": point.x,
+            "y": point.mean,
+            "low": point.least,
+            "high": point.greatest,
+            "text": formats.described(name, {point.metric: point.mean}, trials=point.n),
+        }
+    for line in rows(numbers.references):
+        yield {
+            "kind": "reference",
+            "row": line.metric,
+            "panel": titles[line.panel],
+            "group": request.reference,
+            "y": line.mean,
+            "low": line.least,
+            "high": line.greatest,
+        }
     for reach in request.reaches:
-        if reach.metric == metric:
-            axes.axhline(reach.value, color=PALE, linewidth=1, linestyle=":", zorder=0)
-    if request.logarithmic_x:
-        make_logarithmic(axes, "x")
-    if metric in request.logarithmic_y and any(
-        line for key, line in numbers.lines.items() if key[1] == metric
-    ):
-        make_logarithmic(axes, "y").set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.set_xticks(places, [f"{x:g}" for x in places])
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
-def curve_section(numbers: CurveNumbers) -> Section:
-    """The figure of a Curves request: a panel a metric, in a row for ours and one for the printed
-    values."""
-    request = numbers.request
-    if numbers.points.empty:
-        return Section(
-            kind="curves", heading="Curves", findings=("No trial has a result to draw yet.",)
-        )
-    over = formats.title(request.x)
-    rows = {"ours": numbers.means}
-    several = len(numbers.points) > len(numbers.means)
-    points = "means over seeds, pale points are single trials" if several else "a point a trial"
-    caption = f"{request.caption}; {points}."
-    if not numbers.printed.empty:
-        rows[f"published, {formats.corpus_title(numbers.corpus)}"] = numbers.printed
-        caption += " Triangles: the published values, of the paper's models."
-    name = f"curves_over_{over.replace(' ', '_')}"
-    pale = numbers.points if several else numbers.points.iloc[:0]
-    drawing = Drawing(
-        name=name, caption=caption, draw=lambda: _draw_curves(rows, pale, request.metrics, over)
-    )
-    means = numbers.means.astype(object).where(numbers.means.notna(), None)
-    lines = [[group, *values] for group, *values in means.itertuples()]
-    files = {"curves.csv": [["group", request.x, *request.metrics], *lines]}
-    return Section(kind="curves", heading=f"Over the {over}", drawings=(drawing,), files=files)
-
-
-def _draw_curves(
-    rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: Sequence[str], over: str
-) -> Figure:
-    """`rows` are ours and the printed ones, `pale` the single trials behind ours."""
-    width_in, height_in = 2.5 * len(metrics), 2.4 * len(rows)
-    figure, panels = new_panels(len(rows), len(metrics), width_in=width_in, height_in=height_in)
-    for i, (whose, points) in enumerate(rows.items()):
-        colour, marker, line = PRINTED if i else OURS
-        for axes, metric in zip(panels[i], metrics, strict=True):
-            if not i:
-                axes.scatter(pale["x"], pale[metric], s=9, color=PALE, linewidths=0)
-            values = points[["x", metric]].dropna().sort_values(["x", metric])
-            names = [
-                formats.described(str(row.Index), {over: row.x, metric: row[2]})
-                for row in values.itertuples()
-            ]
-            name_marks(axes, values.to_numpy(), names)
-            axes.plot(values["x"], values[metric], line, color=colour, marker=marker, markersize=5)
-            axes.set_title(f"{formats.capital(formats.title(metric))},\n{whose}", fontsize=9)
-            axes.set_xlabel(over)
-            axes.ticklabel_format(style="plain", useOffset=False)
-            if metric == "parameters":
-                axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1e6:.3g}M")
-            if values.empty:
-                axes.text(0.5, 0.5, "no value", transform=axes.transAxes, ha="center", color="0.4")
-    return figure
+        for title in titles.values():
+            yield {"kind": "bound", "row": reach.metric, "panel": title, "y": reach.value}

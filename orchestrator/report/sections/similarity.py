@@ -10,98 +10,95 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from orchestrator.analysis import SimilarityNumbers, comparisons, wins
+from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, rows, tidy, wins
 from orchestrator.report import formats
+from orchestrator.report.columns import Column, Table
 from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, headed_table
+from orchestrator.report.tables import Cell
 from orchestrator.words import counted
+
+FEWEST_PAIRS = 100
 
 
 def similarity_section(numbers: SimilarityNumbers) -> Section:
-    """The tables and the figure of a Similarity request."""
-    if numbers.rho.empty:
+    """Return the tables and the figures of a Similarity request."""
+    if numbers.values.empty:
         return Section(
             kind="similarity",
             heading="Word similarity",
             findings=("No trial was measured on it yet.",),
         )
-    files = {"word_similarity.csv": csv_lines(list(_records(numbers)))}
-    tables, drawings = [_rho_table(numbers)], []
-    published = {numbers.corpus: numbers.printed} if numbers.corpus else {}
-    for corpus, rho in {"": numbers.rho, **published}.items():
-        whose = f"as published for {formats.corpus_title(corpus)}" if corpus else "ours"
-        name = f"similarity_wins_published_{corpus}" if corpus else "similarity_wins"
+    tables, drawings = list(_tables(numbers)), []
+    for source in ("rho", "published") if numbers.corpus else ("rho",):
+        is_printed = source == "published"
+        whose = f"as published for {formats.corpus_title(numbers.corpus)}" if is_printed else "ours"
+        name = f"similarity_wins_published_{numbers.corpus}" if is_printed else "similarity_wins"
         caption = f"On how many benchmarks the row beats the column, {whose}"
-        head, rows = ["model", *map(str, rho.columns)], list(map(list, wins(rho).itertuples()))
-        tables.append(headed_table(caption, head, rows))
-        files[f"{name}.csv"] = [head, *rows]
+        rho = rho_matrix(numbers.values, source)
+        tables.append(
+            Table(
+                caption=caption,
+                frame=wins(rho).rename_axis("model").reset_index().astype(object),
+                shown=["model", *((str(group), Column(str(group))) for group in rho)],
+                file=f"{name}.csv",
+            )
+        )
         drawings.append(Drawing(name=name, caption=f"{caption}.", draw=partial(_draw, rho)))
     return Section(
         kind="similarity",
         heading="Word similarity",
-        findings=tuple(_findings(numbers)),
+        findings=tuple(_findings(numbers.values)),
         tables=tuple(tables),
         method=prose("method_similarity.txt"),
-        files=files,
         drawings=tuple(drawings),
     )
 
 
-def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
-    used = [numbers.pairs.get(name, 0) for name in numbers.rho.index]
+def _findings(values: pd.DataFrame) -> Iterator[str]:
+    pairs = values.drop_duplicates("benchmark")["pairs"]
     yield (
-        f"100 or more pairs of words that this vocabulary knows: "
-        f"{sum(pairs >= 100 for pairs in used)} of "
-        f"{counted(len(used), 'benchmark')}."
+        f"{FEWEST_PAIRS} or more pairs of words that this vocabulary knows: "
+        f"{sum(pairs >= FEWEST_PAIRS)} of {counted(len(pairs), 'benchmark')}."
     )
-    if compared := comparisons(numbers.rho):
-        totals = wins(numbers.rho).sum(axis="columns")
-        won = ", ".join(
-            f"{group} {totals[group]}"
-            for group in sorted(totals.index, key=lambda group: -totals[group])
+    rho = rho_matrix(values, "rho")
+    if compared := comparisons(rho):
+        totals = wins(rho).sum(axis="columns")
+        order = sorted(totals.index, key=lambda group: -totals[group])
+        won = ", ".join(f"{group} {totals[group]}" for group in order)
+        yield (
+            f"Of {counted(compared, 'comparison')} of two models on a benchmark, won: {won}; ties "
+            f"{compared - totals.sum()}."
         )
-        ties = compared - totals.sum()
-        yield f"Of {counted(compared, 'comparison')} of two models on a benchmark, won: {won}; ties {ties}."
 
 
-def _rho_table(numbers: SimilarityNumbers) -> TextTable:
+def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
     corpus = formats.corpus_title(numbers.corpus)
     beside = f"; in brackets the published ones for {corpus}" if corpus else ""
-    rows = []
-    for name in numbers.rho.index:
-        ours, printed = _row(numbers.rho, name), _row(numbers.printed, name)
-        cells = [Cell(_rho(value, printed[group]), value) for group, value in ours.items()]
-        rows.append([name, numbers.pairs.get(name, 0), *cells])
-    caption = f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}"
-    return headed_table(caption, ["benchmark", "pairs", *map(str, numbers.rho.columns)], rows)
-
-
-def _row(rho: pd.DataFrame, benchmark: str) -> dict[str, float | None]:
-    """Each group's value; None for what there is none of."""
-    values = rho.reindex([benchmark]).to_dict("records")[0]
-    return {str(group): None if pd.isna(value) else value for group, value in values.items()}
+    records = []
+    for name, of_benchmark in numbers.values.groupby("benchmark", sort=False):
+        cells = {
+            row.group: Cell(_rho(row.rho, row.published), row.rho) for row in rows(of_benchmark)
+        }
+        records.append({"benchmark": name, "pairs": of_benchmark["pairs"].iloc[0]} | cells)
+    groups = [(group, Column(group)) for group in numbers.values["group"].unique()]
+    yield Table(
+        caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}",
+        frame=tidy(records),
+        shown=["benchmark", "pairs", *groups],
+    )
+    without = [] if numbers.corpus else ["published"]
+    yield Table(
+        frame=numbers.values.drop(columns=without),
+        file="word_similarity.csv",
+        names={"published": f"published_{numbers.corpus}"},
+    )
 
 
 def _rho(value: float | None, published: float | None) -> str:
     beside = "" if published is None else f" ({formats.coefficient(published)})"
     return formats.coefficient(value) + beside
-
-
-def _records(numbers: SimilarityNumbers) -> Iterator[dict[str, object]]:
-    for name in numbers.rho.index:
-        printed = _row(numbers.printed, name)
-        for group, rho in _row(numbers.rho, name).items():
-            record = {
-                "benchmark": name,
-                "pairs": numbers.pairs.get(name, 0),
-                "group": group,
-                "rho": rho,
-            }
-            yield record | (
-                {f"published_{numbers.corpus}": printed[group]} if numbers.corpus else {}
-            )
 
 
 def _draw(rho: pd.DataFrame) -> Figure:
