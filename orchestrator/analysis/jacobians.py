@@ -21,7 +21,7 @@ from orchestrator.analysis.statistics.samples import (
     summarise_sample,
     t_test,
 )
-from orchestrator.analysis.tidy import ends, tidy
+from orchestrator.analysis.tidy_frames import ends, tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import JacobianSpectra
 

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.statistics.samples import summarise_sample
-from orchestrator.analysis.tidy import rows, tidy
+from orchestrator.analysis.tidy_frames import rows, tidy
 from orchestrator.analysis.values import values_of_done
 from search_spaces.analyses import Lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.lines import point_of
-from orchestrator.analysis.tidy import tidy
+from orchestrator.analysis.tidy_frames import tidy
 from orchestrator.analysis.values import values_by_group
 
 if TYPE_CHECKING:

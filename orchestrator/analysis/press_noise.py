@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.analysis.tidy import tidy
+from orchestrator.analysis.tidy_frames import tidy
 from search_spaces.published import rows
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.samples import summarise_sample
-from orchestrator.analysis.tidy import tidy
+from orchestrator.analysis.tidy_frames import tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import Similarity
 

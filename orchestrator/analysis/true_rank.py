@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.statistics.samples import summarise_sample
-from orchestrator.analysis.tidy import tidy
+from orchestrator.analysis.tidy_frames import tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import TrueRank
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 from matplotlib.figure import Figure
 
-from orchestrator.analysis import Prediction, PredictionNumbers
+from orchestrator.analysis import Prediction, PredictionNumbers, tidy
 from orchestrator.report import formats
+from orchestrator.report.columns import Column, Table
 from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.formats import DASH
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, headed_table, text_table
 from orchestrator.words import counted
 
 LIGHTEST = 1.3
@@ -32,18 +33,17 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
         kind="predictions",
         heading="The likeliest next words",
         findings=tuple(finding for side in numbers.sides for finding in _findings(side)),
-        tables=(_hits_table(numbers), _words_table(numbers)),
+        tables=(
+            _hits_table(numbers),
+            _words_table(numbers),
+            Table(frame=tidy(chain(*map(_records, numbers.sides))), file="predictions.csv"),
+        ),
         method=(
             "A context is the test text up to a word, the hidden state carried from the start. "
             "Contexts that were "
             "chosen by hand are no sample of the text: hits on them describe these contexts and "
             "test nothing."
         ),
-        files={
-            "predictions.csv": csv_lines(
-                [record for side in numbers.sides for record in _records(side)]
-            )
-        },
         drawings=tuple(
             Drawing(
                 name="predictions_printed" if side.source else "predictions",
@@ -74,21 +74,20 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
     yield f"All models have it at {everyone} of {contexts}{where}, none at {no_one}."
 
 
-def _hits_table(numbers: PredictionNumbers) -> TextTable:
-    return text_table(
-        "Contexts with the true next word among the five likeliest",
-        (
-            {
-                "model": model,
-                **{
-                    side.source or "hits": _hits(side, side.models.index(model))
-                    if model in side.models
-                    else DASH
-                    for side in numbers.sides
-                },
-            }
-            for model in numbers.all_models
-        ),
+def _hits_table(numbers: PredictionNumbers) -> Table:
+    sources = {side.source or "hits": side for side in numbers.sides}
+    hits = (
+        {"model": model}
+        | {
+            source: _hits(side, side.models.index(model)) if model in side.models else DASH
+            for source, side in sources.items()
+        }
+        for model in numbers.all_models
+    )
+    return Table(
+        caption="Contexts with the true next word among the five likeliest",
+        frame=tidy(hits),
+        shown=["model", *((source, Column(source, str)) for source in sources)],
     )
 
 
@@ -96,22 +95,28 @@ def _hits(numbers: PredictionNumbers, j: int) -> str:
     return " of ".join(map(str, numbers.hits(j)))
 
 
-def _words_table(numbers: PredictionNumbers) -> TextTable:
-    rows, with_words = [], any(first and first.context for first in numbers.first)
+def _words_table(numbers: PredictionNumbers) -> Table:
+    records = []
     for i, context in enumerate(numbers.contexts):
         for side in numbers.sides:
             first, cells = side.first[i], dict(zip(side.models, side.cells[i], strict=True))
-            name = f"{context}, {side.source}" if side.source else context
-            ends_in = [first.context if first else ""] * with_words
-            expected = (
-                Cell(_expected(cells.get(model)), kind="name") for model in numbers.all_models
+            records.append(
+                {
+                    "context": f"{context}, {side.source}" if side.source else context,
+                    "ends in": first.context if first else "",
+                    "next word": first.next_shown if first else "",
+                    **{f"of {model}": _expected(cells.get(model)) for model in numbers.all_models},
+                }
             )
-            rows.append([name, *ends_in, first.next_shown if first else "", *expected])
-    head = ["context", *["ends in"] * with_words, "next word", *numbers.all_models]
-    return headed_table(
-        "The five likeliest words with their probabilities, and the place of the true one",
-        head,
-        rows,
+    with_ends = ["ends in"] * any(record["ends in"] for record in records)
+    models = [(f"of {model}", Column(model, str)) for model in numbers.all_models]
+    return Table(
+        caption="The five likeliest words with their probabilities, and the place of the true one",
+        frame=tidy(records),
+        shown=[
+            *((name, Column(name, str)) for name in ("context", *with_ends, "next word")),
+            *models,
+        ],
     )
 
 
