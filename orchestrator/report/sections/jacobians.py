@@ -88,7 +88,8 @@ def _zeros_sentence(zeros: pd.DataFrame) -> str:
 
 
 def _tables(numbers: JacobianNumbers) -> Iterator[Table]:
-    shown = [name for name in numbers.steps.columns if name != "seeds"]
+    plain = {"difference": ("difference", Column("difference"))}
+    shown = [plain.get(name, name) for name in numbers.steps.columns if name != "seeds"]
     decided = numbers.steps[numbers.steps["seeds"] >= FEWEST_SEEDS] if shown else numbers.steps
     yield Table(
         caption="The comparisons that decide the post's claims; it shows figures and prints no "

@@ -1,5 +1,4 @@
-"""Lines over a config value: means and ranges, where they get how far, and claims held against
-them."""
+"""Lines over a config value: means and ranges, what they reach, and claims about them."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.lines import LineNumbers, line_numbers
+from orchestrator.analysis import LineNumbers, line_numbers, line_of, rows
 from orchestrator.report.figures import draw
 from orchestrator.report.sections.lines import line_section
 from search_spaces.analyses import Claim, Lines, Reach
@@ -37,7 +36,7 @@ SCORES: dict[tuple[float, str, int], list[float]] = {
 
 
 def frame(scores: dict[tuple[float, str, int], list[float]]) -> pd.DataFrame:
-    rows = [
+    records = [
         {
             "name": f"{layer} alpha={alpha} d={width} seed={seed}",
             "state": "done",
@@ -51,7 +50,7 @@ def frame(scores: dict[tuple[float, str, int], list[float]]) -> pd.DataFrame:
         for (alpha, layer, width), values in scores.items()
         for seed, score in enumerate(values)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(records)
 
 
 @pytest.fixture
@@ -59,48 +58,46 @@ def numbers() -> LineNumbers:
     return line_numbers(frame(SCORES), REQUEST)
 
 
-def test_a_point_is_the_mean_of_its_done_trials_with_their_ends(numbers: LineNumbers) -> None:
-    line = numbers.lines[1.0, "score", "a"]
-    assert [(x, p.mean, p.least, p.greatest, p.n) for x, p in line.items()] == [
-        (2, 15, 10, 20, 2), (4, 55, 50, 60, 2), (8, 92, 89, 95, 2),
-    ]  # fmt: skip
-    assert (numbers.panels, numbers.groups, len(numbers.lines)) == ((1.0, 0.1), ("a", "b"), 8)
+def points(numbers: LineNumbers, panel: float | None, metric: str, group: str) -> list[list[float]]:
+    line = line_of(numbers.points, panel, metric, group)
+    return [[x, one.mean, one.least, one.greatest, one.n] for x, one in line.items()]
+
+
+def test_a_point_is_the_mean_of_done_trials(numbers: LineNumbers) -> None:
+    assert points(numbers, 1.0, "score", "a") == [
+        [2, 15, 10, 20, 2],
+        [4, 55, 50, 60, 2],
+        [8, 92, 89, 95, 2],
+    ]
+    assert (numbers.panels, numbers.groups) == ((1.0, 0.1), ("a", "b"))
     data = frame(SCORES)
     data.loc[0, "state"], data.loc[1, "score"] = "diverged", float("nan")
-    assert list(line_numbers(data, REQUEST).lines[1.0, "score", "a"]) == [4, 8]
+    assert [x for x, *_ in points(line_numbers(data, REQUEST), 1.0, "score", "a")] == [4, 8]
 
 
-def test_where_a_line_first_gets_so_far_is_read_off_its_means(numbers: LineNumbers) -> None:
-    found = {
-        (line.reach.metric, line.panel, by): x
-        for line in numbers.reached
-        for by, x in line.x.items()
-    }
-    assert found["score", 1.0, "a"] == 8 and found["score", 1.0, "b"] is None
-    assert found["score", 0.1, "a"] == 2 and found["score", 0.1, "b"] is None
-    assert found["loss", 1.0, "a"] == 2 and found["loss", 0.1, "b"] is None, (
-        "1 / 10 and 1 / 20; 1 and 1 / 2"
-    )
+def test_a_reach_is_the_least_x_of_the_means(numbers: LineNumbers) -> None:
+    found = {(line.reach, line.panel, line.group): line.x for line in rows(numbers.reached)}
+    score, loss = 0, 1
+    assert found[score, 1.0, "a"] == 8 and found[score, 1.0, "b"] is None
+    assert found[score, 0.1, "a"] == 2 and found[score, 0.1, "b"] is None
+    assert found[loss, 1.0, "a"] == 2 and found[loss, 0.1, "b"] is None, "1 / 10, 1 / 20; 1, 1 / 2"
 
 
-def test_claims_are_counted_in_means_and_trial_by_trial(numbers: LineNumbers) -> None:
-    [claim] = numbers.claims
-    assert (claim.places, claim.holds, claim.apart, claim.apart_against) == (
-        (2, 4),
-        (2, 4),
-        (2,),
-        (),
-    )
+def claims(scores: dict[tuple[float, str, int], list[float]], request: Lines) -> list[list[str]]:
+    checked = line_numbers(frame(scores), request).claims
+    return checked[["asked", "holds", "apart", "apart_against"]].to_numpy().tolist()
+
+
+def test_claims_are_counted_in_means_and_trials() -> None:
+    assert claims(SCORES, REQUEST) == [["2 4", "2 4", "2", ""]]
     swapped = {
         (alpha, "ab"["ba".index(layer)], x): values for (alpha, layer, x), values in SCORES.items()
     }
-    failing = line_numbers(frame(swapped), REQUEST)
-    assert (failing.claims[0].holds, failing.claims[0].apart_against) == ((), (2,))
-    assert any("ours do not agree" in sentence for sentence in line_section(failing).findings)
-    [single] = line_numbers(
-        frame({key: values[:1] for key, values in SCORES.items()}), REQUEST
-    ).claims
-    assert (single.holds, single.apart, single.apart_against) == ((2, 4), (), ())
+    assert claims(swapped, REQUEST) == [["2 4", "", "", "2"]]
+    findings = line_section(line_numbers(frame(swapped), REQUEST)).findings
+    assert any("ours do not agree" in sentence for sentence in findings)
+    single = {key: values[:1] for key, values in SCORES.items()}
+    assert claims(single, REQUEST) == [["2 4", "2 4", "", ""]], "a single trial has no spread"
 
 
 def test_a_lower_metric_can_be_the_better_one() -> None:
@@ -108,17 +105,10 @@ def test_a_lower_metric_can_be_the_better_one() -> None:
         text="b has the lower loss", metric="loss", better="b", than="a", lower_is_better=True
     )
     request = Lines(x="width", by="layer", panel="alpha", metrics=("loss",), claims=(claim,))
-    first, second = line_numbers(frame(SCORES), request).claims
-    assert (first.places, first.holds, first.apart, first.apart_against) == (
-        (2, 4, 8),
-        (2, 4),
-        (2,),
-        (8,),
-    )
-    assert (second.panel, second.holds, second.apart_against) == (0.1, (), (2,))
+    assert claims(SCORES, request) == [["2 4 8", "2 4", "2", "8"], ["2", "", "", "2"]]
 
 
-def test_the_findings_say_what_the_numbers_say(numbers: LineNumbers) -> None:
+def test_the_findings_name_reaches_and_claims(numbers: LineNumbers) -> None:
     text = "\n".join(line_section(numbers).findings)
     assert "Score of at least 90 at alpha = 1.0" not in text
     assert "is reached first at width 8 by a; nowhere up to 8 by b." in text
@@ -130,10 +120,11 @@ def test_the_findings_say_what_the_numbers_say(numbers: LineNumbers) -> None:
     assert "1 fit stopped at the limit" in text and "b alpha=1.0 d=8 seed=1" in text
 
 
-def test_nothing_is_said_of_a_line_without_a_trial_in_a_panel() -> None:
+def test_a_line_without_a_trial_reaches_nothing() -> None:
     scores = {key: values for key, values in SCORES.items() if key != (0.1, "b", 2)}
     numbers = line_numbers(frame(scores), REQUEST)
-    assert [set(reached.x) for reached in numbers.reached] == [{"a", "b"}, {"a"}, {"a", "b"}, {"a"}]
+    found = [(line.reach, line.panel, line.group) for line in rows(numbers.reached)]
+    assert [group for *_, group in found] == ["a", "b", "a", "a", "b", "a"]
     text = "\n".join(line_section(numbers).findings)
     assert "already at width 2, the least tried, by a." in text and "nowhere up to 2" not in text
     lost = frame(scores)
@@ -143,23 +134,14 @@ def test_nothing_is_said_of_a_line_without_a_trial_in_a_panel() -> None:
 
 def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
     section = line_section(numbers)
-    assert [len(table.body) for table in section.texts] == [4, 4, 1]
-    assert section.texts[0].body[0][2].text == "15 [10, 20]"
-    assert section.texts[0].body[2][4].text == "\N{EN DASH}", "no trial at this x"
-    assert len(section.files["lines.csv"]) == 1 + 2 * len(SCORES)
-    assert section.files["claims.csv"][1][-4:] == ["2 4", "2 4", "2", ""]
+    score, loss, claim = section.texts
+    assert [len(table.body) for table in (score, loss, claim)] == [4, 4, 1]
+    assert score.body[0][2].text == "15 [10, 20]"
+    assert score.body[2][4].text == "\N{EN DASH}", "no trial at this x"
+    assert len(section.written["lines.csv"]) == 1 + 2 * len(SCORES)
 
 
-def test_a_panel_has_ticks_at_its_own_places(numbers: LineNumbers) -> None:
-    """Those of another kind of model, such as 15, 30 and 61 beside 16, 32 and 64, would run into
-    them."""
-    figure = line_section(numbers).drawings[0].draw()
-    assert [axes.get_xticks().tolist() for axes in figure.axes] == [[2, 4, 8], [2], [2, 4, 8], [2]]
-
-
-def test_every_line_has_a_colour_and_a_marker_of_its_own(
-    numbers: LineNumbers, tmp_path: Path
-) -> None:
+def test_lines_differ_in_colour_and_marker(numbers: LineNumbers, tmp_path: Path) -> None:
     drawing = line_section(numbers).drawings[0]
     figure, svg = drawing.draw(), draw(drawing, tmp_path)[f"{drawing.name}.svg"].decode()
     assert "alpha = 0.1" in svg and "Score" in svg
@@ -176,13 +158,13 @@ def test_every_line_has_a_colour_and_a_marker_of_its_own(
 @pytest.mark.parametrize(
     "data", [frame(SCORES).assign(state="planned"), frame(SCORES)[["name", "state"]]]
 )
-def test_without_results_there_is_a_sentence_and_no_figure(data: pd.DataFrame) -> None:
+def test_without_results_there_is_no_figure(data: pd.DataFrame) -> None:
     section = line_section(line_numbers(data, REQUEST))
     assert section.findings == ("No trial has a result to draw yet.",)
     assert not section.drawings and not section.texts
 
 
-def test_a_group_without_such_settings_is_a_level_line_and_no_line_of_its_own(
+def test_a_reference_group_is_a_level_line(
     tmp_path: Path,
 ) -> None:
     plain = [
@@ -198,12 +180,11 @@ def test_a_group_without_such_settings_is_a_level_line_and_no_line_of_its_own(
     ]
     data = pd.concat([frame(SCORES).assign(group="bent"), pd.DataFrame(plain)], ignore_index=True)
     numbers = line_numbers(data, replace(REQUEST, reference="plain"))
-    assert (
-        numbers.groups == ("a", "b") and numbers.lines == line_numbers(frame(SCORES), REQUEST).lines
-    )
-    level = numbers.references[1.0, "score"]
-    assert (level.n, level.mean, level.least, level.greatest) == (2, 50, 40, 60)
-    assert set(numbers.references) == {(1.0, "score"), (1.0, "loss")}, "none in the other panel"
+    assert numbers.points.equals(line_numbers(frame(SCORES), REQUEST).points)
+    assert numbers.references[["panel", "metric", "n", "mean"]].to_numpy().tolist() == [
+        [1.0, "score", 2, 50],
+        [1.0, "loss", 2, 1],
+    ], "none in the other panel"
     [drawing] = line_section(numbers).drawings
     assert "Dashed: plain, which has no width" in drawing.caption
     figure, svg = drawing.draw(), draw(drawing, tmp_path)[f"{drawing.name}.svg"].decode()
@@ -212,7 +193,7 @@ def test_a_group_without_such_settings_is_a_level_line_and_no_line_of_its_own(
     assert ">plain<" in svg
 
 
-def test_points_measured_after_training_are_lines_of_their_own() -> None:
+def test_settings_tried_after_training_are_lines() -> None:
     """They lie on the trials of the reference, whose level they leave as it is."""
     plain = [
         {
@@ -231,18 +212,14 @@ def test_points_measured_after_training_are_lines_of_their_own() -> None:
     )
     numbers = line_numbers(data, request)
     assert numbers.groups == ("a", "b", "a after")
-    [(x, point)] = numbers.lines[None, "score", "a after"].items()
-    assert (x, point.n, point.mean, point.least, point.greatest) == (2, 2, 50, 40, 60)
-    assert not numbers.lines[None, "loss", "a after"]
-    level = numbers.references[None, "score"]
-    assert (level.n, level.least, level.greatest) == (2, 50, 50)
+    assert points(numbers, None, "score", "a after") == [[2, 50, 40, 60, 2]]
+    assert not points(numbers, None, "loss", "a after")
+    level = numbers.references[numbers.references["metric"] == "score"]
+    assert level[["n", "least", "greatest"]].to_numpy().tolist() == [[2, 50, 50]]
     unmeasured = line_numbers(data.drop(columns="at 2 score"), request)
     assert unmeasured.groups == ("a", "b")
-    assert {key: line for key, line in numbers.lines.items() if key[2] != "a after"} == dict(
-        unmeasured.lines
-    )
 
 
-def test_a_figure_has_a_dotted_line_at_a_value_that_is_asked_for(numbers: LineNumbers) -> None:
+def test_a_value_asked_for_is_a_dotted_line(numbers: LineNumbers) -> None:
     drawn = line_section(numbers).drawings[0].draw().axes[0].lines
     assert 90 in [line.get_ydata()[0] for line in drawn if line.get_linestyle() == ":"]  # type: ignore[index]

@@ -164,13 +164,13 @@ def test_each_function_plots_on_axes_of_its_own(tmp_path: Path) -> None:
 def test_an_index_becomes_columns_whatever_its_names(index: pd.Index[Any], head: list[str]) -> None:
     table = pd.DataFrame({"c": [5, 6], "index": [7, 8]}).set_index(index)
     section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
-    assert [part.head for part in section.texts] == [head], section.findings
+    assert [list(part.head) for part in section.texts] == [head], section.findings
 
 
 def test_columns_that_are_intervals_stand_beside_an_index() -> None:
     table = pd.crosstab(pd.Series([1, 2], name="seed"), pd.cut(pd.Series([0.1, 0.9]), [0, 0.5, 1]))
     section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
-    assert [part.head for part in section.texts] == [["seed", "(0.0, 0.5]", "(0.5, 1.0]"]], (
+    assert [list(part.head) for part in section.texts] == [["seed", "(0.0, 0.5]", "(0.5, 1.0]"]], (
         section.findings
     )
 

@@ -85,7 +85,7 @@ def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
         prediction_numbers(flatten([row]).frame(), Predictions(), corpus="ptb")
     )
     assert "banknote (as <unk>)" in [cell.text for line in section.texts[1].body for cell in line]
-    assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
+    assert section.written["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
 
 
 def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_expect() -> None:
@@ -123,7 +123,7 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
         "big 0.50 black 0.25 (2)",
         "a 0.50 the 0.25 (9)",
     ]
-    assert section.files["predictions.csv"][1][-1] == "no it was"
+    assert section.written["predictions.csv"][1][-1] == "no it was"
     [axes] = section.drawings[0].draw().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "A 1: \N{HORIZONTAL ELLIPSIS} no it was \N{RIGHTWARDS ARROW} black",
@@ -174,7 +174,7 @@ def test_printed_predictions_stand_below_ours() -> None:
     assert [text.get_text() for text in axes.texts] == ["million", "", "", "million"]
     [named] = axes.findobj(NamedMarks)
     assert f"tons: place {DASH}, {DASH}\nexpects:\nmillion 38%" in named.marks[0].name
-    assert len(section.files["predictions.csv"]) == 1 + 2 + 2
+    assert len(section.written["predictions.csv"]) == 1 + 2 + 2
     for elsewhere in ({"corpus": "pydocs"}, {"corpus": "ptb", "tag": "1a2b3c4d"}):
         assert prediction_numbers(frame, request, **elsewhere).printed is None
 

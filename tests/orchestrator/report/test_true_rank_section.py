@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
+from orchestrator.analysis import TrueRankNumbers, flatten, true_rank_numbers
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store.records import StudyKey
 from search_spaces.rank_metrics import METRICS, STUDY, trials
@@ -68,16 +67,17 @@ def numbers(metrics: dict[str, dict[str, Any]]) -> TrueRankNumbers:
     return answer
 
 
-def test_ranks_stand_beside_the_true_one_and_perplexities_above_the_floor() -> None:
+def test_models_measured_on_other_rows_are_left_out() -> None:
     found = numbers(METRICS_BY_NAME)
     assert found.true_rank == 20 and found.exact["test_perplexity"] == 100.0
-    assert [line.variant for line in found.truth] == ["float64", "float32", "noise"]
-    learned = {line.name: line for line in found.learned if line.trials}
-    assert list(learned) == ["softmax", "gss"], "mos was measured on other rows"
-    assert learned["softmax"].excess == pytest.approx(1.5)
+    measured = found.matrices[found.matrices["trials"] > 0]
+    assert list(measured["variant"]) == ["float64", "float32", "noise", "learned", "learned"]
+    learned = measured[measured["variant"] == "learned"]
+    assert list(learned["matrix"]) == ["softmax", "gss"], "mos was measured on other rows"
+    assert list(learned["over_floor"]) == pytest.approx([1.5, 1.25])
 
 
-def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
+def test_metrics_that_find_the_rank_are_named() -> None:
     findings = true_rank_section(numbers(METRICS_BY_NAME)).findings
     exact, rounded, noisy = findings[1:4]
     assert exact.startswith(
@@ -94,7 +94,7 @@ def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
     assert findings[-1] == "Test perplexity in multiples of that floor: gss 1.25, softmax 1.5."
 
 
-def test_a_text_of_too_few_contexts_is_said_to_be_one() -> None:
+def test_a_text_of_too_few_contexts_is_named() -> None:
     few = {
         name: truth(17, 17, true_rank=17, different_contexts=17)
         for name in list(METRICS_BY_NAME)[:1]
