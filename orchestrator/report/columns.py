@@ -48,6 +48,7 @@ COLUMNS: Mapping[str, Column] = {
     "extrapolated": Column("outside what was trained", formats.yes_no),
     "p": Column("p", formats.p_value),
     "holm_p": Column("Holm p", formats.p_value),
+    "welch_p": Column("Welch p", formats.p_value),
     "bonferroni_p": Column("Bonferroni p", formats.p_value),
     "misfit_p": Column("misfit p", formats.p_value),
 }

@@ -88,7 +88,7 @@ def _zeros_sentence(zeros: pd.DataFrame) -> str:
 
 
 def _tables(numbers: JacobianNumbers) -> Iterator[Table]:
-    plain = {"difference": ("difference", Column("difference"))}
+    plain = {"difference": ("difference", Column("difference", formats.digits(4)))}
     shown = [plain.get(name, name) for name in numbers.steps.columns if name != "seeds"]
     decided = numbers.steps[numbers.steps["seeds"] >= FEWEST_SEEDS] if shown else numbers.steps
     yield Table(
