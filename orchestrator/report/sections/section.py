@@ -24,7 +24,7 @@ class Section:
     """What the numbers say, a sentence each: at the top of the page."""
     cautions: tuple[str, ...] = ()
     """What they do not say."""
-    tables: tuple[Table | TextTable, ...] = ()
+    tables: tuple[Any, ...] = ()
     """What pages show and files hold."""
     remarks: tuple[str, ...] = ()
     """Sentences below the tables."""

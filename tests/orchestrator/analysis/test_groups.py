@@ -19,8 +19,8 @@ from orchestrator.analysis.groups import (
     tuned_numbers,
 )
 from orchestrator.analysis.predictions import prediction_numbers
-from orchestrator.analysis.similarity import comparisons, similarity_numbers, wins
-from orchestrator.report.sections.lines import curve_section
+from orchestrator.analysis.similarity import comparisons, rho_matrix, similarity_numbers, wins
+from orchestrator.report.sections.curves import curve_section
 from orchestrator.store.records import Place
 from search_spaces.analyses import (
     Comparison,
@@ -203,32 +203,25 @@ def test_an_unknown_word_is_nobodys_hit_and_own_contexts_stay_apart() -> None:
     )
 
 
-def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None:
+def test_own_benchmarks_have_no_printed_values() -> None:
     own = {"similarity-1a2b3c4d X": -0.9, "similarity-1a2b3c4d pairs X": 5}
-    rows = [row("a", **PAIRS, **RHO, **own), row("b", "planned")]
-    frame = flatten(rows).frame()
+    frame = flatten([row("a", **PAIRS, **RHO, **own), row("b", "planned")]).frame()
     request = Similarity(published={"ptb": {"X": {"a": 0.4}}})
     plain = similarity_numbers(frame, request, corpus="x")
-    assert (plain.rho.to_dict(), comparisons(plain.rho), plain.corpus) == (
-        {"a": {"X": 0.5, "Y": 0.1}},
-        0,
-        "ptb",
-    )
+    assert plain.values.to_numpy().tolist() == [["X", 10, "a", 0.5, 0.4], ["Y", 4, "a", 0.1, None]]
+    assert comparisons(rho_matrix(plain.values, "rho")) == 0 and plain.corpus == "ptb"
     mine = similarity_numbers(frame, request, corpus="x", tag="1a2b3c4d")
-    assert (mine.rho.to_dict(), mine.pairs, mine.corpus) == ({"a": {"X": -0.9}}, {"X": 5}, "")
+    assert mine.values.to_numpy().tolist() == [["X", 5, "a", -0.9, None]] and mine.corpus == ""
 
 
-def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
+def test_wins_count_the_greater_rho() -> None:
     rows = [row("a seed=1", **PAIRS, **RHO), row("b seed=1", **PAIRS, **{"similarity X": 0.4})]
     published = {"ptb": {"X": {"a": 0.1, "b": 0.2}, "Y": {"a": 0.3, "b": 0.3}}}
-    numbers = similarity_numbers(
-        flatten(rows).frame(), Similarity(published=published), corpus="ptb"
-    )
-    assert numbers.pairs == {"X": 10, "Y": 4}
-    assert wins(numbers.rho).to_numpy().tolist() == [[0, 1], [0, 0]], (
-        "a benchmark that one of the two lacks is nobody's win"
-    )
-    assert wins(numbers.printed).to_numpy().tolist() == [[0, 0], [1, 0]], "nor is a tie"
+    request = Similarity(published=published)
+    values = similarity_numbers(flatten(rows).frame(), request, corpus="ptb").values
+    won = {source: wins(rho_matrix(values, source)) for source in ("rho", "published")}
+    assert won["rho"].to_numpy().tolist() == [[0, 1], [0, 0]], "a missing value is no win"
+    assert won["published"].to_numpy().tolist() == [[0, 0], [1, 0]], "nor is a tie"
 
 
 def tuned_row(
