@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,12 +38,14 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         name = f"similarity_wins_published_{numbers.corpus}" if is_printed else "similarity_wins"
         caption = f"On how many benchmarks the row beats the column, {whose}"
         rho = rho_matrix(numbers.values, source)
+        won = wins(rho).set_axis([f"of {group}" for group in rho], axis="columns").astype(object)
         tables.append(
             Table(
                 caption=caption,
-                frame=wins(rho).rename_axis("model").reset_index().astype(object),
-                shown=["model", *((str(group), Column(str(group))) for group in rho)],
+                frame=won.rename_axis("model").reset_index(),
+                shown=["model", *_columns(rho)],
                 file=f"{name}.csv",
+                names={f"of {group}": str(group) for group in rho},
             )
         )
         drawings.append(Drawing(name=name, caption=f"{caption}.", draw=partial(_draw, rho)))
@@ -54,6 +57,11 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         method=prose("method_similarity.txt"),
         drawings=tuple(drawings),
     )
+
+
+def _columns(groups: Iterable[Any]) -> list[tuple[str, Column]]:
+    """Return the columns of groups, whose names may be those of other columns."""
+    return [(f"of {group}", Column(str(group))) for group in groups]
 
 
 def _findings(values: pd.DataFrame) -> Iterator[str]:
@@ -79,14 +87,14 @@ def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
     records = []
     for name, of_benchmark in numbers.values.groupby("benchmark", sort=False):
         cells = {
-            row.group: Cell(_rho(row.rho, row.published), row.rho) for row in rows(of_benchmark)
+            f"of {row.group}": Cell(_rho(row.rho, row.published), row.rho)
+            for row in rows(of_benchmark)
         }
         records.append({"benchmark": name, "pairs": of_benchmark["pairs"].iloc[0]} | cells)
-    groups = [(group, Column(group)) for group in numbers.values["group"].unique()]
     yield Table(
         caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}",
         frame=tidy(records),
-        shown=["benchmark", "pairs", *groups],
+        shown=["benchmark", "pairs", *_columns(numbers.values["group"].unique())],
     )
     without = [] if numbers.corpus else ["published"]
     yield Table(

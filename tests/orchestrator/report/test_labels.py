@@ -24,7 +24,7 @@ def texts(section: Section, table: int) -> list[list[str]]:
     return [list(shown.head), *([cell.text for cell in line] for line in shown.body)]
 
 
-def test_word_similarity_keeps_a_column_for_each_model_whatever_its_name() -> None:
+def test_similarity_has_a_column_for_each_model() -> None:
     rho = {"pairs": 0.25, "benchmark": 0.5, "model": 0.75}
     rows = [
         trial_row(
@@ -48,13 +48,13 @@ def test_word_similarity_keeps_a_column_for_each_model_whatever_its_name() -> No
         ["model", "1", "1", "0"],
     ]
     assert texts(section, 1) == wins
-    assert [[str(cell) for cell in line] for line in section.files["similarity_wins.csv"]] == wins
-    head, *lines = section.files["word_similarity.csv"]
+    assert [[str(cell) for cell in line] for line in section.written["similarity_wins.csv"]] == wins
+    head, *lines = section.written["word_similarity.csv"]
     assert list(head) == ["benchmark", "pairs", "group", "rho"]
     assert {line[2]: line[3] for line in lines} == rho
 
 
-def test_predictions_keep_a_column_for_each_model_whatever_its_name() -> None:
+def test_predictions_have_a_column_for_each_model() -> None:
     told = {"next": "tons", "probability": 0.1, "rank": 1}
     rows = [
         trial_row(
@@ -72,7 +72,7 @@ def test_predictions_keep_a_column_for_each_model_whatever_its_name() -> None:
     assert line == ["yang 1", "tons", "word0 0.50 (1)", "word1 0.50 (1)"]
 
 
-def test_layers_of_as_many_experts_that_differ_otherwise_are_two_entries_of_a_legend() -> None:
+def test_layers_of_equal_experts_differ_in_the_legend() -> None:
     rows, spectra = [], {}
     for width in (8, 16):
         layer = {
@@ -87,9 +87,7 @@ def test_layers_of_as_many_experts_that_differ_otherwise_are_two_entries_of_a_le
         )
         spectra[f"layer seed={width}"] = np.array([3.0, 1.0])
     numbers = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
-    axes = jacobian_section(numbers).drawings[0].draw().axes[0]
-    legend = axes.get_legend()
-    assert legend is not None
+    [legend] = jacobian_section(numbers).drawings[0].draw().legends
     assert [text.get_text() for text in legend.get_texts()] == [
         "layer, layer.width=8",
         "layer, layer.width=16",
