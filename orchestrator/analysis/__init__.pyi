@@ -1,5 +1,5 @@
-from .audit.numbers import AuditNumbers as AuditNumbers
 from .audit.numbers import FATES as FATES
+from .audit.numbers import AuditNumbers as AuditNumbers
 from .audit.numbers import audit_numbers as audit_numbers
 from .confounding import ConfoundingNumbers as ConfoundingNumbers
 from .confounding import MetricCorrelation as MetricCorrelation
@@ -16,10 +16,10 @@ from .correlations import correlation_numbers as correlation_numbers
 from .extrapolations import ExtrapolationNumbers as ExtrapolationNumbers
 from .extrapolations import extrapolation_numbers as extrapolation_numbers
 from .families import adjust_together as adjust_together
-from .frames import FlatResults as FlatResults
 from .frames import ID_DIGITS as ID_DIGITS
 from .frames import LEADING as LEADING
 from .frames import METRICS as METRICS
+from .frames import FlatResults as FlatResults
 from .frames import Row as Row
 from .frames import flatten as flatten
 from .frames import has_different as has_different
@@ -40,10 +40,10 @@ from .groups import group_numbers as group_numbers
 from .groups import tuned_numbers as tuned_numbers
 from .jacobians import FEWEST_SEEDS as FEWEST_SEEDS
 from .jacobians import HALF as HALF
-from .jacobians import JacobianNumbers as JacobianNumbers
-from .jacobians import STRAIGHTNESS as STRAIGHTNESS
 from .jacobians import STRAIGHT_R2 as STRAIGHT_R2
+from .jacobians import STRAIGHTNESS as STRAIGHTNESS
 from .jacobians import VANISHING as VANISHING
+from .jacobians import JacobianNumbers as JacobianNumbers
 from .jacobians import jacobian_numbers as jacobian_numbers
 from .jacobians import share_interval as share_interval
 from .lines import LineNumbers as LineNumbers
@@ -58,8 +58,8 @@ from .predictions import PredictionNumbers as PredictionNumbers
 from .predictions import prediction_numbers as prediction_numbers
 from .press_noise import COUNT_SPREAD as COUNT_SPREAD
 from .press_noise import PRINTED_SIZE as PRINTED_SIZE
-from .press_noise import PressNoiseNumbers as PressNoiseNumbers
 from .press_noise import RANKS as RANKS
+from .press_noise import PressNoiseNumbers as PressNoiseNumbers
 from .press_noise import press_noise_numbers as press_noise_numbers
 from .press_noise import rank_at_printed_size as rank_at_printed_size
 from .press_noise import rank_with_noise as rank_with_noise
@@ -76,9 +76,9 @@ from .spectra import Spectrum as Spectrum
 from .spectra import trial_spectra as trial_spectra
 from .statistics.comparisons import GroupComparison as GroupComparison
 from .statistics.correlation import correlate as correlate
-from .statistics.estimates import Interval as Interval
 from .statistics.estimates import POWER as POWER
 from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
+from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
 from .statistics.jackknife import over_blocks as over_blocks
 from .statistics.power_law import Curve as Curve
