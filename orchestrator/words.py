@@ -16,6 +16,14 @@ LONGEST_NAME, LONGEST_REST = 150, 40
 another one."""
 
 
+SHORT_ID = 12
+
+
+def short_id(trial_id: str) -> str:
+    """Return the first digits of a trial's id, which tell it from all others."""
+    return trial_id[:SHORT_ID]
+
+
 def is_number(value: object) -> TypeGuard[float]:
     """Whether it is one, infinite or NaN too; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

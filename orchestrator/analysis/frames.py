@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.store import Place, StudyKey
 from orchestrator.variants import completed_group, setting_hash, told_apart, varying_settings
-from orchestrator.words import one_line
+from orchestrator.words import SHORT_ID, one_line
 from search_spaces.study import group_of
 from trainables.config import flat_values, spam_floor, spam_symbols
 from trainables.errors import UserError
@@ -26,7 +26,7 @@ LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 LAYER = "output_layer.name"
 LAYER_DETAILS = ("output_layer.form", "output_layer.layer")
 """What tells layers of one name apart: a softcap's form, the class of a user's own layer."""
-ID_DIGITS = 12
+ID_DIGITS = SHORT_ID
 """Of a trial's id and of a setting's hash, where a person is to read them."""
 METRICS = (
     "train_perplexity",

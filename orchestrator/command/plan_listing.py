@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.command import options
 from orchestrator.command.options import print_err, print_out, print_records
-from orchestrator.words import counted, duration, on_corpus
+from orchestrator.words import counted, duration, on_corpus, short_id
 from trainables.errors import PROGRAM
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ def print_plans(
         ]
     if len(plans) > 1:
         lines.append(_total("All together", plans, estimates, "different trial", on_gpu=on_gpu))
-    stacks = _stacks([plan for plan, number in zip(plans, gpus, strict=True) if number == 1])
-    for line in (*lines, *stacks, *measured, BASIS if on_gpu else CORE_BASIS):
+    for line in (*lines, *measured, BASIS if on_gpu else CORE_BASIS):
         print_out(line)
 
 
@@ -159,7 +158,7 @@ def _print_trials(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> None
                 "study": f"{first} +{len(others)}" if others else first,
                 "corpus": record["corpus"],
                 "trial": record["name"],
-                "id": record["trial_id"][:12],
+                "id": short_id(record["trial_id"]),
                 "params": NOTHING if parameters is None else in_millions(parameters) + "M",
                 **(_gpu_cost(record) if on_gpu else _core_cost(record)),
             }
@@ -268,37 +267,6 @@ def _times(parts: Sequence[StageOutlook | Estimate], *, on_gpu: bool) -> str:
         if on_gpu
         else cores
     )
-
-
-def _stacks(plans: Sequence[Plan]) -> list[str]:
-    """What plans whose trials get a whole GPU take on one of today, with stacks and without."""
-    from orchestrator.forecast import H200_BASIS, STACK, stack_costs
-
-    costs = stack_costs(plans)
-    if not (costs.stacked or costs.alone):
-        return []
-    alone = "; ".join(f"{count:,} {why}" for why, count in costs.alone.items())
-    lines = [
-        f"On one H200, by arithmetic: {_between(costs.hours_without)} hours without stacks, "
-        f"{_between(costs.hours_with)} with them."
-    ]
-    if costs.stacked:
-        without = _between(costs.stacked_hours_without)
-        lines.append(
-            f"{counted(costs.stacked, 'trial')} trained up to {STACK} as one: "
-            f"{_hours(costs.stacked_hours)} hours "
-            f"instead of {without} alone in float32."
-        )
-    if alone:
-        count = counted(sum(costs.alone.values()), "trial")
-        lines.append(
-            f"{count} counted as trained alone: {_between(costs.alone_hours)} hours ({alone})."
-        )
-    return [*lines, H200_BASIS]
-
-
-def _between(hours: tuple[float, float]) -> str:
-    return " to ".join(dict.fromkeys(map(_hours, hours)))
 
 
 def _hours(hours: float) -> str:

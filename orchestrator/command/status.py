@@ -12,7 +12,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.options import check_choice, open_existing, print_out, print_records
 from orchestrator.command.results import no_study, study_name
-from orchestrator.words import one_line
+from orchestrator.words import one_line, short_id
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _running_line(trial: TrialRow) -> str:
     """A trial's id, name, and the machine of the command that runs it."""
     host = (trial.owner or "").partition(":")[0]
     attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
-    return f"{trial.trial_id[:12]}  {one_line(trial.name)}  (run from {host}{attempt})"
+    return f"{short_id(trial.trial_id)}  {one_line(trial.name)}  (run from {host}{attempt})"
 
 
 def _print_lost(lost: Sequence[tuple[StudyKey, TrialRow]], count: int) -> None:
@@ -103,7 +103,7 @@ def _lost_table(lost: Iterable[tuple[StudyKey, TrialRow]]) -> TextTable:
     body = tuple(
         (
             Cell(one_line(row.name), kind="name"),
-            Cell(row.trial_id[:12]),
+            Cell(short_id(row.trial_id)),
             Cell(row.state, kind="bad"),
             Cell(
                 " ".join(

@@ -39,7 +39,7 @@ def stop(
 ) -> None:
     """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when
     run again."""
-    from orchestrator.words import on_corpus
+    from orchestrator.words import on_corpus, short_id
 
     variants = typed_filter(scale, corpus, settings, model)
     with open_existing(store, storage) as opened:
@@ -54,7 +54,7 @@ def stop(
         if trial is not None:
             opened.ask_to_stop(trial[0])
             print_out(
-                f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go "
+                f"Asked to stop the trial {trial[1]} ({short_id(trial[0])}); the others of its sweep go "
                 f"on."
             )
             return

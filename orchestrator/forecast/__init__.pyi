@@ -1,5 +1,3 @@
-from .costs import H200_BASIS as H200_BASIS
-from .costs import stack_costs as stack_costs
 from .disk import kept_bytes as kept_bytes
 from .disk import running_bytes as running_bytes
 from .estimates import BASIS as BASIS
@@ -12,3 +10,4 @@ from .pace import configs_left as configs_left
 from .pace import measured_pace as measured_pace
 from .pace import outlook as outlook
 from .pace import remaining as remaining
+from .time_left import seconds_left as seconds_left

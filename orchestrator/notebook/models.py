@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.command import open_existing
+from orchestrator.words import short_id
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def trained(
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(
-            f"the trial {row.name} ({row.trial_id[:12]}) is {row.state}, and no model of it was "
+            f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state}, and no model of it was "
             f"kept"
         )
     place = storage_at(os.fspath(storage))

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from orchestrator.forecast import seconds_left
 from orchestrator.storage import FolderStorage, Storage, storage_at
 from orchestrator.store import (
     ENDED,
@@ -237,32 +238,12 @@ def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTria
     before the first end, and where nobody runs any."""
     mine = [trial for trial in running if trial.key == summary.key and trial.alive]
     ended, seconds = store.ended_in_run(summary.key) if mine else (0, 0.0)
-    shares = {
-        first: [_share(trial) for trial in mine if (trial.attempt == 1) == first]
-        for first in (True, False)
-    }
-    return (
-        time_left(seconds, ended, shares[True], summary.counts["planned"], shares[False])
-        if ended
-        else None
-    )
+    # Epochs of a trial's earlier attempt may be of an earlier run, whose time is not counted.
+    done = ended + sum(_share(trial) for trial in mine if trial.attempt == 1)
+    left = summary.counts["planned"] + sum(1 - _share(trial) for trial in mine)
+    return seconds_left(seconds, done, left) if ended else None
 
 
 def _share(trial: RunningTrial) -> float:
     """Of its epochs that are over."""
     return min(1.0, (trial.epoch or 0) / trial.epoch_count) if trial.epoch_count else 0.0
-
-
-def time_left(
-    seconds: float,
-    ended: int,
-    shares: Sequence[float],
-    waiting: int,
-    begun_before: Sequence[float] = (),
-) -> float:
-    """Seconds yet, where so many trials have ended, others have these shares of their epochs, and
-    others wait. The shares count on both sides: so it does not jump where a trial ends and the next
-    one starts. Those of trials that were `begun_before` may be of an earlier run, whose time is not
-    counted."""
-    left = sum(1 - share for share in (*shares, *begun_before))
-    return seconds * (waiting + left) / (ended + sum(shares))

@@ -11,7 +11,7 @@ from tensorboardX.summary import hparams
 
 from orchestrator.store import PlannedTrial, StudyKey, TrialState
 from orchestrator.watch.trial_logs import scalars
-from orchestrator.words import file_name
+from orchestrator.words import file_name, short_id
 from trainables.config import flat_values
 from trainables.trial_folder import EpochMetrics
 
@@ -84,4 +84,4 @@ class _Curves:
 
 
 def _suffix(trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> str:
-    return f".{trial.trial_id[:12]}.{state}-{len(metrics)}"
+    return f".{short_id(trial.trial_id)}.{state}-{len(metrics)}"

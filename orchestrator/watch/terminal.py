@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,14 +15,19 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import override
 
+from orchestrator.forecast import seconds_left
 from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
-from orchestrator.watch.time_left import RunningTrial, TimeLeft
-from orchestrator.words import counted, duration
+from orchestrator.words import counted, duration, short_id
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 SHOWN_RUNNING = 12
 SHOWN_FAILURES = 5
+
+
+def _left(end_s: float) -> str:
+    left = end_s - time.monotonic()
+    return f"about {duration(left)} left" if left > 0 else ""
 
 
 def _result(outcome: TrialOutcome) -> str:
@@ -38,9 +44,38 @@ def _result(outcome: TrialOutcome) -> str:
     return ", ".join(parts) or "done"
 
 
+@dataclass(eq=False)
+class _Running:
+    """A trial that workers are at, and how far it is."""
+
+    name: str
+    epoch_count: int | None
+    started_s: float
+    last: EpochMetrics | None = None
+    before: float = 0.0
+    """Share of the epochs that an earlier attempt trained."""
+    end_s: float = 0.0
+    """When it will end; 0 if that cannot be told."""
+
+    @property
+    def share(self) -> float:
+        """Share of its epochs that have ended."""
+        if self.last is None or not self.epoch_count:
+            return 0.0
+        return min(1.0, self.last.epoch / self.epoch_count)
+
+    def add(self, epoch: EpochMetrics) -> None:
+        """Take an epoch that ended now."""
+        if self.last is None and self.epoch_count:
+            self.before = (epoch.epoch - 1) / self.epoch_count
+        self.last, now_s = epoch, time.monotonic()
+        left = seconds_left(now_s - self.started_s, self.share - self.before, 1 - self.share)
+        self.end_s = now_s + left if left else 0.0
+
+
 class Terminal(Listener):
-    """A line a trial that ends; on a terminal, below, a bar, the running trials, the best one and
-    the failures, redrawn in place."""
+    """A line for each trial that ends; on a terminal, below, a bar, the running trials, the best
+    one and the failures, redrawn in place."""
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
         """`doing`: how trials begin."""
@@ -48,8 +83,12 @@ class Terminal(Listener):
         self._finished = 0
         self._failures: list[str] = []
         self._best: tuple[float, str] | None = None
-        self._running: dict[str, RunningTrial] = {}
-        self._left = TimeLeft()
+        self._running: dict[str, _Running] = {}
+        self._before = 0.0
+        self._first: tuple[float, float] | None = None
+        """When the first work was done, and how much: what came before, such as the start of Ray,
+        does not come again."""
+        self._end_s = 0.0
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -64,12 +103,13 @@ class Terminal(Listener):
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        self._running[trial_id] = RunningTrial(name, epoch_count, time.monotonic())
+        self._running[trial_id] = _Running(name, epoch_count, time.monotonic())
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         if (trial := self._running.get(trial_id)) is not None:
             trial.add(metrics)
+            self._estimate()
 
     @override
     def stopped(self, trial_id: str, name: str) -> None:
@@ -89,11 +129,9 @@ class Terminal(Listener):
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        name = trial_id[:12]
-        if (trial := self._running.get(trial_id)) is not None:
-            name = trial.name
-            self._left.ended(trial, len(self._running))
-            del self._running[trial_id]
+        trial = self._running.pop(trial_id, None)
+        name = short_id(trial_id) if trial is None else trial.name
+        self._before += 0.0 if trial is None else trial.before
         self._finished += 1
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
@@ -101,36 +139,36 @@ class Terminal(Listener):
         perplexity = outcome.metrics.get("test_perplexity") if outcome.state == "done" else None
         if isinstance(perplexity, float) and (self._best is None or perplexity < self._best[0]):
             self._best = perplexity, name
-        left = self._time_left()
+        self._estimate()
+        left = _left(self._end_s)
         shown = f" ({left})" if left and not self._console.is_terminal else ""
         self.note(f"[{self._finished}/{self._total}] {line}{shown}")
 
-    def seconds_left(self) -> float:
-        """Until all trials have ended; 0 where nothing can be said yet."""
-        waiting = max(0, self._total - self._finished - len(self._running))
-        return self._left.seconds(self._running.values(), waiting)
+    def _estimate(self) -> None:
+        running = self._running.values()
+        done = self._finished - self._before + sum(trial.share - trial.before for trial in running)
+        left = self._total - self._finished - sum(trial.share for trial in running)
+        now_s = time.monotonic()
+        first_s, first = self._first = self._first or (now_s, done)
+        seconds = seconds_left(now_s - first_s, done - first, left)
+        self._end_s = now_s + seconds if seconds else 0.0
 
-    def _time_left(self) -> str:
-        seconds = self.seconds_left()
-        return f"about {duration(seconds)} left" if seconds else ""
-
-    def _row(self, trial: RunningTrial) -> tuple[str, str, str, str]:
+    def _row(self, trial: _Running) -> tuple[str, str, str, str]:
         """Name, epoch, perplexity so far and times, as they are now."""
         elapsed = duration(time.monotonic() - trial.started_s)
         if trial.last is None:
             return f"  {trial.name}", self._doing, "", elapsed
-        left = trial.seconds_left()
         return (
             f"  {trial.name}",
             f"epoch {trial.last.epoch}" + (f"/{trial.epoch_count}" if trial.epoch_count else ""),
             f"val. perplexity {trial.last.valid_perplexity:.1f}",
-            elapsed if left is None else f"{elapsed}, about {duration(left)} left",
+            ", ".join(filter(None, [elapsed, _left(trial.end_s)])),
         )
 
     def __rich__(self) -> Group:
         """The picture as it is now."""
         self._bar.update(
-            self._task, completed=self._finished, total=self._total, left=self._time_left()
+            self._task, completed=self._finished, total=self._total, left=_left(self._end_s)
         )
         running = Table.grid(padding=(0, 2))
         for trial in list(self._running.values())[:SHOWN_RUNNING]:
