@@ -13,7 +13,7 @@ from orchestrator.words import counted, duration, on_corpus, short_id
 from trainables.errors import PROGRAM
 
 if TYPE_CHECKING:
-    from orchestrator.forecast import Estimate, StageOutlook
+    from orchestrator.forecast import Estimate, Stage
     from orchestrator.plan import Plan
 
 NOTHING = "\N{EN DASH}"
@@ -67,7 +67,7 @@ def print_plans(
 
     `gpus` is what a trial of each plan gets, `measured` are sentences about times known from trials
     that are done."""
-    from orchestrator.forecast import BASIS, CORE_BASIS, outlook
+    from orchestrator.forecast import BASIS, CORE_BASIS, stages
 
     on_gpu, estimates = any(gpus), _estimates(plans)
     records = _plan_records(plans, estimates)
@@ -77,7 +77,7 @@ def print_plans(
         )
         for plan in plans:
             if plan.total > len(plan.trials):
-                later = "; ".join(stage.sentence for stage in outlook(plan))
+                later = "; ".join(stage.sentence for stage in stages(plan))
                 listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
                 print_err(f"{listed}: {later}.")
         return
@@ -187,12 +187,12 @@ def _print_studies(
     plans: Sequence[Plan], estimates: Mapping[str, Estimate], *, on_gpu: bool
 ) -> list[str]:
     """A line a study and corpus; returns what else there is to say of them."""
-    from orchestrator.forecast import outlook
+    from orchestrator.forecast import stages
 
     rows = []
     for plan in plans:
         # Of a tuned study, its stages: not all of its trials are known yet.
-        parts: Sequence[StageOutlook | Estimate] = outlook(plan) or [
+        parts: Sequence[Stage | Estimate] = stages(plan) or [
             estimates[trial.trial_id] for trial in plan.trials
         ]
         # Beside GPU-hours, 80 columns have no room for words.
@@ -213,20 +213,20 @@ def _print_studies(
             }
         )
     print_records(rows, list(rows[0]), "table")
-    stages = [
+    lines = [
         f"{plan.study.name}, {line}" for plan in plans for line in _stages(plan, on_gpu=on_gpu)
     ]
     return [
-        *stages,
+        *lines,
         f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY "
         f"--dry-run",
     ]
 
 
 def _stages(plan: Plan, *, on_gpu: bool) -> list[str]:
-    from orchestrator.forecast import outlook
+    from orchestrator.forecast import stages
 
-    return [f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}." for stage in outlook(plan)]
+    return [f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}." for stage in stages(plan)]
 
 
 def _study_total(plan: Plan, estimates: Mapping[str, Estimate], *, on_gpu: bool) -> str:
@@ -245,7 +245,7 @@ def _total(
 ) -> str:
     """What the different trials of plans come to; of tuned ones, with those that are not named
     yet."""
-    from orchestrator.forecast import outlook
+    from orchestrator.forecast import stages
 
     different = {
         trial.trial_id: estimates[trial.trial_id]
@@ -253,14 +253,14 @@ def _total(
         if not plan.tuning
         for trial in plan.trials
     }
-    stages = [stage for plan in plans for stage in outlook(plan)]
+    parts = [stage for plan in plans for stage in stages(plan)]
     count = len(different) + sum(plan.total for plan in plans if plan.tuning)
     memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
-    times = _times([*different.values(), *stages], on_gpu=on_gpu)
+    times = _times([*different.values(), *parts], on_gpu=on_gpu)
     return f"{heading}: {counted(count, noun)}, estimated {times} with {memory_gb:.1f} GB."
 
 
-def _times(parts: Sequence[StageOutlook | Estimate], *, on_gpu: bool) -> str:
+def _times(parts: Sequence[Stage | Estimate], *, on_gpu: bool) -> str:
     cores = f"{duration(3600 * sum(part.core_hours for part in parts))} of one core"
     return (
         f"{_hours(sum(part.gpu_hours for part in parts))} GPU-hours, or {cores}"

@@ -123,11 +123,10 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     if others:
         from orchestrator.variants import Variant
 
-        settings = "".join(f", {typed}" for typed in Variant.read(chosen.overrides).typed)
         print_err(
             f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, "
             f"corpus {chosen.corpus}"
-            f"{settings}; name another with --scale, --corpus, --model and --set."
+            f"{Variant.read(chosen.overrides)}; name another with --scale, --corpus, --model and --set."
         )
     return chosen
 

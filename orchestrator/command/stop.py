@@ -67,8 +67,8 @@ def stop(
             )
             from orchestrator.variants import Variant
 
-            changed = "".join(f", {typed}" for typed in Variant.read(key.overrides).typed)
-            variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
+            changes = Variant.read(key.overrides)
+            variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changes}"
             print_out(f"Asked to stop {variant}; {effect}.")
 
 

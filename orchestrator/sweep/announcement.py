@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 
 from orchestrator.cluster import RunOptions
-from orchestrator.forecast import outlook
+from orchestrator.forecast import stages
 from orchestrator.plan import Plan, scale_summary
-from orchestrator.store import COMPLETE, TrialState
 from orchestrator.sweep.commands import Typed, paper_command
+from orchestrator.sweep.study_state import StudyState
 from orchestrator.variants import Variant
 from orchestrator.words import counted, duration, on_corpus
 
@@ -19,7 +18,7 @@ START_S = 10.0
 
 
 def concurrent_trials(options: RunOptions) -> int:
-    """How many trials run at a time, as far as that is known before Ray has started."""
+    """Return how many trials run at a time, as far as that is known before Ray has started."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
     fitting = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)
@@ -28,22 +27,13 @@ def concurrent_trials(options: RunOptions) -> int:
 
 def opening(
     plan: Plan,
-    missing: int,
-    states: Mapping[str, TrialState],
-    lacking: Mapping[str, Sequence[str]],
+    state: StudyState,
     seconds_each: tuple[float, str],
     options: RunOptions,
     typed: Typed,
 ) -> str:
-    """What will run and for how long. `missing` counts trials that are not chosen yet, too;
-    `seconds_each` is the time of a trial and where that is known from; `lacking` has the
-    measurements that done trials have not got, by trial id."""
-    done, stopped = (sum(state == wanted for state in states.values()) for wanted in COMPLETE)
-    others = plan.total - done - stopped - missing
-    troubled = f", {stopped} stopped early" if stopped else ""
-    troubled += f", {others} not run (without a result so far)" if others else ""
-    names = ", ".join(dict.fromkeys(name for each in lacking.values() for name in each))
-    later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
+    """Return what will run and for how long; `seconds_each` is the time of a trial and its
+    basis."""
     variant = Variant.read(plan.key.overrides)
     changes = f", with {' '.join(variant.typed)}" if variant.typed else ""
     summary = scale_summary(plan.study, plan.scale.name, all_trials=plan.all_trials)
@@ -52,23 +42,33 @@ def opening(
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{changes}",
-        *(stage.sentence for stage in outlook(plan)),
-        f"{counted(plan.total, 'trial')}{_seeds(plan)}: {missing} to run, {done} already "
-        f"done{later}{troubled}.",
+        *(stage.sentence for stage in stages(plan)),
+        _counts(plan, state),
     ]
-    if missing:
+    if state.missing:
         unit, concurrent = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
-        units = f"{concurrent} {unit}{'s' * (concurrent > 1)}"
-        whole = duration(START_S + missing * seconds_each[0] / concurrent)
+        seconds, basis = seconds_each
         lines.append(
-            f"Estimated time: about {whole} on {units} ({duration(seconds_each[0])} a trial and "
-            f"{unit}, "
-            f"{seconds_each[1]}; {START_S:.0f} s to start)."
+            f"Estimated time: about {duration(START_S + state.missing * seconds / concurrent)} on "
+            f"{counted(concurrent, unit)} ({duration(seconds)} a trial and {unit}, {basis}; "
+            f"{START_S:.0f} s to start)."
         )
     if command := paper_command(typed, plan.study, plan.key):
         lines.append(f"This is not the paper's scale; for that, type: {command}")
     return "\n".join(lines)
 
 
-def _seeds(plan: Plan) -> str:
-    return f" ({plan.seeds} seeds of each setting)" if plan.seeds > 1 else ""
+def _counts(plan: Plan, state: StudyState) -> str:
+    """Return the sentence "72 trials: 4 to run, 68 already done."."""
+    done, stopped = state.count("done"), state.count("pruned")
+    others = plan.total - done - stopped - state.missing
+    seeds = f" ({plan.seeds} seeds of each setting)" if plan.seeds > 1 else ""
+    names = ", ".join(dict.fromkeys(name for names in state.lacking.values() for name in names))
+    parts = [
+        f"{counted(plan.total, 'trial')}{seeds}: {state.missing} to run",
+        f"{done} already done",
+        f"{len(state.lacking)} of them to be measured again for: {names}" if names else "",
+        f"{stopped} stopped early" if stopped else "",
+        f"{others} not run (without a result so far)" if others else "",
+    ]
+    return f"{', '.join(filter(None, parts))}."

@@ -62,6 +62,10 @@ class Variant:
         """Each option with one value: ["--model transformer", "--set training.epochs=3"]."""
         return [f"{name} {value}" for name, values in self.options.items() for value in values]
 
+    def __str__(self) -> str:
+        """The options behind a sentence: ", --set training.epochs=3"; empty if there are none."""
+        return "".join(f", {option}" for option in self.typed)
+
     def study(self, study: Study) -> Study:
         """Return the study with the variant's model in place of its own."""
         return study if self.model is None else with_model(study, self.model)

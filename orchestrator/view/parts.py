@@ -29,7 +29,7 @@ def study_link(key: StudyKey) -> Any:
 
 def variant_words(key: StudyKey) -> str:
     """ "gss_grid, quick, pydocs, --set training.learning_rate=5,10": changes as they are typed."""
-    return ", ".join([key.study, key.scale, key.corpus, *Variant.read(key.overrides).typed])
+    return ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
 
 
 def study_address(key: StudyKey) -> str:

@@ -12,12 +12,11 @@ import pytest
 from orchestrator.forecast import configs_left, measured_pace, remaining
 from orchestrator.forecast.estimates import core_seconds, gpu_seconds
 from orchestrator.plan import Plan, make_plan
-from orchestrator.store.records import PlannedTrial
-from orchestrator.store.store import Store
+from orchestrator.store import PlannedTrial, Store
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
 from tests.support.store_rows import RUN, damage
-from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder import TrialOutcome
 
 
 def plan_of(study: str) -> Plan:

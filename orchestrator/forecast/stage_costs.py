@@ -1,0 +1,53 @@
+"""Stages of a study that tunes, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.forecast.estimates import estimate
+from orchestrator.plan import RANDOM_FIRST, Plan, TuningPlan
+from search_spaces.tuning import cell_count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """How many trials it has and how they are chosen; hours if none is stopped early."""
+
+    sentence: str
+    gpu_hours: float
+    core_hours: float
+
+
+def stages(plan: Plan) -> list[Stage]:
+    """Return the stages of a plan, empty for a study that tunes nothing; hours are those of each
+    side's own config."""
+    tuning = plan.tuning
+    if tuning is None:
+        return []
+    sides = [estimate(tuning.resolve(base), plan.corpus) for base in tuning.bases.values()]
+    first, seeds = len(tuning.stage1_cells), len(tuning.seeds)
+    return [
+        Stage(
+            sentence=f"{name}: {trials * len(sides):,} trials, {choice}",
+            gpu_hours=trials * sum(side.gpu_hours for side in sides),
+            core_hours=trials * sum(side.core_hours for side in sides),
+        )
+        for name, trials, choice in (
+            ("stage 1", first, f"{first} a side"),
+            ("stage 2", tuning.budget, _search_choice(tuning)),
+            ("final", seeds, f"{seeds} seeds of each side's best by validation loss"),
+        )
+    ]
+
+
+def _search_choice(tuning: TuningPlan) -> str:
+    cells = f"{cell_count(tuning.tuning.stage2):,} cells"
+    if tuning.search == "grid":
+        return f"all {cells} of each side"
+    if tuning.search == "random":
+        return f"{tuning.budget} a side at random from {cells}, poor ones stopped early"
+    drawn = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"
+    return (
+        f"{tuning.budget} a side, chosen by TPE from {cells} as results come in ({drawn} at "
+        f"random), poor ones stopped early"
+    )

@@ -1,0 +1,44 @@
+"""Which trials the command `retry` runs again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from orchestrator.cluster import RunOptions, check_torch_gpu
+from orchestrator.guard import was_started_again
+from orchestrator.plan import Plan
+from orchestrator.store import LOST, OPEN, PlannedTrial, Store, StudyKey
+from orchestrator.sweep.corpus_files import ensure_texts
+
+
+def retried_trials(
+    plan: Plan, members: Sequence[PlannedTrial], store: Store, options: RunOptions, console: Console
+) -> list[PlannedTrial] | None:
+    """Plan failed and diverged trials again, a diverged one from its beginning, a failed one from
+    its checkpoint, and return them; None if there are none.
+
+    Before any result is forgotten, raise UserError if a GPU is missing; trials whose text is
+    missing stay as they are. A process that was started again goes on with what was planned
+    again."""
+    if was_started_again():
+        return still_open(members, store, plan.key)
+    states = store.states([trial.trial_id for trial in members])
+    lost = {trial_id: state for trial_id, state in states.items() if state in LOST}
+    if not lost:
+        return None
+    if options.takes_own_gpu:
+        check_torch_gpu(trial.config for trial in plan.trials)
+    for trial_id in ensure_texts(plan, console):
+        lost.pop(trial_id, None)
+    for trial_id, state in lost.items():
+        options.storage.forget(trial_id, checkpoints=state == "diverged")
+    reset = set(store.reset(lost, states=LOST))
+    return [trial for trial in members if trial.trial_id in reset]
+
+
+def still_open(members: Sequence[PlannedTrial], store: Store, key: StudyKey) -> list[PlannedTrial]:
+    """Return the trials that a `retry` planned again and did not bring to an end."""
+    begun = {row.trial_id for row in store.trials(key) if row.attempt > 0 and row.state in OPEN}
+    return [trial for trial in members if trial.trial_id in begun]

@@ -1,0 +1,104 @@
+"""A run or a retry that cannot begin announces nothing and forgets nothing."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from orchestrator.cluster import RunOptions
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.storage import FolderStorage
+from orchestrator.store import Store, open_store
+from orchestrator.sweep import Typed, corpus_files, remaining_work, retry, run_study
+from orchestrator.sweep.corpus_files import ensure_texts
+from orchestrator.sweep.retry import still_open
+from search_spaces.catalog import load_study
+from tests.support.store_rows import KEY, RUN, ids, outcome, plan
+from trainables.errors import UserError
+
+TYPED = Typed(study="gss_grid")
+
+
+@pytest.fixture(params=["text", "GPU"])
+def refused(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Plan, RunOptions]:
+    """A plan whose text, or GPU, cannot be had."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise UserError(f"no {request.param} here")
+
+    if request.param == "text":
+        monkeypatch.setattr(corpus_files, "ensure", refuse)
+    else:
+        monkeypatch.setattr(remaining_work, "check_torch_gpu", refuse)
+        monkeypatch.setattr(retry, "check_torch_gpu", refuse)
+    corpus = "ptb" if request.param == "text" else "pydocs"
+    options = RunOptions(
+        storage=FolderStorage(tmp_path),
+        store_url=str(tmp_path / "results.db"),
+        gpus_per_trial=0 if request.param == "text" else 1,
+    )
+    asked = PlanRequest(data_dir=tmp_path)
+    return make_plan(load_study("gss_grid"), scale_named("smoke"), corpus, asked), options
+
+
+def test_a_refused_run_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
+    shown = io.StringIO()
+    with pytest.raises(UserError, match="here"):
+        run_study(*refused, TYPED, Console(file=shown))
+    assert shown.getvalue() == ""
+
+
+def test_a_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
+    planned, options = refused
+    trial = planned.trials[0].planned()
+    with open_store(options.store_url) as store:
+        store.register(planned.key, [trial])
+        store.fail(trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))
+    with pytest.raises(UserError, match="here"):
+        run_study(planned, options, TYPED, Console(file=io.StringIO()), again=True)
+    with open_store(options.store_url) as store:
+        assert store.states([trial.trial_id]) == {trial.trial_id: "failed"}
+
+
+@pytest.mark.parametrize(
+    ("absent", "waiting"),
+    [
+        ({"ptb"}, ["word pairs ptb"]),
+        ({"word-similarity"}, ["word pairs ptb", "word pairs wikitext-2"]),
+        (set(), []),
+    ],
+)
+def test_just_the_trials_whose_text_is_absent_wait(
+    absent: set[str], waiting: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ensure(name: str, **_: object) -> None:
+        if name in absent:
+            raise UserError(f"{name} cannot be had")
+
+    monkeypatch.setattr(corpus_files, "ensure", ensure)
+    planned = make_plan(load_study("published"), scale_named("smoke"), "none")
+    shown = io.StringIO()
+    withheld = ensure_texts(planned, Console(file=shown, width=200))
+    assert [trial.name for trial in planned.trials if trial.trial_id in withheld] == waiting
+    assert shown.getvalue().splitlines() == [
+        f"{name} cannot be had; the study goes on without it." for name in absent
+    ]
+
+
+def test_a_retry_that_died_goes_on_with_its_own_trials(store: Store) -> None:
+    trials = plan(4)
+    never_begun, reset, running, failed_again = ids(trials)
+    store.register(KEY, trials)
+    run_id = store.begin_run(RUN)
+    attempts = store.claim([reset, running, failed_again], owner="a", lease_s=60)
+    for trial_id in (reset, failed_again):
+        failed = outcome(trial_id, state="failed")
+        store.record(failed, run_id=run_id, spectrum=None, attempt=attempts[trial_id])
+    store.reset([reset])
+    left = [trial.trial_id for trial in still_open(trials, store, KEY)]
+    assert left == [reset, running] and never_begun not in left
