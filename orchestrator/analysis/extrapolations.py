@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.analysis.power_laws import LawFrames, law_frames
-from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE
+from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, Array
 from orchestrator.analysis.statistics.power_law import (
     FEWEST_PLACES,
-    Array,
     Curve,
     curves_over_seeds,
     fit_laws,

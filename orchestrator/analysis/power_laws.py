@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from orchestrator.analysis.statistics.estimates import Interval, Statistic
+from orchestrator.analysis.statistics.estimates import Array, Interval, Statistic
 from orchestrator.analysis.statistics.power_law import (
     AT_BOUND,
     EXPONENTS,
     FEWEST_PLACES,
-    Array,
     Curve,
     Laws,
     curves_over_seeds,

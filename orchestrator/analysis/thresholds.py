@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from orchestrator.analysis.statistics.estimates import Statistic
-from orchestrator.analysis.statistics.power_law import Array, Curve, curves_over_seeds, over_draws
+from orchestrator.analysis.statistics.estimates import Array, Statistic
+from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, over_draws
 from orchestrator.analysis.tidy_frames import corrected, estimated, tidy
 from orchestrator.analysis.values import values_of_done
 from search_spaces.laws import Threshold

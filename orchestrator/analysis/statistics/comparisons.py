@@ -3,7 +3,6 @@ else unpaired."""
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +10,12 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from orchestrator.analysis.statistics.correlation import correlate
-from orchestrator.analysis.statistics.estimates import Estimate, Names, Statistic
+from orchestrator.analysis.statistics.estimates import Names, Statistic
 from orchestrator.analysis.statistics.samples import (
     FEWEST,
     SampleSummary,
     difference_of_means,
     obstacle,
-    pooled_sd,
     student_difference,
     summarise_sample,
     t_test,
@@ -84,28 +82,27 @@ def compare(
     """
     a, b = summarise_sample(a_values), summarise_sample(b_values)
     differences = summarise_sample([x - y for x, y in pairs])
-    estimate = effect = None
     if differences.n >= FEWEST_PAIRS:
-        value, missing = differences.mean, _no_spread(differences, pairs, names)
-        few = (
-            f"at least {FEWEST} pairs are needed, there are {differences.n}"
-            if differences.n < FEWEST
-            else ""
-        )
-        if not missing:
-            assert differences.mean is not None and differences.sd is not None
-            error = differences.sd / math.sqrt(differences.n)
-            estimate = Estimate(value=differences.mean, error=error, df=differences.n - 1)
-            effect = estimate.effect(differences.sd)
+        value, missing, few = differences.mean, _no_spread(differences, pairs, names), ""
+        if differences.n < FEWEST:
+            few = f"at least {FEWEST} pairs are needed, there are {differences.n}"
     else:
         value, missing = difference_of_means(a, b), obstacle(a, b, names=names)
         few = obstacle(a, b, names=names, fewest=FEWEST)
-        if not missing:
-            estimate, effect = (
-                welch_difference(a, b),
-                student_difference(a, b).effect(pooled_sd(a, b)),
-            )
     nothing = Statistic(missing=missing)
+    test, effect = Statistic(value=value, missing=missing), nothing
+    detectable, margin = Statistic(missing=missing or few), nothing
+    if not missing:
+        if differences.n >= FEWEST_PAIRS:
+            estimate = differences.estimate()
+            assert differences.sd is not None
+            effect = estimate.effect(differences.sd)
+        else:
+            estimate, (student, sd) = welch_difference(a, b), student_difference(a, b)
+            effect = student.effect(sd)
+        test, margin = estimate.test(), Statistic(value=estimate.smallest_margin())
+        if not few:
+            detectable = Statistic(value=estimate.detectable())
     return GroupComparison(
         names=names,
         a=a,
@@ -113,12 +110,10 @@ def compare(
         differences=differences,
         lower=sum(x < y for x, y in pairs),
         correlation=correlate([x for x, _ in pairs], [y for _, y in pairs], names=names),
-        test=estimate.test() if estimate else Statistic(value=value, missing=missing),
-        effect=effect or nothing,
-        detectable=Statistic(value=estimate.detectable())
-        if estimate and not few
-        else Statistic(missing=missing or few),
-        smallest_margin=Statistic(value=estimate.smallest_margin()) if estimate else nothing,
+        test=test,
+        effect=effect,
+        detectable=detectable,
+        smallest_margin=margin,
         unpaired=t_test(a, b, equal_variances=True, names=names),
     )
 

@@ -7,14 +7,20 @@ detectable distance what the seeds that were run could have shown."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln, nctdtr, nctdtrinc, stdtr, stdtrit
 
 CONFIDENCE = 0.95
+TAILS = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
+"""The quantiles at the ends of an interval."""
 SIGNIFICANCE = 0.05
 POWER = 0.8
+Array = NDArray[np.float64]
 Names = tuple[str, str]
 """What `missing` calls the two sides of a comparison or a correlation."""
 LARGEST_T = 1e4
@@ -85,17 +91,13 @@ class Estimate:
         """The smallest true distance from zero that a two-sided t-test at 0.05 with this standard
         error finds with 80% power; the value itself plays no part in it.
 
-        Exact for Student's test (Cohen 1988, chapter 2), with Welch's degrees of freedom within two
-        points of the power (measured in the tests)."""
-        critical = float(stdtrit(self.df, 1 - SIGNIFICANCE / 2))
-
-        def missing_power(noncentrality: float) -> float:
-            missed = nctdtr(self.df, noncentrality, critical) - nctdtr(
-                self.df, noncentrality, -critical
-            )
-            return float(1 - POWER - missed)
-
-        return self.error * _root_near(nctdtrinc(self.df, 1 - POWER, critical), missing_power)
+        Exact for Student's test (Cohen 1988, chapter 2); with Welch's degrees of freedom, the power
+        was within two points of 80% in simulations."""
+        df, critical = self.df, stdtrit(self.df, 1 - SIGNIFICANCE / 2)
+        return self.error * _root_near(
+            nctdtrinc(df, 1 - POWER, critical),
+            lambda shift: 1 - POWER - (nctdtr(df, shift, critical) - nctdtr(df, shift, -critical)),
+        )
 
     def effect(self, sd: float) -> Statistic:
         """Hedges' g, the unbiased estimate of the value in units of `sd`, the deviation that the
@@ -112,9 +114,7 @@ class Estimate:
                 value=g,
                 missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval",
             )
-        low, high = (
-            _noncentrality(0.5 + side * CONFIDENCE / 2, self.t, self.df) for side in (1, -1)
-        )
+        high, low = (_noncentrality(tail, self.t, self.df) for tail in TAILS)
         return Statistic(
             value=g, interval=Interval(low=low * self.error / sd, high=high * self.error / sd)
         )
@@ -130,9 +130,8 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
     """At which a noncentral t is at most `t` with this probability."""
     if t < 0:
         return -_noncentrality(1 - probability, -t, df)
-    return _root_near(
-        nctdtrinc(df, probability, t), lambda shift: float(nctdtr(df, shift, t)) - probability
-    )
+    guess = nctdtrinc(df, probability, t)
+    return _root_near(guess, lambda shift: nctdtr(df, shift, t) - probability)
 
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
@@ -142,3 +141,9 @@ def _root_near(guess: float, function: Callable[[float], float]) -> float:
 
     room = 0.02 * (1 + abs(guess))
     return float(brentq(function, guess - room, guess + room))
+
+
+def codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the different labels by first appearance, and the index of each label among them."""
+    indices = {label: index for index, label in enumerate(dict.fromkeys(labels))}
+    return list(indices), np.array([indices[label] for label in labels], dtype=np.intp)

@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
 
-from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval, Statistic
 
 FEWEST_BLOCKS = 5
 PERMUTATIONS, TOGETHER = 9_999, 303
@@ -39,25 +38,22 @@ def over_blocks(
         return whole
     if abs(whole.value) >= 1:
         return replace(whole, missing=whole.missing or "a correlation of one leaves no interval")
-    bare = Statistic(value=whole.value)
     if count < FEWEST_BLOCKS:
-        return replace(
-            bare, missing=f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}"
-        )
+        few = f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}"
+        return Statistic(value=whole.value, missing=few)
     values = [estimate(labels_n != block).value for block in range(count)]
-    without_B = np.array(
-        [math.nan if value is None or abs(value) >= 1 else value for value in values]
-    )
-    if not np.isfinite(without_B).all():
-        return replace(bare, missing=f"without one value of {name} there is no correlation")
-    z, without_B = math.atanh(whole.value), np.arctanh(without_B)
-    error = math.sqrt((count - 1) * float(without_B.var()))
+    without_B = np.array([value for value in values if value is not None and abs(value) < 1])
+    if len(without_B) < count:
+        missing = f"without one value of {name} there is no correlation"
+        return Statistic(value=whole.value, missing=missing)
+    error = math.sqrt((count - 1) * float(np.arctanh(without_B).var()))
     if error == 0:
-        return replace(bare, missing=f"the correlation is the same without any value of {name}")
-    half = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) * error
-    interval = Interval(low=math.tanh(z - half), high=math.tanh(z + half))
-    p_value = 2 * float(stdtr(count - 1, -abs(z) / error))
-    return replace(bare, interval=interval, p_value=p_value, t=z / error, df=count - 1)
+        missing = f"the correlation is the same without any value of {name}"
+        return Statistic(value=whole.value, missing=missing)
+    test = Estimate(value=math.atanh(whole.value), error=error, df=count - 1).test()
+    assert test.interval is not None
+    interval = Interval(low=math.tanh(test.interval.low), high=math.tanh(test.interval.high))
+    return replace(test, value=whole.value, interval=interval)
 
 
 def permutation_p(x: ArrayLike, y: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> float:
@@ -89,17 +85,19 @@ def _codes(labels: ArrayLike) -> NDArray[np.intp]:
     )[1]
 
 
-def _pearson(x_Pn: NDArray[np.float64], y_n: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pearson(x_Pn: Array, y_n: Array) -> Array:
     """Pearson's r of each row of x with y, over the points that have both; 0 if one of the two is
     constant there."""
     both_Pn = np.isfinite(x_Pn) & np.isfinite(y_n)
-    counts_P1 = both_Pn.sum(axis=1, keepdims=True)
-    deviations = []
-    for values_Pn in (x_Pn, np.broadcast_to(y_n, x_Pn.shape)):
-        filled_Pn = np.where(both_Pn, values_Pn, 0.0)
-        mean_P1 = filled_Pn.sum(axis=1, keepdims=True) / np.maximum(counts_P1, 1)
-        deviations.append(np.where(both_Pn, values_Pn - mean_P1, 0.0))
-    x_dev, y_dev = deviations
+    counts_P1 = np.maximum(both_Pn.sum(axis=1, keepdims=True), 1)
+    x_dev, y_dev = (
+        np.where(
+            both_Pn,
+            values_Pn - np.where(both_Pn, values_Pn, 0.0).sum(axis=1, keepdims=True) / counts_P1,
+            0.0,
+        )
+        for values_Pn in (x_Pn, np.broadcast_to(y_n, x_Pn.shape))
+    )
     scale_P = np.sqrt((x_dev**2).sum(axis=1) * (y_dev**2).sum(axis=1))
     return np.divide(
         (x_dev * y_dev).sum(axis=1), scale_P, out=np.zeros_like(scale_P), where=scale_P > 0

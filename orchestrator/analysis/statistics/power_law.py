@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, gammaincinv
 
-from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic, codes
 
 RESAMPLES = 19_999
 """With 4,999 the width of an interval differs by 1% between seeds of the draws."""
@@ -34,7 +34,6 @@ AT_BOUND = 1e-4
 """Share of a bound within which an estimate lies at it."""
 MOST_WITHOUT = 0.05
 """Share of the draws that may lack a number before there is no interval."""
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,19 +102,15 @@ def curves_over_seeds(
     linear function is the exact one for normal values. A group in which no place has two values has
     no draws. Raises ValueError for values that are not finite, and for x <= 0."""
     x_N, y_N = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if (
-        x_N.ndim != 1
-        or x_N.shape != y_N.shape
-        or not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all()
-    ):
-        raise ValueError("a power law needs as many finite values as places, and places above zero")
-    (part_names, part_N), (group_names, group_N), (_, seed_N) = map(_codes, (parts, groups, seeds))
+    if not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
+        raise ValueError("a power law needs finite values at finite places above zero")
+    (part_names, part_N), (group_names, group_N), (_, seed_N) = map(codes, (parts, groups, seeds))
     (part_P, group_P, x_P), place_N = _unique(part_N, group_N, x_N)
     group_P = group_P.astype(np.intp)
     site_P, cell_N = _unique(part_P, x_P)[1], _unique(part_N, x_N, seed_N)[1]
     count_P = np.bincount(place_N).astype(np.float64)
     mean_P = np.bincount(place_N, weights=y_N) / count_P
-    effect_S, effect_df, rest_N = _without_seeds(y_N - mean_P[place_N], place_N, seed_N)
+    share_PS, effect_S, effect_df, rest_N = _without_seeds(y_N - mean_P[place_N], place_N, seed_N)
     rest_GJ = np.zeros((len(group_names), cell_N.max() + 1))
     np.add.at(rest_GJ, (group_N, cell_N), rest_N)
     size_G = np.bincount(group_N)
@@ -127,44 +122,30 @@ def curves_over_seeds(
     # normal numbers.
     root_GK: Array = np.transpose(np.linalg.qr(rest_GJ.T, mode="r"))
     normal_QKB = rng.standard_normal((site_P.max() + 1, root_GK.shape[1], resamples))
-    drawn_PB = (
-        np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P]) / np.sqrt(count_P)[:, None]
-    )
+    drawn_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
+    drawn_PB /= np.sqrt(count_P)[:, None]
     quantile_B = rng.uniform(size=resamples)
     drawn_PB /= np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in df_G])[group_P]
     if effect_df:
-        drawn_PB -= (
-            count_P @ drawn_PB / count_P.sum()
-        )  # what all places have in common is drawn with the seeds
-        share_PS = np.zeros((len(count_P), len(effect_S)))
-        np.add.at(share_PS, (place_N, seed_N), 1 / count_P[place_N])
+        # What all places have in common is drawn with the seeds.
+        drawn_PB -= count_P @ drawn_PB / count_P.sum()
         normal_SB = rng.standard_normal((len(effect_S), resamples)) * np.linalg.norm(effect_S)
-        drawn_PB += (
-            share_PS
-            @ normal_SB
-            / np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
-        )
+        chi_B = np.sqrt(2 * gammaincinv(effect_df / 2, rng.uniform(size=resamples)))
+        drawn_PB += share_PS @ normal_SB / chi_B
+    drawn_PB = np.insert(drawn_PB, 0, 0.0, axis=1)
 
     curves = {}
-    for part, group in zip(*_unique(part_P, group_P)[0], strict=True):
-        of_curve, df = (part_P == part) & (group_P == group), df_G[int(group)]
-        means = [mean_P[of_curve, None], mean_P[of_curve, None] + drawn_PB[of_curve]][
-            : 2 if df > 0 else 1
-        ]
-        curves[part_names[int(part)], group_names[int(group)]] = Curve(
+    for part, group in zip(*_unique(part_P, group_P)[0].astype(np.intp), strict=True):
+        of_curve, df = (part_P == part) & (group_P == group), df_G[group]
+        draws = resamples if df > 0 else 0
+        curves[part_names[part], group_names[group]] = Curve(
             x_R=x_P[of_curve],
             count_R=count_P[of_curve],
-            mean_BR=np.concatenate(means, axis=1).T,
-            variance=squares_G[int(group)] / df if df > 0 else None,
+            mean_BR=(mean_P[of_curve, None] + drawn_PB[of_curve, : draws + 1]).T,
+            variance=squares_G[group] / df if df > 0 else None,
             df=df,
         )
     return curves
-
-
-def _codes(labels: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """The different labels by first appearance, and the index of each label among them."""
-    indices = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-    return list(indices), np.array([indices[label] for label in labels], dtype=np.intp)
 
 
 def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
@@ -176,19 +157,19 @@ def _unique(*columns: NDArray[Any]) -> tuple[Array, NDArray[np.intp]]:
 
 def _without_seeds(
     rest_N: Array, place_N: NDArray[np.intp], seed_N: NDArray[np.intp]
-) -> tuple[Array, int, Array]:
-    """The effects of S seeds by least squares, their degrees of freedom, and what they leave of
-    values less their place's mean. No effects if seeds and places leave no other degree of freedom:
-    a seed is then at one place only."""
+) -> tuple[Array, Array, int, Array]:
+    """The share of each of S seeds in each place, the effects of seeds by least squares, their
+    degrees of freedom, and what they leave of values less their place's mean. No effects if seeds
+    and places leave no other degree of freedom: a seed is then at one place only."""
     one_NS = np.eye(seed_N.max() + 1)[seed_N]
-    count_P = np.bincount(place_N)
-    mean_PS = np.zeros((len(count_P), one_NS.shape[1]))
-    np.add.at(mean_PS, place_N, one_NS)
-    centred_NS = one_NS - (mean_PS / count_P[:, None])[place_N]
+    share_PS = np.zeros((place_N.max() + 1, one_NS.shape[1]))
+    np.add.at(share_PS, place_N, one_NS)
+    share_PS /= share_PS.sum(axis=1, keepdims=True)
+    centred_NS = one_NS - share_PS[place_N]
     effect_S, _, rank, _ = np.linalg.lstsq(centred_NS, rest_N, rcond=1e-10)
-    if len(rest_N) - len(count_P) - rank < 1:
-        return np.zeros(one_NS.shape[1]), 0, rest_N
-    return effect_S - effect_S.mean(), int(rank), rest_N - centred_NS @ effect_S
+    if len(rest_N) - len(share_PS) - rank < 1:
+        return share_PS, np.zeros_like(effect_S), 0, rest_N
+    return share_PS, effect_S - effect_S.mean(), int(rank), rest_N - centred_NS @ effect_S
 
 
 def fit_laws(curves: Sequence[Curve]) -> Laws:
@@ -198,71 +179,58 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
     If no positive a fits best, the values do not fall with x: every a is 0, and E is the mean.
     """
     rows = min(len(curve.mean_BR) for curve in curves)
-    means = [curve.mean_BR[:rows] for curve in curves]
     unit = math.exp(float(np.mean(np.log(np.concatenate([curve.x_R for curve in curves])))))
-    logs = [np.log(curve.x_R / unit) for curve in curves]
-    counts = [curve.count_R for curve in curves]
+    points = [(np.log(curve.x_R / unit), curve.count_R, curve.mean_BR[:rows]) for curve in curves]
+    draw_B = np.arange(rows)
     exponent_BG = np.broadcast_to(GRID, (rows, len(GRID)))
-    best_B = _profile(GRID, logs, counts, means)[1].argmin(axis=1)
+    best_B = _profile(GRID, points)[1].argmin(axis=1)
     for _ in range(ROUNDS):
-        low_B, high_B = (
-            np.take_along_axis(exponent_BG, ends[:, None], axis=1)[:, 0]
-            for ends in (
-                np.maximum(best_B - 1, 0),
-                np.minimum(best_B + 1, exponent_BG.shape[1] - 1),
-            )
-        )
+        low_B = exponent_BG[draw_B, np.maximum(best_B - 1, 0)]
+        high_B = exponent_BG[draw_B, np.minimum(best_B + 1, exponent_BG.shape[1] - 1)]
         exponent_BG = np.geomspace(low_B, high_B, REFINED, axis=1)
-        squares_BG = _profile(exponent_BG, logs, counts, means)[1]
+        squares_BG = _profile(exponent_BG, points)[1]
         best_B = squares_BG.argmin(axis=1)
-    exponent_B = _vertex(exponent_BG, squares_BG, best_B)[:, None]
-    limit_BG, squares_BG, factors = _profile(exponent_B, logs, counts, means)
-    falls_B = np.isfinite(squares_BG[:, 0])
-    total_B, mean_B = _about_mean(counts, means)
-    scale_B = unit ** exponent_B[:, 0]
+    exponent_B = _vertex(exponent_BG, squares_BG, best_B)
+    limit_B, squares_B, factor_KB = (
+        values[..., 0] for values in _profile(exponent_B[:, None], points)
+    )
+    _, counts, means = zip(*points, strict=True)
+    count_R, mean_BR = np.concatenate(counts), np.concatenate(means, axis=1)
+    mean_B = mean_BR @ count_R / count_R.sum()
+    falls_B = np.isfinite(squares_B)
     return Laws(
-        limit_B=np.where(falls_B, limit_BG[:, 0], mean_B),
-        exponent_B=exponent_B[:, 0],
-        factor_KB=np.stack([np.where(falls_B, factor[:, 0] * scale_B, 0.0) for factor in factors]),
-        squares_B=np.where(falls_B, squares_BG[:, 0], total_B),
+        limit_B=np.where(falls_B, limit_B, mean_B),
+        exponent_B=exponent_B,
+        factor_KB=np.where(falls_B, factor_KB * unit**exponent_B, 0.0),
+        squares_B=np.where(falls_B, squares_B, (mean_BR - mean_B[:, None]) ** 2 @ count_R),
     )
 
 
 def _vertex(exponent_BG: Array, squares_BG: Array, best_B: NDArray[np.intp]) -> Array:
     """Where the parabola in log b through the best exponent and its neighbours is least; the best
     one itself at an end, and where no parabola opens upwards."""
-    middle_B = np.clip(best_B, 1, exponent_BG.shape[1] - 2)
+    draw_B, middle_B = np.arange(len(best_B)), np.clip(best_B, 1, exponent_BG.shape[1] - 2)
     log_b, squares = (
-        [
-            np.take_along_axis(values, (middle_B + step)[:, None], axis=1)[:, 0]
-            for step in (-1, 0, 1)
-        ]
-        for values in (np.log(exponent_BG), squares_BG)
+        [values_BG[draw_B, middle_B + step] for step in (-1, 0, 1)]
+        for values_BG in (np.log(exponent_BG), squares_BG)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         bend_B = squares[0] - 2 * squares[1] + squares[2]
-        shift_B = (log_b[2] - log_b[0]) / 4 * (squares[0] - squares[2]) / bend_B
-    inside_B = (best_B == middle_B) & (bend_B > 0) & np.isfinite(shift_B)
-    chosen_B = np.take_along_axis(exponent_BG, best_B[:, None], axis=1)[:, 0]
-    vertex_B: Array = np.where(
-        inside_B, np.exp(log_b[1] + np.where(inside_B, shift_B, 0.0)), chosen_B
-    )
-    return vertex_B
+        vertex_B = np.exp(log_b[1] + (log_b[2] - log_b[0]) / 4 * (squares[0] - squares[2]) / bend_B)
+    inside_B = (best_B == middle_B) & (bend_B > 0) & np.isfinite(vertex_B)
+    chosen_B: Array = np.where(inside_B, vertex_B, exponent_BG[draw_B, best_B])
+    return chosen_B
 
 
-def _profile(
-    exponent: Array, logs: Sequence[Array], counts: Sequence[Array], means: Sequence[Array]
-) -> tuple[Array, Array, list[Array]]:
+def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Array, Array, Array]:
     """The best E, its sum of squares (infinite where an a were not positive) and each curve's a,
     for exponents that are those of all draws (G) or of each one (B x G): B x G each.
 
     With z = x^-b, the best a for a given E is (Szy - E Sz) / Szz, and what is left is a parabola in
     E."""
-    weights = [
-        (count, np.exp(-exponent[..., None] * log)) for count, log in zip(counts, logs, strict=True)
-    ]
-    parts = []
-    for (count_R, z_GR), y_BR in zip(weights, means, strict=True):
+    sums, parabolas = [], []
+    for log_R, count_R, y_BR in points:
+        z_GR = np.exp(-exponent[..., None] * log_R)
         sz, szz = z_GR @ count_R, z_GR**2 @ count_R
         szy = (
             y_BR @ (z_GR * count_R).T
@@ -270,21 +238,15 @@ def _profile(
             else (z_GR @ (y_BR * count_R)[:, :, None])[..., 0]
         )
         sy, syy = (y_BR @ count_R)[:, None], (y_BR**2 @ count_R)[:, None]
-        parabola = count_R.sum() - sz**2 / szz, sy - szy * sz / szz, syy - szy**2 / szz
-        parts.append((szy, sz, szz, parabola))
+        sums.append((szy, sz, szz))
+        parabolas.append((count_R.sum() - sz**2 / szz, sy - szy * sz / szz, syy - szy**2 / szz))
     # What is left is bow E^2 - 2 slope E + offset.
-    bow, slope, offset = (np.sum([part[3][i] for part in parts], axis=0) for i in range(3))
+    bow, slope, offset = (sum(terms) for terms in zip(*parabolas, strict=True))
     limit_BG: Array = np.maximum(slope / bow, 0.0)
-    factors = [(szy - limit_BG * sz) / szz for szy, sz, szz, _ in parts]
+    factor_KBG = np.stack([(szy - limit_BG * sz) / szz for szy, sz, szz in sums])
     squares_BG: Array = np.maximum(bow * limit_BG**2 - 2 * slope * limit_BG + offset, 0.0)
-    rising = np.any([factor <= 0 for factor in factors], axis=0)
-    return limit_BG, np.where(rising, np.inf, squares_BG), factors
-
-
-def _about_mean(counts: Sequence[Array], means: Sequence[Array]) -> tuple[Array, Array]:
-    count_R, mean_BR = np.concatenate(counts), np.concatenate(means, axis=1)
-    mean_B = mean_BR @ count_R / count_R.sum()
-    return (mean_BR - mean_B[:, None]) ** 2 @ count_R, mean_B
+    rising = (factor_KBG <= 0).any(axis=0)
+    return limit_BG, np.where(rising, np.inf, squares_BG), factor_KBG
 
 
 def lack_of_fit(curves: Sequence[Curve], squares: float, parameters: int) -> float | None:
@@ -315,7 +277,7 @@ def seed_by_group_p(
     y_N = np.asarray(y, dtype=np.float64)
     labels = list(zip(groups, x, strict=True)), list(seeds), list(zip(groups, seeds, strict=True))
     places_NP, seeds_NS, both_NC = (
-        np.eye(len(names))[codes_N] for names, codes_N in map(_codes, labels)
+        np.eye(len(names))[codes_N] for names, codes_N in map(codes, labels)
     )
     (squares, rank), (rest, full) = (
         _left(y_N, np.hstack([places_NP, more])) for more in (seeds_NS, both_NC)
@@ -345,12 +307,9 @@ def over_draws(values_B: Array, *, null: float | None = None) -> Statistic:
         return Statistic(value=value, missing="an interval needs two seeds at some place")
     left_B = np.sort(drawn_B[~np.isnan(drawn_B)])
     if len(left_B) < (1 - MOST_WITHOUT) * len(drawn_B):
-        return Statistic(
-            value=value,
-            missing=f"{1 - len(left_B) / len(drawn_B):.0%} of the draws have no such number",
-        )
-    ends = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
-    low, high = (float(left_B[round(end * (len(left_B) - 1))]) for end in ends)
+        missing = f"{1 - len(left_B) / len(drawn_B):.0%} of the draws have no such number"
+        return Statistic(value=value, missing=missing)
+    low, high = (float(left_B[round(tail * (len(left_B) - 1))]) for tail in TAILS)
     p_value = None
     if null is not None:
         tail = min(int((left_B <= null).sum()), int((left_B >= null).sum()))

@@ -6,16 +6,22 @@ Legend: N trials, S settings, K columns of a design, M metrics, B draws.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
 
-from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Names, Statistic
+from orchestrator.analysis.statistics.correlation import student_statistic
+from orchestrator.analysis.statistics.estimates import (
+    TAILS,
+    Array,
+    Interval,
+    Names,
+    Statistic,
+    codes,
+)
 from orchestrator.words import is_number
 
 RESAMPLES = 1_999
@@ -34,7 +40,7 @@ TOGETHER: Mapping[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 """How many settings share a level."""
 
 
-def design(settings: Sequence[Sequence[Any]], shape: Shape, *, count: int) -> NDArray[np.float64]:
+def design(settings: Sequence[Sequence[Any]], shape: Shape, *, count: int) -> Array:
     """The N x K columns that a shape takes away, beside a constant; S sequences of N values each,
     N being `count`.
 
@@ -56,10 +62,10 @@ def design(settings: Sequence[Sequence[Any]], shape: Shape, *, count: int) -> ND
     )
 
 
-def _levels(labels: Sequence[Any]) -> NDArray[np.float64]:
+def _levels(labels: Sequence[Any]) -> Array:
     """A column for each label but the first."""
-    places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    return np.eye(len(places))[[places[label] for label in labels]][:, 1:]
+    names, codes_N = codes(labels)
+    return np.eye(len(names))[codes_N][:, 1:]
 
 
 def alike(values: ArrayLike, name: str) -> str:
@@ -79,7 +85,7 @@ def alike(values: ArrayLike, name: str) -> str:
 def correlation_without(
     x: ArrayLike,
     y: ArrayLike,
-    controls: NDArray[np.float64],
+    controls: Array,
     *,
     names: Names = ("x", "y"),
     resamples: int = RESAMPLES,
@@ -99,7 +105,7 @@ def correlation_without(
         raise ValueError("a correlation needs finite numbers; leave out trials without a value")
     count = len(values[0])
     basis_NK = _basis(controls)
-    df = degrees_left(controls)
+    df = count - 1 - basis_NK.shape[1]
     if df < FEWEST_LEFT:
         words = f"{count} trials leave {max(df, 0)} degrees of freedom, {FEWEST_LEFT} are needed"
         return Statistic(missing=words)
@@ -110,33 +116,29 @@ def correlation_without(
     drawn_BN = np.random.default_rng(SEED).multinomial(count, [1 / count] * count, size=resamples)
     value = float(_spearman(x_rest_N, y_rest_N, np.ones((1, count)))[0])
     drawn_B = _spearman(x_rest_N, y_rest_N, drawn_BN)
-    ends = np.quantile(drawn_B[np.isfinite(drawn_B)], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    ends = np.quantile(drawn_B[np.isfinite(drawn_B)], TAILS)
     centre, wider = _artanh(value), math.sqrt((count - 3) / (df - 1))
     low, high = np.tanh(centre + wider * (_artanh(ends) - centre))
-    t = value * math.sqrt(df / max(1 - value**2, sys.float_info.min))
-    interval = Interval(low=float(low), high=float(high))
-    return Statistic(
-        value=value, interval=interval, p_value=2 * float(stdtr(df, -abs(t))), t=t, df=df
-    )
+    return student_statistic(value, df, Interval(low=float(low), high=float(high)))
 
 
-def degrees_left(controls: NDArray[np.float64]) -> int:
+def degrees_left(controls: Array) -> int:
     """Of a correlation once the controls and a constant are taken away; may be negative."""
     return len(controls) - 1 - _basis(controls).shape[1]
 
 
-def explained_share(y: ArrayLike, controls: NDArray[np.float64]) -> float | None:
+def explained_share(y: ArrayLike, controls: Array) -> float | None:
     """R^2 of y by the controls, less what as many columns of noise would have (Ezekiel 1930); None
     where too little is left to judge it by."""
     y_N, basis_NK = np.asarray(y, dtype=np.float64), _basis(controls)
-    df, total = len(y_N) - basis_NK.shape[1], float(((y_N - y_N.mean()) ** 2).sum())
-    if df < FEWEST_LEFT or total == 0:
+    df = len(y_N) - basis_NK.shape[1]
+    if df < FEWEST_LEFT or y_N.var() == 0:
         return None
     left = float((_rest(y_N, basis_NK) ** 2).sum())
-    return 1 - left / df / (total / (len(y_N) - 1))
+    return 1 - left / df / float(y_N.var(ddof=1))
 
 
-def _basis(controls: NDArray[np.float64]) -> NDArray[np.float64]:
+def _basis(controls: Array) -> Array:
     """Orthonormal columns that span a constant and the controls."""
     count = len(controls)
     centred = controls - controls.mean(axis=0) if count else controls
@@ -146,19 +148,16 @@ def _basis(controls: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([constant, left[:, sizes > 1e-10 * sizes.max(initial=0.0)]], axis=1)
 
 
-def _rest(values: NDArray[np.float64], basis_NK: NDArray[np.float64]) -> NDArray[np.float64]:
-    rest: NDArray[np.float64] = values - (values @ basis_NK) @ basis_NK.T
-    return rest
+def _rest(values: Array, basis_NK: Array) -> Array:
+    return values - (values @ basis_NK) @ basis_NK.T
 
 
-def _artanh(r: ArrayLike) -> NDArray[np.float64]:
+def _artanh(r: ArrayLike) -> Array:
     """Finite at -1 and 1, where it is far beyond what can be told apart."""
     return np.arctanh(np.clip(np.asarray(r, dtype=np.float64), -1 + 1e-12, 1 - 1e-12))
 
 
-def _spearman(
-    x_N: NDArray[np.float64], y_N: NDArray[np.float64], times_BN: NDArray[Any]
-) -> NDArray[np.float64]:
+def _spearman(x_N: Array, y_N: Array, times_BN: NDArray[Any]) -> Array:
     """Spearman's rho of pairs that are drawn so many times each, equal values sharing their mean
     rank."""
     ranks_BN = []
@@ -170,5 +169,4 @@ def _spearman(
     x_BN, y_BN = ranks_BN
     xy, xx, yy = ((times_BN * pair).sum(axis=1) for pair in (x_BN * y_BN, x_BN**2, y_BN**2))
     with np.errstate(divide="ignore", invalid="ignore"):
-        rho: NDArray[np.float64] = xy / np.sqrt(xx * yy)
-    return rho
+        return xy / np.sqrt(xx * yy)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import fdtri, stdtr
+from scipy.special import fdtri
 
-from orchestrator.analysis.statistics.correlation import fisher_interval
-from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
+from orchestrator.analysis.statistics.correlation import on_line, student_statistic
+from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic
 from orchestrator.analysis.statistics.jackknife import over_blocks
 
 ROUNDING = 1e-12
@@ -53,37 +53,30 @@ def variance_components(
     Harville's and Fenech's (1985), exact under the model whatever the seeds have in common and
     whichever values are missing, cut at zero; those of the two shares follow from it."""
     crossed = _Crossed(values, values, cells, seeds)
-    sizes = {"cells": crossed.cells, "values": crossed.total}
-    if crossed.missing:
-        nothing = Statistic(missing=crossed.missing)
-        return VarianceComponents(
-            **sizes, own=None, common=None, rest=None, share=nothing, reliability=nothing
+    own = common = rest = None
+    share = reliability = Statistic(missing=crossed.missing or "the cells do not differ")
+    if not crossed.missing:
+        own, common, rest = (
+            max(0.0, float(part[0])) for part in (crossed.own, crossed.common, crossed.rest)
         )
-    own, common, rest = (
-        max(0.0, float(part[0])) for part in (crossed.own, crossed.common, crossed.rest)
-    )
-    if own == rest == 0:
-        share = reliability = Statistic(missing="the cells do not differ")
-    elif rest == 0:
-        words = (
-            "the seeds differ by the same in every cell"
-            if common
-            else "the seeds of a cell do not differ"
-        )
-        share, reliability = (
-            Statistic(value=0.0, missing=words),
-            Statistic(value=1.0, missing=words),
-        )
-    else:
-        interval = crossed.ratio_interval()
-        share = _of_ratio(own / rest, interval, inverse=1.0, rising=False)
-        reliability = _of_ratio(
-            own / rest, interval, inverse=float((1 / crossed.values_C).mean()), rising=True
-        )
+        if rest > 0:
+            interval = crossed.ratio_interval()
+            share = _share(own / rest, interval, others=1.0, of_others=True)
+            others = float((1 / crossed.values_C).mean())
+            reliability = _share(own / rest, interval, others=others)
+        elif own > 0:
+            words = "the seeds of a cell do not differ"
+            if common > 0:
+                words = "the seeds differ by the same in every cell"
+            share = Statistic(value=0.0, missing=words)
+            reliability = Statistic(value=1.0, missing=words)
+        if not crossed.shared:
+            common = None
     return VarianceComponents(
-        **sizes,
+        cells=crossed.cells,
+        values=crossed.total,
         own=own,
-        common=common if crossed.shared else None,
+        common=common,
         rest=rest,
         share=share,
         reliability=reliability,
@@ -103,14 +96,9 @@ def within_correlation(x: ArrayLike, y: ArrayLike, cells: ArrayLike, seeds: Arra
     if min(xx, yy) == 0:
         return Statistic(missing="one of the two has no spread within cells")
     value = float(np.clip(xy / math.sqrt(xx * yy), -1, 1))
-    if crossed.df < 3 or 1 - abs(value) < 1e-12:
+    if crossed.df < 3 or on_line(value):
         return Statistic(value=value, missing="too few values a cell for an interval")
-    df = crossed.df - 1
-    t = value * math.sqrt(df / (1 - value**2))
-    p_value = 2 * float(stdtr(df, -abs(t)))
-    return Statistic(
-        value=value, interval=fisher_interval(value, df + 2), p_value=p_value, t=t, df=df
-    )
+    return student_statistic(value, crossed.df - 1)
 
 
 def between_correlation(
@@ -134,19 +122,15 @@ def between_correlation(
         return Statistic(missing=crossed.missing)
     for values in (x, y):
         reliability = variance_components(values, cells, seeds).reliability
-        if reliability.value is None or (
-            reliability.interval is not None and reliability.interval.low <= 0
-        ):
+        interval = reliability.interval
+        if reliability.value is None or (interval and interval.low <= 0):
             return Statistic(missing="the cells' own variance cannot be told from zero")
     arrays = [np.asarray(values) for values in (x, y, cells, seeds)]
 
     def estimate(kept: NDArray[np.bool_]) -> Statistic:
         part = _Crossed(*(values[kept] for values in arrays))
-        return (
-            Statistic(missing=part.missing)
-            if part.missing
-            else Statistic(value=_correlation(part.own))
-        )
+        value = None if part.missing else _correlation(part.own)
+        return Statistic(value=value, missing=part.missing)
 
     return over_blocks(estimate, cells if blocks is None else blocks, name=name or "the settings")
 
@@ -166,7 +150,8 @@ class _Crossed:
             raise ValueError(
                 "values are finite numbers, each with the labels of its cell and its seed"
             )
-        self.total, self.cells = len(cell_N), len(set(cell_N))
+        total, cells_count = len(cell_N), len(set(cell_N))
+        self.total, self.cells = total, cells_count
         self.shared = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))
         """Whether two cells have a seed in common."""
         if not self.shared:
@@ -174,69 +159,55 @@ class _Crossed:
         # About the first value, so that equal ones are zero, then about the mean: sums of squares
         # lose nothing.
         values_2N -= values_2N[:, :1]
-        values_2N -= values_2N.mean(axis=1, keepdims=True) if self.total else 0.0
-        table = (self.cells, len(set(seed_N)))
-        self.counts_CS, self.sums_2CS = np.zeros(table), np.zeros((2, *table))
-        np.add.at(self.counts_CS, (cell_N, seed_N), 1)
-        for sums_CS, value_N in zip(self.sums_2CS, values_2N, strict=True):
-            np.add.at(sums_CS, (cell_N, seed_N), value_N)
-        self.values_C = self.counts_CS.sum(axis=1)
-        means_2C = self.sums_2CS.sum(axis=2) / self.values_C
-        self.own, self.common, self.rest, self.df = self._components(
-            values_2N, values_2N - means_2C[:, cell_N]
-        )
+        values_2N -= values_2N.mean(axis=1, keepdims=True) if total else 0.0
+        counts_CS = np.zeros((cells_count, len(set(seed_N))))
+        np.add.at(counts_CS, (cell_N, seed_N), 1)
+        sums_2CS = np.zeros((2, *counts_CS.shape))
+        for sums_CS, values_N in zip(sums_2CS, values_2N, strict=True):
+            np.add.at(sums_CS, (cell_N, seed_N), values_N)
+        values_C, seeds_S = counts_CS.sum(axis=1), counts_CS.sum(axis=0)
+        sums_2C, sums_2S = sums_2CS.sum(axis=2), sums_2CS.sum(axis=1)
+        within_2N = values_2N - (sums_2C / values_C)[:, cell_N]
+        squares_3, within_3 = _products(values_2N).sum(axis=1), _products(within_2N).sum(axis=1)
+        rounding_3 = ROUNDING * within_3 + ROUNDING**1.5 * squares_3
+        # The normal equations of the seeds on what the cells' means leave.
+        shares_CS = counts_CS / values_C[:, None]
+        equations_SS = np.diag(seeds_S) - counts_CS.T @ shares_CS
+        eigen, left_2 = _solved(equations_SS, sums_2S - sums_2C @ shares_CS, total)
+        self.df = total - cells_count - len(eigen)
+        explained_3 = (_products(left_2) / eigen).sum(axis=1)
+        self.rest = _above(within_3 - explained_3, rounding_3) / max(self.df, 1)
+        # Of values of one seed the variance is own + rest, of values of one cell common + rest.
+        within_seeds_3 = squares_3 - (_products(sums_2S) / seeds_S).sum(axis=1)
+        own_3 = _above(within_seeds_3 - (total - len(seeds_S)) * self.rest, ROUNDING * squares_3)
+        common_3 = _above(within_3 - (total - cells_count) * self.rest, rounding_3)
+        pairs = total - float(((counts_CS**2).sum(axis=0) / seeds_S).sum())
+        others = total - float(((counts_CS**2).sum(axis=1) / values_C).sum())
+        self.own, self.common = own_3 / max(pairs, 1), common_3 / max(others, 1)
+        self.values_C, shares_SC = values_C, counts_CS / seeds_S
+        self.equations_CC = np.diag(values_C) - shares_SC @ counts_CS.T
+        self.effects_C = sums_2C[0] - shares_SC @ sums_2S[0]
 
     @property
     def missing(self) -> str:
         """Why there are no components, in words."""
         if self.cells < 2:
-            return f"at least 2 cells are needed, there {'is 1' if self.cells else 'is none'}"
+            return f"at least 2 cells are needed, got {self.cells}"
         if self.total == self.cells:
             return "no cell has more than one value"
         return "" if self.df > 0 else "too few cells have several seeds in common"
 
-    def _components(
-        self, values_2N: NDArray[np.float64], within_2N: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
-        """Own, common and rest (two variances and a covariance each, which may be negative), and
-        the degrees of freedom of the rest."""
-        squares_3, within_3 = _products(values_2N).sum(axis=1), _products(within_2N).sum(axis=1)
-        seeds_S, shares_CS = self.counts_CS.sum(axis=0), self.counts_CS / self.values_C[:, None]
-        # The normal equations of the seeds on what the cells' means leave.
-        eigen_S, vectors_SS = np.linalg.eigh(np.diag(seeds_S) - self.counts_CS.T @ shares_CS)
-        solved_S = eigen_S > ROUNDING * self.total
-        left_2S = self.sums_2CS.sum(axis=1) - self.sums_2CS.sum(axis=2) @ shares_CS
-        explained_3 = (_products(left_2S @ vectors_SS)[:, solved_S] / eigen_S[solved_S]).sum(axis=1)
-        df = self.total - self.cells - int(solved_S.sum())
-        rounding_3 = ROUNDING * within_3 + ROUNDING**1.5 * squares_3
-        rest_3 = _above(within_3 - explained_3, rounding_3) / max(df, 1)
-        # Of values of one seed the variance is own + rest, of values of one cell common + rest.
-        within_seeds_3 = squares_3 - (_products(self.sums_2CS.sum(axis=1)) / seeds_S).sum(axis=1)
-        own_3 = _above(within_seeds_3 - (self.total - len(seeds_S)) * rest_3, ROUNDING * squares_3)
-        common_3 = _above(within_3 - (self.total - self.cells) * rest_3, rounding_3)
-        pairs = self.total - float(((self.counts_CS**2).sum(axis=0) / seeds_S).sum())
-        others = self.total - float(((self.counts_CS**2).sum(axis=1) / self.values_C).sum())
-        return own_3 / max(pairs, 1), common_3 / max(others, 1), rest_3, df
-
     def ratio_interval(self) -> Interval:
         """Of own / rest: where the weighted mean square of the cells, seeds taken away, is a
         quantile of F, as which it is distributed at the true ratio. Below zero it is cut."""
-        from scipy.optimize import (
-            brentq,
-        )  # takes longer to import than a command that only lists may
+        from scipy.optimize import brentq  # slow to import
 
-        seeds_S = self.counts_CS.sum(axis=0)
-        equations_CC = np.diag(self.values_C) - (self.counts_CS / seeds_S) @ self.counts_CS.T
-        effects_C = self.sums_2CS[0].sum(axis=1) - (self.counts_CS / seeds_S) @ self.sums_2CS[
-            0
-        ].sum(axis=0)
-        eigen_C, vectors_CC = np.linalg.eigh(equations_CC)
-        solved_C = eigen_C > ROUNDING * self.total
-        eigen, squares = eigen_C[solved_C], (effects_C @ vectors_CC)[solved_C] ** 2
+        eigen, effects = _solved(self.equations_CC, self.effects_C, self.total)
         df = (len(eigen), self.df)
 
         def mean_square(ratio: float) -> float:
-            return float((squares / (eigen + ratio * eigen**2)).sum()) / df[0] / float(self.rest[0])
+            squares = float((effects**2 / (eigen + ratio * eigen**2)).sum())
+            return squares / df[0] / float(self.rest[0])
 
         def ratio_at(probability: float) -> float:
             quantile = float(fdtri(*df, probability))
@@ -247,28 +218,37 @@ class _Crossed:
                 high *= 2
             return float(brentq(lambda ratio: mean_square(ratio) - quantile, 0.0, high))
 
-        return Interval(low=ratio_at(0.5 + CONFIDENCE / 2), high=ratio_at(0.5 - CONFIDENCE / 2))
+        return Interval(low=ratio_at(TAILS[1]), high=ratio_at(TAILS[0]))
 
 
-def _products(values_2: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solved(equations: Array, effects: Array, total: int) -> tuple[Array, Array]:
+    """The eigenvalues that are not zero, and the effects along their vectors."""
+    eigen, vectors = np.linalg.eigh(equations)
+    solved = eigen > ROUNDING * total
+    return eigen[solved], (effects @ vectors)[..., solved]
+
+
+def _products(values_2: Array) -> Array:
     return np.stack([values_2[0] ** 2, values_2[1] ** 2, values_2[0] * values_2[1]])
 
 
-def _above(parts_3: NDArray[np.float64], rounding_3: NDArray[np.float64]) -> NDArray[np.float64]:
+def _above(parts_3: Array, rounding_3: Array) -> Array:
     """Zero where rounding may have made them: a variance, and the covariance with it."""
     xx, yy = parts_3[:2] * (np.abs(parts_3[:2]) > rounding_3[:2])
     return np.stack([xx, yy, np.where((xx == 0) | (yy == 0), 0.0, parts_3[2])])
 
 
-def _correlation(parts_3: NDArray[np.float64]) -> float:
+def _correlation(parts_3: Array) -> float:
     """Within [-1, 1]; zero where a variance is not positive."""
     xx, yy, xy = map(float, parts_3)
     return min(1.0, max(-1.0, xy / math.sqrt(xx * yy))) if min(xx, yy) > 0 else 0.0
 
 
-def _of_ratio(ratio: float, interval: Interval, *, inverse: float, rising: bool) -> Statistic:
-    """ratio / (ratio + inverse), or what is missing of it to 1."""
-    value, low, high = (part / (part + inverse) for part in (ratio, interval.low, interval.high))
-    if rising:
-        return Statistic(value=value, interval=Interval(low=low, high=high))
-    return Statistic(value=1 - value, interval=Interval(low=1 - high, high=1 - low))
+def _share(
+    ratio: float, interval: Interval, *, others: float, of_others: bool = False
+) -> Statistic:
+    """ratio / (ratio + others), or what is missing of it to 1."""
+    value, low, high = (part / (part + others) for part in (ratio, interval.low, interval.high))
+    if of_others:
+        value, low, high = 1 - value, 1 - high, 1 - low
+    return Statistic(value=value, interval=Interval(low=low, high=high))

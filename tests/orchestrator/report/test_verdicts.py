@@ -79,11 +79,9 @@ def test_no_verdict_calls_two_groups_equal(mean: float) -> None:
 
 
 def test_what_cannot_be_tested_is_said_in_words() -> None:
-    assert say(compare([57.0], make_values(*SOFTMAX), names=NAMES)) == (
-        "Nothing can be concluded about the test perplexity of GSS and Softmax: at least 2 values "
-        "of each group are "
-        "needed, there is 1 of GSS."
-    )
+    text = say(compare([57.0], make_values(*SOFTMAX), names=NAMES))
+    assert text.startswith("Nothing can be concluded about the test perplexity of GSS and Softmax:")
+    assert "GSS has 1" in text
     assert "the same in all 6 pairs" in say(pair(DENSE, DENSE))
 
 
