@@ -1,5 +1,4 @@
-"""What is planned: the trials that `--dry-run` prints, what they will take, and the command
-`studies`."""
+"""The trials and costs that `--dry-run` prints, and the command `studies`."""
 
 from __future__ import annotations
 
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
     from orchestrator.forecast import Estimate, Stage
     from orchestrator.plan import Plan
 
+    Estimates = Mapping[str, Estimate]
+    """By trial id."""
+
 NOTHING = "\N{EN DASH}"
 PAPER = re.compile(r"[A-Z][^,(]*\((AAAI 2021|ICML 2019)\)")
 """With its title, which a table has no room for."""
@@ -26,52 +28,43 @@ def studies(form: options.Format = "table") -> None:
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import NAMES, load_study
 
-    records = []
+    paper, records = scale_named("paper"), []
     for name in NAMES:
         study = load_study(name)
-        paper = scale_named("paper")
         counts = [
             f"{make_plan(study, paper, corpus).total}{f' on {corpus}' if study.reads_text else ''}"
             for corpus in default_corpora(study, paper)
         ]
-        records.append(
-            {
-                "study": name,
-                "trials": ", ".join(counts),
-                "question": study.question,
-                "source": study.source,
-            }
-        )
-    headings = {
-        "study": "study",
-        "trials": "paper scale",
-        "question": "question",
-        "source": "source",
-    }
-    if form == "table":
-        # Three columns fit a terminal of 80.
-        del headings["source"]
-        for record in records:
-            source = PAPER.sub(r"\1", record["source"])
+        record = {
+            "study": name,
+            "trials": ", ".join(counts),
+            "question": study.question,
+            "source": study.source,
+        }
+        if form == "table":  # three columns fit a terminal of 80
+            source = PAPER.sub(r"\1", record.pop("source"))
             record["question"] += f" [{source}]" if source else ""
             record["trials"] = record["trials"].replace(", ", "\n")
+        records.append(record)
+    headings = {name: name for name in records[0]} | {"trials": "paper scale"}
     print_records(records, headings, form)
 
 
-def print_plans(
-    plans: Sequence[Plan], form: str, *, gpus: Sequence[float], measured: Sequence[str]
-) -> None:
-    """The different trials of plans: in json one object a trial with its full config; as a table,
-    with totals, and hours of a GPU where some trials are to run on one. The table of several
+def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Sequence[str]) -> None:
+    """Print the different trials of plans: in json one object a trial with its full config; as a
+    table, with totals, in hours of a GPU too if some trials run on one. The table of several
     studies has a line a study.
 
-    `gpus` is what a trial of each plan gets, `measured` are sentences about times known from trials
-    that are done."""
-    from orchestrator.forecast import BASIS, CORE_BASIS, stages
+    `measured` are sentences about times known from trials that are done."""
+    from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
-    on_gpu, estimates = any(gpus), _estimates(plans)
-    records = _plan_records(plans, estimates)
+    estimates = {
+        trial.trial_id: estimate(trial.config, plan.corpus)
+        for plan in plans
+        for trial in plan.trials
+    }
     if form != "table":
+        records = _records(plans, estimates)
         print_records(
             records, [key for key in records[0] if key not in ("config", "estimate_basis")], form
         )
@@ -81,37 +74,30 @@ def print_plans(
                 listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
                 print_err(f"{listed}: {later}.")
         return
-    if len({plan.study.name for plan in plans}) > 1:
-        lines = _print_studies(plans, estimates, on_gpu=on_gpu)
-    else:
-        _print_trials(records, on_gpu=on_gpu)
-        lines = [
-            line
-            for plan in plans
-            for line in (
-                *_stages(plan, on_gpu=on_gpu),
-                _study_total(plan, estimates, on_gpu=on_gpu),
-            )
-        ]
+    several = len({plan.study.name for plan in plans}) > 1
+    rows = (_study_rows if several else _trial_rows)(plans, estimates, on_gpu=on_gpu)
+    print_records(rows, list(rows[0]), "table")
+    for plan in plans:
+        name = f"{plan.study.name}, " if several else ""
+        for stage in stages(plan):
+            print_out(f"{name}{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
+        if not several:
+            seeds = f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
+            heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
+            print_out(_total(f"{heading}{seeds}", [plan], estimates, on_gpu=on_gpu))
+    if several:
+        print_out(
+            f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY "
+            f"--dry-run"
+        )
     if len(plans) > 1:
-        lines.append(_total("All together", plans, estimates, "different trial", on_gpu=on_gpu))
-    for line in (*lines, *measured, BASIS if on_gpu else CORE_BASIS):
+        print_out(_total("All together", plans, estimates, on_gpu=on_gpu))
+    for line in (*measured, BASIS if on_gpu else CORE_BASIS):
         print_out(line)
 
 
-def _estimates(plans: Sequence[Plan]) -> dict[str, Estimate]:
-    """By trial id."""
-    from orchestrator.forecast import estimate
-
-    return {
-        trial.trial_id: estimate(trial.config, plan.corpus)
-        for plan in plans
-        for trial in plan.trials
-    }
-
-
-def _plan_records(plans: Sequence[Plan], estimates: Mapping[str, Estimate]) -> list[dict[str, Any]]:
-    """One record a different trial; a trial of several studies names all of them."""
+def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]]:
+    """Return one record a different trial; a trial of several studies names all of them."""
     from orchestrator.forecast import BASIS
     from trainables.config import WordPairsConfig
 
@@ -119,14 +105,12 @@ def _plan_records(plans: Sequence[Plan], estimates: Mapping[str, Estimate]) -> l
     for plan in plans:
         for trial in plan.trials:
             studies.setdefault(trial.trial_id, {})[plan.study.name] = None
+    first = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
     records = []
-    union = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
     for trial_id, names in studies.items():
-        plan, trial = union[trial_id]
-        estimate = estimates[trial_id]
-        # Nothing where there is nothing to be said: a trial that fits no numbers, or that a GPU is
-        # nothing to.
-        on_gpu = not isinstance(trial.config, WordPairsConfig)
+        plan, trial = first[trial_id]
+        costs = estimates[trial_id]
+        on_gpu = not isinstance(trial.config, WordPairsConfig)  # which a GPU does nothing for
         records.append(
             {
                 "study": ", ".join(names),
@@ -135,10 +119,10 @@ def _plan_records(plans: Sequence[Plan], estimates: Mapping[str, Estimate]) -> l
                 "name": trial.name,
                 "trial_id": trial_id,
                 "parameters": trial.parameters or None,
-                "estimated_gpu_hours": float(f"{estimate.gpu_hours:.6g}") if on_gpu else None,
-                "estimated_core_hours": float(f"{estimate.core_hours:.6g}"),
-                "estimated_memory_gb": round(estimate.memory_gb, 2),
-                "estimated_gpu_memory_gb": round(estimate.gpu_memory_gb, 2) if on_gpu else None,
+                "estimated_gpu_hours": float(f"{costs.gpu_hours:.6g}") if on_gpu else None,
+                "estimated_core_hours": float(f"{costs.core_hours:.6g}"),
+                "estimated_memory_gb": round(costs.memory_gb, 2),
+                "estimated_gpu_memory_gb": round(costs.gpu_memory_gb, 2) if on_gpu else None,
                 "estimate_basis": BASIS,
                 "config": trial.config.model_dump(mode="json"),
             }
@@ -146,127 +130,91 @@ def _plan_records(plans: Sequence[Plan], estimates: Mapping[str, Estimate]) -> l
     return records
 
 
-def _print_trials(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> None:
+def _trial_rows(
+    plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool
+) -> list[dict[str, str]]:
     from trainables.parameters import in_millions
 
     rows = []
-    for record in records:
-        first, *others = record["study"].split(", ")
-        parameters = record["parameters"]
+    for record in _records(plans, estimates):
+        parameters, costs = record["parameters"], estimates[record["trial_id"]]
+        without_gpu = record["estimated_gpu_hours"] is None
+        cost = {
+            "GPU h": NOTHING if without_gpu else _hours(costs.gpu_hours),
+            "GPU GB": NOTHING if without_gpu else f"{costs.gpu_memory_gb:.1f}",
+        }
+        if not on_gpu:
+            cost = {
+                "core time": duration(3600 * costs.core_hours),
+                "memory": f"{costs.memory_gb:.1f} GB",
+            }
         rows.append(
             {
-                "study": f"{first} +{len(others)}" if others else first,
-                "corpus": record["corpus"],
+                **({"corpus": record["corpus"]} if len(plans) > 1 else {}),
                 "trial": record["name"],
                 "id": short_id(record["trial_id"]),
                 "params": NOTHING if parameters is None else in_millions(parameters) + "M",
-                **(_gpu_cost(record) if on_gpu else _core_cost(record)),
+                **cost,
             }
         )
-    # What is the same of all of them stands below.
-    same = {key for key in ("study", "corpus") if len({record[key] for record in records}) == 1}
-    print_records(rows, [key for key in rows[0] if key not in same], "table")
+    return rows
 
 
-def _gpu_cost(record: Mapping[str, Any]) -> dict[str, str]:
-    hours, memory_gb = record["estimated_gpu_hours"], record["estimated_gpu_memory_gb"]
-    return {
-        "GPU h": NOTHING if hours is None else _hours(hours),
-        "GPU GB": NOTHING if memory_gb is None else f"{memory_gb:.1f}",
-    }
-
-
-def _core_cost(record: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "core time": duration(3600 * record["estimated_core_hours"]),
-        "memory": f"{record['estimated_memory_gb']:.1f} GB",
-    }
-
-
-def _print_studies(
-    plans: Sequence[Plan], estimates: Mapping[str, Estimate], *, on_gpu: bool
-) -> list[str]:
-    """A line a study and corpus; returns what else there is to say of them."""
-    from orchestrator.forecast import stages
-
+def _study_rows(
+    plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool
+) -> list[dict[str, str]]:
+    """Return a row a study and corpus."""
     rows = []
     for plan in plans:
-        # Of a tuned study, its stages: not all of its trials are known yet.
-        parts: Sequence[Stage | Estimate] = stages(plan) or [
-            estimates[trial.trial_id] for trial in plan.trials
-        ]
-        # Beside GPU-hours, 80 columns have no room for words.
-        seeds = (
-            f"{plan.total // plan.seeds:,} x {plan.seeds}"
-            if on_gpu
-            else f"{plan.total:,} ({plan.seeds} seeds)"
-        )
-        gpu = {"GPU h": _hours(sum(part.gpu_hours for part in parts))} if on_gpu else {}
+        parts = _parts([plan], estimates)
+        trials = f"{plan.total:,}"
+        if plan.seeds > 1:
+            # Beside GPU-hours, 80 columns have no room for words.
+            short = f"{plan.total // plan.seeds:,} x {plan.seeds}"
+            trials = short if on_gpu else f"{trials} ({plan.seeds} seeds)"
         rows.append(
             {
                 "study": plan.study.name,
                 "corpus": plan.corpus.name,
-                "trials": seeds if plan.seeds > 1 else f"{plan.total:,}",
-                **gpu,
+                "trials": trials,
+                **({"GPU h": _hours(sum(part.gpu_hours for part in parts))} if on_gpu else {}),
                 "core time": duration(3600 * sum(part.core_hours for part in parts)),
-                "memory": f"{max(estimates[trial.trial_id].memory_gb for trial in plan.trials):.1f} GB",
+                "memory": f"{_memory_gb([plan], estimates):.1f} GB",
             }
         )
-    print_records(rows, list(rows[0]), "table")
-    lines = [
-        f"{plan.study.name}, {line}" for plan in plans for line in _stages(plan, on_gpu=on_gpu)
-    ]
-    return [
-        *lines,
-        f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY "
-        f"--dry-run",
-    ]
+    return rows
 
 
-def _stages(plan: Plan, *, on_gpu: bool) -> list[str]:
+def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
+    """Return the sentence of the costs of the different trials of plans; of tuned ones, with those
+    that are not named yet."""
+    certain = {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
+    count = len(certain) + sum(plan.total for plan in plans if plan.tuning)
+    noun = "trial" if len(plans) == 1 else "different trial"
+    times = _times(_parts(plans, estimates), on_gpu=on_gpu)
+    return (
+        f"{heading}: {counted(count, noun)}, estimated {times} with "
+        f"{_memory_gb(plans, estimates):.1f} GB."
+    )
+
+
+def _parts(plans: Sequence[Plan], estimates: Estimates) -> list[Stage | Estimate]:
+    """Return the stages of tuned plans, and the different trials of the others."""
     from orchestrator.forecast import stages
 
-    return [f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}." for stage in stages(plan)]
+    certain = {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
+    return [*(estimates[i] for i in certain), *(stage for plan in plans for stage in stages(plan))]
 
 
-def _study_total(plan: Plan, estimates: Mapping[str, Estimate], *, on_gpu: bool) -> str:
-    heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
-    heading += f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
-    return _total(heading, [plan], estimates, "trial", on_gpu=on_gpu)
-
-
-def _total(
-    heading: str,
-    plans: Sequence[Plan],
-    estimates: Mapping[str, Estimate],
-    noun: str,
-    *,
-    on_gpu: bool,
-) -> str:
-    """What the different trials of plans come to; of tuned ones, with those that are not named
-    yet."""
-    from orchestrator.forecast import stages
-
-    different = {
-        trial.trial_id: estimates[trial.trial_id]
-        for plan in plans
-        if not plan.tuning
-        for trial in plan.trials
-    }
-    parts = [stage for plan in plans for stage in stages(plan)]
-    count = len(different) + sum(plan.total for plan in plans if plan.tuning)
-    memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
-    times = _times([*different.values(), *parts], on_gpu=on_gpu)
-    return f"{heading}: {counted(count, noun)}, estimated {times} with {memory_gb:.1f} GB."
+def _memory_gb(plans: Sequence[Plan], estimates: Estimates) -> float:
+    return max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
 
 
 def _times(parts: Sequence[Stage | Estimate], *, on_gpu: bool) -> str:
     cores = f"{duration(3600 * sum(part.core_hours for part in parts))} of one core"
-    return (
-        f"{_hours(sum(part.gpu_hours for part in parts))} GPU-hours, or {cores}"
-        if on_gpu
-        else cores
-    )
+    if not on_gpu:
+        return cores
+    return f"{_hours(sum(part.gpu_hours for part in parts))} GPU-hours, or {cores}"
 
 
 def _hours(hours: float) -> str:

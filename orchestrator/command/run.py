@@ -85,7 +85,7 @@ def run(
 
         # The other formats are for programs: they get the plan alone.
         measured = _measured_times(plans, store, storage, gpus) if form == "table" else []
-        print_plans(plans, form, gpus=gpus, measured=measured)
+        print_plans(plans, form, on_gpu=any(gpus), measured=measured)
         return
     from orchestrator.cluster import RunOptions
     from orchestrator.storage import storage_at
