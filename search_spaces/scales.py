@@ -46,7 +46,7 @@ class Scale:
 
     name: str
     summary: str
-    """What it is for, for `--help` and the report."""
+    """What it is for, in the first lines of a run."""
     width: float = 1.0
     """Factor on every width, and on both activation regularisers: these are means over the width,
     so that in a narrow layer the same coefficient would weigh more on each unit."""
@@ -89,7 +89,7 @@ SCALES = {
     for scale in (
         Scale(
             name="smoke",
-            summary="a few trials of the study, seconds: does everything work?",
+            summary="a few trials with tiny models, seconds: does everything work?",
             width=0.03,
             dropout=0.1,
             optimizer="adam",
@@ -109,7 +109,7 @@ SCALES = {
         ),
         Scale(
             name="quick",
-            summary="the whole study with tiny models and 2,000 words, minutes on two cores",
+            summary="tiny models and 2,000 words, minutes on two cores",
             width=0.06,
             dropout=0.1,
             optimizer="adam",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.plan import text_of
+from orchestrator.plan import vocabulary_size
 from trainables.config import AnyConfig, LanguageTrialConfig, model_size
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
@@ -33,5 +33,4 @@ def running_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
 def _weights_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
     if not isinstance(config, LanguageTrialConfig):
         return 0
-    vocabulary = text_of(config, corpus).limited_vocabulary_size(config.corpus.vocabulary_limit)
-    return 4 * parameter_count(config, vocabulary)
+    return 4 * parameter_count(config, vocabulary_size(config, corpus))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.plan import text_of
+from orchestrator.plan import test_tokens, text_of, valid_tokens, vocabulary_size
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
 from trainables.config import (
     AnyConfig,
@@ -127,16 +127,11 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / CORE_FLOPS
     corpus = text_of(config, corpus)
-    evaluation, vocabulary = (
-        config.evaluation,
-        corpus.limited_vocabulary_size(config.corpus.vocabulary_limit),
-    )
+    vocabulary, epochs = vocabulary_size(config, corpus), config.training.epochs
     per_token = _operations_per_token(config, vocabulary)
-    validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens)
-    tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
-    rows = min(tested, evaluation.rank_contexts or tested)
-    epochs = config.training.epochs
-    epoch_rows = min(evaluation.epoch_rank_contexts or 0, validated)
+    validated, tested = valid_tokens(config, corpus), test_tokens(config, corpus)
+    rows = _measured_rows(config, corpus)
+    epoch_rows = min(config.evaluation.epoch_rank_contexts or 0, validated)
     forward = (epochs * (validated + epoch_rows) + tested + rows) * per_token / 3
     spectrum = _spectrum_operations(rows, vocabulary) + epochs * _spectrum_operations(
         epoch_rows, vocabulary
@@ -151,6 +146,12 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     return TRIAL_OVERHEAD_S + work_s
 
 
+def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
+    """Contexts of the log-P matrix whose spectrum is measured."""
+    tested = test_tokens(config, corpus)
+    return min(tested, config.evaluation.rank_contexts or tested)
+
+
 def _spectrum_operations(rows: int, columns: int) -> float:
     """The Gram matrix of the narrower side, and its eigenvalues."""
     side = min(rows, columns)
@@ -159,8 +160,8 @@ def _spectrum_operations(rows: int, columns: int) -> float:
 
 def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
     epoch_tokens = config.training.epoch_tokens or corpus.train_tokens
-    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
-    return config.training.epochs * epoch_tokens * _operations_per_token(config, vocabulary)
+    per_token = _operations_per_token(config, vocabulary_size(config, corpus))
+    return config.training.epochs * epoch_tokens * per_token
 
 
 def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
@@ -193,7 +194,7 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
 def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
     """Copies of the weights; activations of the longest window; chunks of logits."""
     size, layer = model_size(config), config.output_layer
-    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    vocabulary = vocabulary_size(config, corpus)
     weights = size.copies * parameter_count(config, vocabulary)
     activations = size.tokens * size.activations
     if isinstance(layer, MixtureConfig):
@@ -209,11 +210,6 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
     """The Gram matrix, or that of the rows and the log-P matrix itself where these are less; a
     block of its rows, and a few chunks of log P."""
-    evaluation, vocabulary = (
-        config.evaluation,
-        corpus.limited_vocabulary_size(config.corpus.vocabulary_limit),
-    )
-    tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
-    rows = min(tested, evaluation.rank_contexts or tested)
+    vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

@@ -1,14 +1,16 @@
+from .chosen_studies import default_corpora as default_corpora
+from .chosen_studies import studies_of as studies_of
 from .request import PlanRequest as PlanRequest
-from .request import default_corpora as default_corpora
-from .request import studies_of as studies_of
 from .study_plan import Plan as Plan
 from .study_plan import TrialPlan as TrialPlan
 from .study_plan import make_plan as make_plan
 from .study_plan import scale_named as scale_named
 from .study_trials import is_paper_scale as is_paper_scale
-from .study_trials import scale_summary as scale_summary
 from .study_trials import takes_seeds as takes_seeds
+from .texts import test_tokens as test_tokens
 from .texts import text_of as text_of
+from .texts import valid_tokens as valid_tokens
+from .texts import vocabulary_size as vocabulary_size
 from .tuning.search import RANDOM_FIRST as RANDOM_FIRST
 from .tuning.search import Method as Method
 from .tuning.search import Tried as Tried
@@ -16,3 +18,4 @@ from .tuning.search import suggest as suggest
 from .tuning.search import thresholds as thresholds
 from .tuning.tuner import Tuner as Tuner
 from .tuning.tuning_plan import TuningPlan as TuningPlan
+from .tuning.tuning_plan import plan_tuning as plan_tuning

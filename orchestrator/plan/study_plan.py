@@ -3,27 +3,29 @@ torch nor Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.plan.checks import (
+    compared_groups,
+    require_different,
+    require_groups,
+    require_keys,
+    require_text,
+)
 from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.study_trials import named_trials, tuning_plan, written_groups
-from orchestrator.plan.text_checks import require_text
-from orchestrator.plan.texts import text_of
+from orchestrator.plan.texts import text_of, vocabulary_size
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store import Place, PlannedTrial, StudyKey
 from orchestrator.variants import UserInputs
-from orchestrator.words import some_of
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
-from search_spaces.study import AgainstBaselines, Curves, GridMap, Study, group_of
-from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, flat_values
+from search_spaces.study import Study, group_of
+from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig
 from trainables.corpora import DEFAULT_DATA_DIR, NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError, did_you_mean
 from trainables.parameters import parameter_count
-
-GROUPS_SHOWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +66,6 @@ class Plan:
     """Of a tuned study, those that no result is needed for."""
     seeds: int = 1
     """Of each setting that the study trains with one seed."""
-    all_trials: bool = False
-    """Whether these are also those that the scale leaves out."""
     tuning: TuningPlan | None = None
 
     @property
@@ -91,37 +91,22 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     planned = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
-    tuning = tuning_plan(
-        planned,
-        scale,
-        content,
-        request.settings,
-        search=request.search,
-        budget=request.budget,
-        seeds=request.seeds,
-        all_trials=request.all_trials,
-    )
-    seeds = 1
+    tuning, seeds = tuning_plan(planned, scale, content, request), 1
     if tuning is not None:
-        trials = tuple(
+        trials = [
             _trial_plan(name, config, text, place) for name, place, config in tuning.certain()
-        )
+        ]
     else:
-        named, seeds = named_trials(
-            planned,
-            scale,
-            content,
-            request.settings,
-            seeds=request.seeds,
-            all_trials=request.all_trials,
-        )
-        if request.all_trials:  # a small scale may make several of them the same trial
-            named = list({config.trial_id: (name, config) for name, config in named}.values())
-        trials = tuple(_trial_plan(name, config, text) for name, config in named)
-    _refuse_duplicates(study, trials, request)
-    _refuse_unknown_keys(study, trials)
-    if tuning is None:
-        _refuse_unknown_groups(planned, content, trials)
+        named, seeds = named_trials(planned, scale, content, request)
+        trials = [_trial_plan(name, config, text) for name, config in named]
+    configs = [trial.config for trial in trials]
+    cure = "drop the --set of what its trials differ in" if request.settings else "drop one"
+    require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
+    require_keys(study, configs)
+    # A group may be there at another scale.
+    missing = compared_groups(study) - {group_of(trial.name) for trial in trials}
+    if missing and tuning is None:
+        require_groups(study, missing, written_groups(planned, content))
     return Plan(
         study=study,
         argument=request.argument or study.name,
@@ -132,9 +117,8 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         key=StudyKey(study=study.name, scale=scale.name, corpus=text.name, overrides=variant.text),
         measurements=measurements,
         inputs=request.inputs,
-        trials=trials,
+        trials=tuple(trials),
         seeds=seeds,
-        all_trials=request.all_trials,
         tuning=tuning,
     )
 
@@ -161,74 +145,10 @@ def _trial_plan(
     name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None
 ) -> TrialPlan:
     if isinstance(config, LanguageTrialConfig):
-        text = text_of(config, corpus)
-        require_text(config, text)
-        parameters = parameter_count(
-            config, text.limited_vocabulary_size(config.corpus.vocabulary_limit)
-        )
+        require_text(config, text_of(config, corpus))
+        parameters = parameter_count(config, vocabulary_size(config, corpus))
     else:
         parameters = config.parameters
     return TrialPlan(
-        name=name,
-        config=config,
-        trial_id=config.trial_id,
-        parameters=parameters,
-        place=place,
+        name=name, config=config, trial_id=config.trial_id, parameters=parameters, place=place
     )
-
-
-def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
-    """A request over a config value that no trial has would answer nothing, and only after the
-    training."""
-    maps = [request for request in study.analyses if isinstance(request, GridMap)]
-    requested = [key for request in maps for key in (request.row, request.column)]
-    # Without a dot it may be a metric, which nobody knows before.
-    requested += [
-        request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
-    ]
-    contents = [trial.config.model_dump(mode="json") for trial in trials] if requested else []
-    keys = {key for content in contents for key in flat_values(content)}
-    for key in requested:
-        if key not in keys:
-            raise UserError(
-                f"an analysis of {study.name} is over {key!r}, and no trial has that key: "
-                f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format "
-                f"json "
-                "prints it; fix its analyses"
-            )
-
-
-def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[TrialPlan]) -> None:
-    """A comparison with a group that the study has at no scale would answer nothing, and only after
-    the training."""
-    compared = {
-        group
-        for request in study.analyses
-        if isinstance(request, AgainstBaselines)
-        for pair in request.baselines.items()
-        for group in pair
-    }
-    unknown = compared - {group_of(trial.name) for trial in trials}
-    groups = written_groups(study, corpus) if unknown else set()
-    for group in sorted(unknown - groups):
-        raise UserError(
-            f"an analysis of {study.name} compares {group!r}, which is no group: "
-            f"{did_you_mean(group, groups)}Groups "
-            f"are what the names of trials say before their seed, here "
-            f"{some_of(sorted(groups), GROUPS_SHOWN)}; fix "
-            "its baselines"
-        )
-
-
-def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], request: PlanRequest) -> None:
-    fix = "drop the --set of what its trials differ in" if request.settings else "drop one"
-    names: dict[str, str] = {}
-    for trial in trials:
-        if trial.trial_id in names:
-            earlier = names[trial.trial_id]
-            same = "twice" if earlier == trial.name else f"and {earlier!r} as one and the same"
-            raise UserError(
-                f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: "
-                f"{fix}"
-            )
-        names[trial.trial_id] = trial.name

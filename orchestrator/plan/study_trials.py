@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from orchestrator.plan.request import PlanRequest
 from orchestrator.plan.seeds import obstacle_to_seeds, refuse_seeds, repeat_with_seeds, seed_count
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from orchestrator.variants import (
-    Settings,
     apply_settings,
     combinations,
     has_any,
@@ -31,20 +31,16 @@ def named_trials(
     study: Study,
     scale: Scale,
     corpus: CorpusConfig,
-    settings: Settings,
-    *,
-    seeds: int | None,
-    all_trials: bool = False,
+    request: PlanRequest,
 ) -> tuple[list[tuple[str, AnyConfig]], int]:
-    """Each trial that the scale runs, or `all_trials`, with its name, and how many seeds each
-    setting has; `seeds` None leaves that to the study. Raises UserError where the study cannot make
-    them, or a setting or `seeds` does not fit."""
+    """Return each trial that the scale runs, with its name, and how many seeds each setting has.
+    Raises UserError if the study cannot make them, or a setting or the seeds do not fit."""
     written = _written_trials(study, corpus)
-    configs = written if all_trials else _at_scale(study, scale, written)
+    configs = written if request.all_trials else _at_scale(study, scale, written)
     scaled = [_resized(study, scale, config) for config in configs]
-    keys = swept_keys(settings)
+    keys = swept_keys(request.settings)
     trials: list[tuple[str, AnyConfig]] = []
-    for values in combinations(settings):
+    for values in combinations(request.settings):
         resolved = apply_settings(scaled, values)
         # As the study has written them, the same at every scale; but what fits the scale's config
         # need not fit the paper's.
@@ -60,8 +56,11 @@ def named_trials(
             for name, config in zip(names, resolved, strict=True)
             if config.trial_id not in once or has_any(config, keys)
         ]
-    count = seed_count(study, scale, written, [config for _, config in trials], seeds)
-    return repeat_with_seeds(trials, count), count
+    count = seed_count(study, scale, written, [config for _, config in trials], request.seeds)
+    repeated = repeat_with_seeds(trials, count)
+    if request.all_trials:  # a small scale may make several of them the same trial
+        repeated = list({config.trial_id: (name, config) for name, config in repeated}.values())
+    return repeated, count
 
 
 def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
@@ -101,56 +100,31 @@ def is_paper_scale(study: Study, scale: str) -> bool:
     ]
 
 
-def scale_summary(study: Study, scale: str, *, all_trials: bool = False) -> str:
-    """Return what the scale runs of the study, for the first lines of a run."""
-    part = "every trial" if all_trials else "a few trials" if scale == "smoke" else "a part"
-    if study.reads_text:
-        whole = f"{part} of the study" if scale == "quick" and study.quick else "the whole study"
-        return SCALES[scale].summary.replace("a few trials", part).replace("the whole study", whole)
-    if is_paper_scale(study, scale):
-        return "exactly what the study computes at scale paper"
-    if not study.scaled:
-        return f"{part} of the study, whose sizes are its question and stay"
-    smaller = "smaller arrays, or fewer inputs, examples or steps, than at scale paper"
-    return (
-        f"{part} of the study, {smaller}" if scale == "smoke" else f"the whole study with {smaller}"
-    )
-
-
 def tuning_plan(
-    study: Study,
-    scale: Scale,
-    corpus: CorpusConfig,
-    settings: Settings,
-    *,
-    search: str | None,
-    budget: int | None,
-    seeds: int | None,
-    all_trials: bool,
+    study: Study, scale: Scale, corpus: CorpusConfig, request: PlanRequest
 ) -> TuningPlan | None:
-    """The stages of a study that tunes, which refuses `seeds`, `all_trials` and several values of
-    `--set`; None for another, which refuses `search` and `budget`."""
+    """Return the stages of a study that tunes, None for another. Raises UserError for an option
+    that is not for the study."""
     if study.tuning is None:
-        for option, value in (("--search", search), ("--budget", budget)):
-            if value is not None:
+        for option in ("search", "budget"):
+            if getattr(request, option) is not None:
                 raise UserError(
-                    f"{option} is for studies that tune, and {study.name} tunes nothing: leave it "
-                    f"out"
+                    f"--{option} is for studies that tune, and {study.name} tunes nothing: "
+                    f"leave it out"
                 )
         return None
-    if seeds is not None:
+    if request.seeds is not None:
         refuse_seeds(study, ())
-    if all_trials:
+    if request.all_trials:
         raise UserError(
             f"--all-trials is for studies that tune nothing, and {study.name} tunes: leave it out"
         )
-    for key in swept_keys(settings):
+    for key in swept_keys(request.settings):
         raise UserError(
-            f"--set with several values is for studies that tune nothing, and {study.name} tunes: "
-            f"give {key} one value"
+            f"--set with several values is for studies that tune nothing, and {study.name} "
+            f"tunes: give {key} one value"
         )
-
-    [values] = combinations(settings)
+    [values] = combinations(request.settings)
 
     def resolve(config: TrialConfig) -> TrialConfig:
         [resolved] = apply_settings([apply_scale(scale, config)], values)
@@ -158,19 +132,10 @@ def tuning_plan(
         return resolved
 
     with _blaming(study, "its tuning"):
+        bases = {side: base(corpus) for side, base in study.tuning.sides.items()}
         # All sides at once: what only some of them have is refused with a sentence that says so.
-        apply_settings(
-            [apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], values
-        )
-        return plan_tuning(
-            study.tuning,
-            corpus,
-            scale.name,
-            resolve,
-            fixed=settings,
-            search=search,
-            budget=budget,
-        )
+        apply_settings([apply_scale(scale, base) for base in bases.values()], values)
+        return plan_tuning(study.tuning, bases, scale.name, resolve, request)
 
 
 def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:

@@ -1,4 +1,4 @@
-"""Which text a trial reads, where not all trials of a study read the same."""
+"""Which text a trial reads, and how much of it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ from trainables.corpora import CorpusIdentity, identity
 
 
 def text_of(config: AnyConfig, corpus: CorpusIdentity) -> CorpusIdentity:
-    """The identity of the text that the trial reads: of a generated language that it names itself,
-    else the study's."""
+    """Return the identity of the text that the trial reads: of a generated language that it names
+    itself, else the study's."""
     if not isinstance(config, LanguageTrialConfig):
         return corpus
     name = config.corpus.name
     return identity(name, data_dir=None) if name != corpus.name and is_generated(name) else corpus
+
+
+def vocabulary_size(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
+    """Return the number of words that the trial's model knows."""
+    return text_of(config, corpus).limited_vocabulary_size(config.corpus.vocabulary_limit)
+
+
+def valid_tokens(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
+    """Return how many tokens the trial is validated on."""
+    return min(corpus.valid_tokens, config.evaluation.valid_tokens or corpus.valid_tokens)
+
+
+def test_tokens(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:
+    """Return how many tokens the trial is tested on."""
+    return min(corpus.test_tokens, config.evaluation.test_tokens or corpus.test_tokens)

@@ -12,7 +12,6 @@ from orchestrator.plan import (
     is_paper_scale,
     make_plan,
     scale_named,
-    scale_summary,
     text_of,
 )
 from search_spaces.analyses import Lines
@@ -56,7 +55,6 @@ def test_trials_of_spam_are_the_same_at_every_scale() -> None:
     study = load_study("spam")
     quick, paper = ({trial.trial_id for trial in plan_of("spam", scale).trials}
                     for scale in ("quick", "paper"))  # fmt: skip
-    assert quick < paper and scale_summary(study, "quick").startswith("a part of the study")
     assert is_paper_scale(study, "small") and not is_paper_scale(study, "quick")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
+from orchestrator.plan import PlanRequest, TuningPlan, plan_tuning
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from search_spaces.tuning import Dimension, Tuning
@@ -46,7 +46,9 @@ TUNING = Tuning(
 
 def plan(search: str | None = None, budget: int | None = 5) -> TuningPlan:
     """Without any scale or override."""
-    return plan_tuning(TUNING, CORPUS, "paper", lambda config: config, search=search, budget=budget)
+    bases = {side: base(CORPUS) for side, base in TUNING.sides.items()}
+    request = PlanRequest(search=search, budget=budget)
+    return plan_tuning(TUNING, bases, "paper", lambda config: config, request)
 
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast, get_args
 
+from orchestrator.plan.request import DEFAULT_SEARCH, PlanRequest
 from orchestrator.store import Place, PlannedTrial
 from search_spaces.tuning import Cell, Space, Tuning, cell_count, cell_text, cells, with_cell
-from trainables.config import CorpusConfig, TrialConfig, value_at
+from trainables.config import TrialConfig, value_at
 from trainables.errors import UserError, did_you_mean
 
 Search = Literal["tpe", "random", "grid"]
 SEARCHES = get_args(Search)
-DEFAULT_SEARCH: Search = "tpe"
 BUDGETS = {"smoke": 3, "quick": 6, "small": 30, "paper": 60}
 """Trials of stage 2 for each side, by scale."""
 SMOKE_SEEDS = 2
@@ -130,24 +130,19 @@ class TuningPlan:
 
 def plan_tuning(
     tuning: Tuning,
-    corpus: CorpusConfig,
+    bases: Mapping[str, TrialConfig],
     scale: str,
     resolve: Callable[[TrialConfig], TrialConfig],
-    *,
-    fixed: Collection[str] = (),
-    search: str | None,
-    budget: int | None,
+    request: PlanRequest,
 ) -> TuningPlan:
-    """Check what was asked for and put it together; None stands for the default.
-
-    Raises UserError for a method or budget that cannot be, and where `--set` fixes a value that is
-    tuned: `fixed` are its keys."""
+    """Return the plan that is asked for. Raises UserError for a method or budget that cannot be,
+    and if `--set` fixes a value that is tuned."""
+    search, budget, most = request.search, request.budget, cell_count(tuning.stage2)
     if search is not None and search not in SEARCHES:
         raise UserError(
             f"unknown --search {search!r}: {did_you_mean(search, SEARCHES)}Choose from "
             f"{', '.join(SEARCHES)}"
         )
-    most = cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
         raise UserError(
             f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave "
@@ -160,13 +155,13 @@ def plan_tuning(
         )
     plan = TuningPlan(
         tuning=tuning,
-        bases={side: base(corpus) for side, base in tuning.sides.items()},
+        bases=bases,
         resolve=resolve,
         search=cast(Search, search or DEFAULT_SEARCH),
         budget=most if search == "grid" else min(most, budget or BUDGETS[scale]),
         smoke=scale == "smoke",
     )
-    plan.refuse_fixed_dimensions(fixed)
+    plan.refuse_fixed_dimensions(request.settings)
     return plan
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.forecast import configs_left
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named, scale_summary
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.store import Store, open_store
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.models import RANDOM_SEEDS
@@ -178,8 +178,6 @@ def test_a_study_says_of_a_scale_how_many_seeds_and_which_trials() -> None:
     assert [trial.name for trial in plan.trials[:8]] == [
         f"{t.name} seed=141" for t in plan_of(study).trials[::9]
     ]
-    assert scale_summary(study, "quick").startswith("a part of the study")
-    assert scale_summary(replace(GRID, quick=None), "quick").startswith("the whole study")
     mistakes: list[Any] = [{"quikc": 3}, {"quick": 0}, {"quick": "3"}, 3]
     for wrong in mistakes:
         with pytest.raises(UserError, match="seeds of a study is a number for scales"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan.text_checks import require_text
+from orchestrator.plan.checks import require_text
 from search_spaces.transformer import transformer
 from tests.support import tiny_trial
 from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig

@@ -1,0 +1,111 @@
+"""What would go wrong only after the training is refused before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from orchestrator.plan.texts import test_tokens, valid_tokens
+from orchestrator.words import some_of
+from search_spaces.study import AgainstBaselines, Curves, GridMap, Study
+from trainables.config import (
+    MIN_STREAM,
+    AnyConfig,
+    LanguageTrialConfig,
+    TransformerTrialConfig,
+    flat_values,
+)
+from trainables.corpora import CorpusIdentity
+from trainables.errors import UserError, did_you_mean
+
+GROUPS_SHOWN = 8
+
+
+def require_different(study: Study, trials: Iterable[tuple[str, AnyConfig]], *, cure: str) -> None:
+    """Raise UserError if two trials are one and the same."""
+    names: dict[str, str] = {}
+    for name, config in trials:
+        if config.trial_id in names:
+            earlier = names[config.trial_id]
+            same = "twice" if earlier == name else f"and {earlier!r} as one and the same"
+            raise UserError(
+                f"every trial of a study is different; {study.name} plans {name!r} {same}: {cure}"
+            )
+        names[config.trial_id] = name
+
+
+def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
+    """Raise UserError if an analysis is over a config value that no trial has."""
+    requested = [
+        key
+        for request in study.analyses
+        if isinstance(request, GridMap)
+        for key in (request.row, request.column)
+    ]
+    # Without a dot it may be a metric, which nobody knows before.
+    requested += [
+        request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x
+    ]
+    if not requested:
+        return
+    keys = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
+    for key in requested:
+        if key not in keys:
+            raise UserError(
+                f"an analysis of {study.name} is over {key!r}, and no trial has that key: "
+                f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format "
+                f"json prints it; fix its analyses"
+            )
+
+
+def compared_groups(study: Study) -> set[str]:
+    """Return the groups that the study compares with baselines."""
+    return {
+        group
+        for request in study.analyses
+        if isinstance(request, AgainstBaselines)
+        for pair in request.baselines.items()
+        for group in pair
+    }
+
+
+def require_groups(study: Study, compared: Collection[str], groups: Collection[str]) -> None:
+    """Raise UserError if a compared group is none of the study's."""
+    for group in sorted(set(compared) - set(groups)):
+        raise UserError(
+            f"an analysis of {study.name} compares {group!r}, which is no group: "
+            f"{did_you_mean(group, groups)}Groups are what the names of trials say before their "
+            f"seed, here {some_of(sorted(groups), GROUPS_SHOWN)}; fix its baselines"
+        )
+
+
+def require_text(config: LanguageTrialConfig, corpus: CorpusIdentity) -> None:
+    """Raise UserError if a split is too short for its batch: each parallel stream needs MIN_STREAM
+    tokens, and one that a Transformer is trained on a whole window and the token behind it."""
+    evaluation, training = config.evaluation, config.training
+    stream = MIN_STREAM
+    if isinstance(config, TransformerTrialConfig):
+        _require_one_window(config)
+        stream = max(MIN_STREAM, config.training.window + 1)
+    splits: Sequence[tuple[str, int, int, int]] = (
+        ("train", corpus.train_tokens, training.batch_size, stream),
+        ("valid", valid_tokens(config, corpus), evaluation.valid_batch_size, MIN_STREAM),
+        ("test", test_tokens(config, corpus), evaluation.test_batch_size, MIN_STREAM),
+    )
+    for split, tokens, batch, least in splits:
+        if tokens < least * batch:
+            window = f" with windows of {least - 1}" if least > MIN_STREAM else ""
+            raise UserError(
+                f"a batch of {batch}{window} needs at least {least * batch} tokens, but the "
+                f"{split} text of {corpus.name} has {tokens}; use a longer corpus or a smaller "
+                f"batch size"
+            )
+
+
+def _require_one_window(config: TransformerTrialConfig) -> None:
+    trained, measured = config.training.window, config.evaluation.window
+    if trained != measured:
+        raise UserError(
+            "a Transformer's context is its window, so evaluation.window is the same as "
+            f"training.window; got {measured} and {trained}: set both, as in --set "
+            f"training.window={trained} --set evaluation.window={trained}"
+        )

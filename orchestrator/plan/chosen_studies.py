@@ -1,0 +1,53 @@
+"""Which studies and corpora a command plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from orchestrator.plan.request import PlanRequest
+from orchestrator.plan.study_trials import takes_seeds
+from search_spaces.catalog import ALL, NAMES, load_study
+from search_spaces.scales import Scale
+from search_spaces.study import Study
+from trainables.corpora import NO_TEXT
+from trainables.errors import UserError
+
+
+def studies_of(
+    argument: str, scale: Scale, corpora: Sequence[str] | None, request: PlanRequest
+) -> Iterator[tuple[Study, str, PlanRequest]]:
+    """Yield each study that is meant, with each of its corpora and what is asked of its plan."""
+    if argument == ALL and request.model is not None:
+        raise UserError(
+            "--model is for one study, and not each of all has language models: name one"
+        )
+    for name in NAMES if argument == ALL else (argument,):
+        study, fitting = load_study(name), replace(request, argument=name)
+        named = corpora
+        if argument == ALL:
+            fitting = _fitting(fitting, study)
+            named = corpora if study.reads_text else None
+        for corpus in dict.fromkeys(named or default_corpora(study, scale)):
+            yield study, corpus, fitting
+
+
+def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
+    """Where none is named: "none" for a study that reads no text, the built-in text for the small
+    machines' scales, else all corpora of the paper."""
+    if not study.reads_text:
+        return (NO_TEXT.name,)
+    return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
+
+
+def _fitting(request: PlanRequest, study: Study) -> PlanRequest:
+    """Return the request without what the study has no use for."""
+    tunes = study.tuning is not None
+    return replace(
+        request,
+        inputs=request.inputs.for_study(study),
+        search=request.search if tunes else None,
+        budget=request.budget if tunes else None,
+        all_trials=request.all_trials and not tunes,
+        seeds=None if request.seeds is None or not takes_seeds(study) else request.seeds,
+    )
