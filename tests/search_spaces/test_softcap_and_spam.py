@@ -55,6 +55,7 @@ def test_trials_of_spam_are_the_same_at_every_scale() -> None:
     study = load_study("spam")
     quick, paper = ({trial.trial_id for trial in plan_of("spam", scale).trials}
                     for scale in ("quick", "paper"))  # fmt: skip
+    assert quick < paper
     assert is_paper_scale(study, "small") and not is_paper_scale(study, "quick")
 
 
