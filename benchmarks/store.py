@@ -1,8 +1,9 @@
-"""How fast a results store with 10,000 done trials answers.
+"""How fast a results store with 10,000 done trials answers, and is made again from their folders.
 
     python -m benchmarks.store [STORE_URL]
 
-Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database.
+Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database;
+it is not made again.
 Each step is timed in a new process, from its start to its end (Python, imports and opening the
 store included), as a command would be; "inside" is the part spent in the store's own methods."""
 
@@ -15,12 +16,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
+from orchestrator.storage import FolderStorage
 from orchestrator.store import PlannedTrial, RunRecord, Store, StudyKey, open_store
+from orchestrator.sweep import check_store, rebuild_store, write_study_file
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
@@ -44,8 +49,9 @@ def plan() -> list[PlannedTrial]:
     ]
 
 
-def fill(store: Store, *, epochs: int) -> list[PlannedTrial]:
-    """Record every trial as a driver does, one transaction each, and print what that costs."""
+def fill(store: Store, *, epochs: int, storage: FolderStorage | None = None) -> list[PlannedTrial]:
+    """Record every trial as a driver does, one transaction each, and print what that costs; write
+    their files to `storage`, without syncing the disk."""
     trials, draws = plan(), np.random.default_rng(0)
     start = time.perf_counter()
     store.register(KEY, trials)
@@ -58,13 +64,25 @@ def fill(store: Store, *, epochs: int) -> list[PlannedTrial]:
     start = time.perf_counter()
     store.claim([trial.trial_id for trial in trials], owner="benchmark:1:1", lease_s=36_000)
     print(f"claim {TRIALS:,} trials: {time.perf_counter() - start:.2f} s")
-    start = time.perf_counter()
+    seconds = 0.0
     for trial in trials:
         spectrum = np.sort(np.abs(draws.normal(size=SINGULAR_VALUES)))[::-1] * 1e3
-        store.record(_outcome(trial.trial_id, draws, epochs), run_id=run_id, spectrum=spectrum)
-    print(f"record one outcome: {(time.perf_counter() - start) / TRIALS * 1e3:.2f} ms")
+        outcome = _outcome(trial.trial_id, draws, epochs)
+        start = time.perf_counter()
+        store.record(outcome, run_id=run_id, spectrum=spectrum)
+        seconds += time.perf_counter() - start
+        if storage is not None:
+            _write_result(storage, outcome, spectrum)
+    print(f"record one outcome: {seconds / TRIALS * 1e3:.2f} ms")
     store.end_run(run_id)
     return trials
+
+
+def _write_result(storage: FolderStorage, outcome: TrialOutcome, spectrum: np.ndarray) -> None:
+    folder = storage.trial(outcome.trial_id)
+    folder.path.mkdir(parents=True)
+    with patch("os.fsync"):
+        folder.write_result(outcome, spectrum)
 
 
 def _outcome(trial_id: str, draws: np.random.Generator, epochs: int) -> TrialOutcome:
@@ -104,7 +122,7 @@ def _outcome(trial_id: str, draws: np.random.Generator, epochs: int) -> TrialOut
 def status(url: str) -> float:
     """Count the states of every study; returns the seconds inside the store."""
     start = time.perf_counter()
-    with open_store(url) as store:
+    with open_store(url, check=False) as store:
         (summary,) = store.studies()
     assert summary.counts["done"] == TRIALS
     return time.perf_counter() - start
@@ -130,15 +148,42 @@ def results(url: str) -> float:
     return time.perf_counter() - start
 
 
-STEPS: dict[str, Callable[[str], float]] = {"status": status, "replan": replan, "results": results}
+def check(url: str) -> float:
+    """Compare all trials with their files; returns the seconds."""
+    start = time.perf_counter()
+    assert check_store(url, _storage(url)) == []
+    return time.perf_counter() - start
+
+
+def rebuild(url: str) -> float:
+    """Make the store again from the trial folders; returns the seconds."""
+    start = time.perf_counter()
+    rebuild_store(url, _storage(url), lambda _: None)
+    return time.perf_counter() - start
+
+
+def _storage(url: str) -> FolderStorage:
+    return FolderStorage(Path(url).parent)
+
+
+STEPS: dict[str, Callable[[str], float]] = {
+    "status": status,
+    "replan": replan,
+    "results": results,
+    "check": check,
+    "rebuild": rebuild,
+}
+OF_FILES = ("check", "rebuild")
 
 
 def measure(url: str, *, rounds: int = 5) -> None:
     """Fill the store at `url` and print the median seconds of each step."""
-    with open_store(url) as store:
-        fill(store, epochs=5)
+    storage = None if "://" in url else _storage(url)
+    keep = None if storage is None else partial(write_study_file, storage)
+    with open_store(url, on_register=keep) as store:
+        fill(store, epochs=5, storage=storage)
     print(f"{'step':<10}{'process s':>12}{'inside s':>12}{'bound s':>10}")
-    for step in STEPS:
+    for step in [step for step in STEPS if storage is not None or step not in OF_FILES]:
         whole, inside = [], []
         for _ in range(rounds):
             start = time.perf_counter()
@@ -146,7 +191,7 @@ def measure(url: str, *, rounds: int = 5) -> None:
             ended = subprocess.run(command, check=True, capture_output=True, text=True)
             whole.append(time.perf_counter() - start)
             inside.append(float(ended.stdout))
-        bound = "" if step == "results" else f"{BOUND_S:.1f}"
+        bound = f"{BOUND_S:.1f}" if step in ("status", "replan") else ""
         print(
             f"{step:<10}{statistics.median(whole):>12.2f}{statistics.median(inside):>12.2f}{bound:>10}"
         )

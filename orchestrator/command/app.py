@@ -16,10 +16,11 @@ from orchestrator.command.files import check_corpus, fetch_corpus
 from orchestrator.command.options import print_err, print_out, setting_hint, study_names
 from orchestrator.command.plan_listing import studies
 from orchestrator.command.rank import rank
-from orchestrator.command.results import archive_store, check_store, report, results, upgrade_store
+from orchestrator.command.results import report, results
 from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.stop import stop
+from orchestrator.command.store import archive_store, check_store, rebuild_store
 from orchestrator.command.view import view
 from search_spaces.catalog import is_file
 from trainables.errors import KEPT, PROGRAM, UserError, nearest
@@ -135,8 +136,8 @@ for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)
-store_app.command("upgrade")(upgrade_store)
 store_app.command("check")(check_store)
+store_app.command("rebuild")(rebuild_store)
 store_app.command("archive")(archive_store)
 
 

@@ -232,11 +232,13 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
     return url
 
 
-def open_existing(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> Store:
-    """Return the store at `store_url`; raises UserError if there is none."""
+def open_existing(
+    store: str | os.PathLike[str] | None, storage: str | os.PathLike[str], *, check: bool = True
+) -> Store:
+    """Return the store at `store_url`; raises UserError if there is none, and see `open_store`."""
     from orchestrator.store import open_store
 
-    return open_store(store_url(store, storage), create=False)
+    return open_store(store_url(store, storage), create=False, check=check)
 
 
 def typed_options(context: Context) -> dict[str, tuple[str, ...]]:

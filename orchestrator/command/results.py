@@ -1,5 +1,4 @@
-"""The commands over what the store holds: `results`, `report`, `store upgrade`, `store check` and
-`store archive`."""
+"""The commands over what the store holds: `results` and `report`."""
 
 from __future__ import annotations
 
@@ -19,8 +18,6 @@ from orchestrator.command.options import (
     console,
     open_existing,
     print_err,
-    print_out,
-    store_url,
 )
 from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
@@ -280,52 +277,3 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
             )
         raise UserError(f"the store has no study{variants}: see what it has with {PROGRAM} status")
     return chosen
-
-
-def upgrade_store(
-    store: options.StoreUrl = None, storage: options.Storage = options.STORAGE
-) -> None:
-    """Bring a store made by an older version up to this one."""
-    from orchestrator.store import upgrade
-
-    print_out(upgrade(store_url(store, storage)))
-
-
-def check_store(
-    store: options.StoreUrl = None,
-    storage: options.Storage = options.STORAGE,
-    put_right: Annotated[
-        bool, typer.Option("--repair", help="Plan what is damaged again.")
-    ] = False,
-) -> None:
-    """Check a store for damage; exit status 1 where there is some that stays."""
-    from orchestrator.store import COPY, PAGES_DAMAGED, check, repair
-
-    url = store_url(store, storage)
-    problems = repair(url) if put_right else check(url)
-    sound = "The store is sound. (The files of trials are checked where they are read.)"
-    cure = "Have it put right by the next run of the study, or type the same command with --repair."
-    if any(problem.startswith(PAGES_DAMAGED) for problem in problems):
-        cure = f"Type the same command with --repair, which can put indices right; if it is more than these, {COPY}."
-    for line in [*problems, *([] if put_right else [cure])] if problems else [sound]:
-        print_out(line)
-    raise typer.Exit(1 if problems and not put_right else 0)
-
-
-def archive_store(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write to.")],
-    store: options.StoreUrl = None,
-    storage: options.Storage = options.STORAGE,
-) -> None:
-    """Write the trials of every study, their epochs and spectra as three Parquet files."""
-    from orchestrator.report import write_archive
-
-    with open_existing(store, storage) as opened:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_archive(opened, folder)
-        except OSError as error:
-            raise UserError(
-                f"{folder}: cannot write ({error.strerror or error}). Name another folder"
-            ) from error
-    print_out(f"Archive: {folder.resolve()}")

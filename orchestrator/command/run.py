@@ -111,7 +111,7 @@ def _file_needed(study: str, store: str | None, storage: str, command: str) -> U
     """As `file_needed` says; of a store that cannot be read, nothing."""
     if study in NAMES or is_file(study):
         return None
-    with suppress(UserError), open_existing(store, storage) as opened:
+    with suppress(UserError), open_existing(store, storage, check=False) as opened:
         return file_needed(opened, study, command)
     return None
 
@@ -190,7 +190,10 @@ def _measured_times(
     from orchestrator.forecast import remaining
 
     sentences = []
-    with suppress(UserError), open_existing(store, storage) as opened:  # a plan needs no store
+    with (
+        suppress(UserError),
+        open_existing(store, storage, check=False) as opened,
+    ):  # a plan needs no store
         for gpu in (True, False):
             alike = [plan for plan, number in zip(plans, gpus, strict=True) if (number > 0) == gpu]
             sentences += remaining(alike, opened, gpu=gpu)

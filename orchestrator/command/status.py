@@ -36,7 +36,7 @@ def status(
 
     check_choice(form)
     name = study and study_name(study)
-    with open_existing(store, storage) as opened:
+    with open_existing(store, storage, check=False) as opened:
         with suppress(UserError):  # a store that can only be read is shown as it is
             expire_dead_owners(opened)
         every = opened.studies()

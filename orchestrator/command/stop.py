@@ -42,7 +42,7 @@ def stop(
     from orchestrator.words import on_corpus, short_id
 
     variants = typed_filter(scale, corpus, settings, model)
-    with open_existing(store, storage) as opened:
+    with open_existing(store, storage, check=False) as opened:
         trial = (
             _trial(opened, target) if target is not None and TRIAL_ID.fullmatch(target) else None
         )

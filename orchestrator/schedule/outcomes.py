@@ -27,7 +27,7 @@ class Outcomes:
     def __init__(self, work: StudyWork, table: TrialTable, attempts: Attempts) -> None:
         self._work, self._table, self._attempts = work, table, attempts
         self._listener = work.listener
-        self._recorder = Recorder(work.store, work.options, work.run_id, table.attempts)
+        self._recorder = Recorder(work.store, work.options.storage, work.run_id, table.attempts)
         self._start_failures = 0
         self._refusals: set[str] = set()
         self.not_measured: dict[str, str] = {}

@@ -11,8 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from orchestrator.cluster import RunOptions
-from orchestrator.storage import patiently
+from orchestrator.storage import Storage, patiently
 from orchestrator.store import OPEN, PlannedTrial, Store
 from trainables.trial_folder import DamagedFileError, TrialOutcome, measurement_files
 
@@ -23,14 +22,14 @@ class Recorder:
     def __init__(
         self,
         store: Store,
-        options: RunOptions,
-        run_id: int,
+        storage: Storage,
+        run_id: int | None,
         attempts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """`attempts`: those for which trials are claimed, by trial id, always the last; none of
         them: for whoever finds results."""
-        self._store, self._run_id, self._attempts = store, run_id, attempts
-        self._storage = options.storage
+        self._store, self._storage, self._run_id = store, storage, run_id
+        self._attempts = attempts
 
     def recover(
         self,
@@ -116,7 +115,7 @@ class Recorder:
                     if later is not None:
                         metrics, spectrum = later
                         recorded += self._store.add_measurement(
-                            trial_id, name, metrics, run_id=self._run_id, spectrum=spectrum
+                            trial_id, name, metrics, spectrum=spectrum
                         )
             except (ValueError, DamagedFileError) as error:
                 problems[trial_id] = f"what was measured cannot be recorded: {error}"

@@ -16,13 +16,15 @@ from typing_extensions import override
 
 from orchestrator.storage.bucket import Bucket, BucketError
 from orchestrator.storage.disk import cache_folder
-from orchestrator.storage.storage import Storage
+from orchestrator.storage.storage import STUDIES, Storage
 from orchestrator.storage.working_copy import WorkingCopy
 from trainables.errors import UserError
 from trainables.trial_folder import (
     FENCE,
     RESULT,
     RESULT_FILES,
+    TRIAL_ID,
+    TRIALS,
     TrialFolder,
     is_checkpoint,
     locked,
@@ -80,7 +82,7 @@ class ObjectStorage(Storage):
         # the other reads.
         with locked(self.folder):
             listed = (
-                {f"trials/{name}" for name in self.bucket.files("trials")}
+                {f"{TRIALS}/{name}" for name in self.bucket.files(TRIALS)}
                 if len(keys) > MANY
                 else keys
             )
@@ -109,6 +111,27 @@ class ObjectStorage(Storage):
             if name == RESULT or (checkpoints and (name == FENCE or is_checkpoint(name)))
         ]
         self.bucket.remove(_key(trial_id, name) for name in old)
+
+    @override
+    def trial_files(self) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for path in self.bucket.files(TRIALS):
+            *_, trial_id, name = ("", *path.split("/"))
+            if TRIAL_ID.fullmatch(trial_id):
+                names.setdefault(trial_id, []).append(name)
+        return names
+
+    @override
+    def write_study(self, name: str, content: bytes) -> None:
+        super().write_study(name, content)
+        self.bucket.write(f"{STUDIES}/{name}", content)
+
+    @override
+    def study_files(self) -> list[Path]:
+        contents = self.bucket.read(f"{STUDIES}/{name}" for name in self.bucket.files(STUDIES))
+        for key, content in contents.items():
+            _write(self.folder / key, content)
+        return [self.folder / key for key in sorted(contents)]
 
     @override
     def bring_reports(self, name: str) -> None:

@@ -16,7 +16,17 @@ from typing_extensions import override
 
 from orchestrator.storage.disk import check_folder, write_probe
 from trainables.errors import UserError
-from trainables.trial_folder import RESULT_FILES, TrialFolder, trial_directory
+from trainables.trial_folder import (
+    RESULT_FILES,
+    TRIAL_ID,
+    TRIALS,
+    TrialFolder,
+    trial_directory,
+    write_file,
+)
+
+STUDIES = "studies"
+"""The folder of the files that say which trials a study has."""
 
 
 class Storage(ABC):
@@ -86,6 +96,24 @@ class Storage(ABC):
         self.trial(trial_id).forget_result()
         if checkpoints:
             self.trial(trial_id).forget_checkpoints()
+
+    def trial_files(self) -> dict[str, list[str]]:
+        """Return the names of the files that every trial has in the storage, by trial id."""
+        return {
+            folder.name: [path.name for path in folder.iterdir()]
+            for folder in sorted((self.folder / TRIALS).glob("*/*"))
+            if TRIAL_ID.fullmatch(folder.name) and folder.is_dir()
+        }
+
+    def write_study(self, name: str, content: bytes) -> None:
+        """Write the file of a study, durably."""
+        path = self.folder / STUDIES / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, content)
+
+    def study_files(self) -> list[Path]:
+        """Return the paths, on this machine, of the files of all studies."""
+        return sorted((self.folder / STUDIES).glob("*.json"))
 
     def bring_reports(self, name: str) -> None:  # noqa: B027
         """Have the files `name` of all reports below `folder`."""

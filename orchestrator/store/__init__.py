@@ -1,8 +1,7 @@
-"""The results store: one class, SQLite and PostgreSQL behind it.
+"""The results store, an index of the trials in SQLite or PostgreSQL.
 
-`opening` opens and upgrades a store, `store` says what it guarantees, `records` is the data that
-passes in and out, `integrity` checks a store, `repair` puts it right. Only this package imports
-SQLAlchemy; `records` alone does not."""
+`opening` opens a store, `store` says what it guarantees, `records` is the data that passes in and
+out, `schema` has the tables. Only this package imports SQLAlchemy; `records` alone does not."""
 
 from trainables import door
 

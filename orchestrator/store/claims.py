@@ -1,24 +1,26 @@
-"""Who runs which trial, and for how long."""
+"""Who runs which trial and for how long, and the attempts that workers have made at trials."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
-from orchestrator.store.database import Transactions, chunks, now
-from orchestrator.store.history import STOPPED, TAKEN_OVER, end_attempts
-from orchestrator.store.records import LOST, TrialState
-from orchestrator.store.schema import result, spectrum, trial
+from orchestrator.store.database import Part, chunks, now, storable
+from orchestrator.store.records import LOST, Attempt, TrialState
+from orchestrator.store.schema import attempt, result, spectrum, trial
 from orchestrator.store.studies import column_of
 
+TAKEN_OVER = "the command that ran it ended, or was cut off, without giving it back"
+GONE_ON = "its worker ended while it was at it, by no fault of the trial"
+STOPPED = "it was stopped, or its command was; the next attempt goes on from its checkpoint"
 _IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
-class Claims(Transactions):
-    """The part of the store that says who works on what; see `Store`."""
+class Claims(Part):
+    """The part of the store about the work on trials; see `Store`."""
 
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
         """Take trials for `owner` until `lease_s` seconds from now; returns those it got, in the
@@ -67,7 +69,7 @@ class Claims(Transactions):
             return len(released)
 
     def owners(self) -> list[str]:
-        """Who has running trials, in alphabetical order."""
+        """Return who has running trials, in alphabetical order."""
         query = select(trial.c.owner).where(trial.c.owner.is_not(None)).distinct()
         with self._database.read() as connection:
             # Sorted here: databases sort text by different rules.
@@ -86,17 +88,77 @@ class Claims(Transactions):
                 f"a done trial never changes, and a running one is released: none of {states} is "
                 f"reset"
             )
-        checksums = [column.name for column in trial.c if column.name.endswith("checksum")]
-        cleared = {
-            **_IDLE,
-            **dict.fromkeys(["cause", "environment", "run_id", "ended_at", *checksums]),
-        }
+        cleared = {**_IDLE, "outcome": None, "run_id": None, "ended_at": None}
         with self._database.write() as connection:
             ids = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
             for chunk in chunks(ids):
                 for table in (result, spectrum):
                     connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
         return [trial_id for trial_id in trial_ids if trial_id in ids]
+
+    def record_starts(self, places: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
+        """Record that workers at these places ("host, GPU 3"), by trial id, have taken up trials,
+        for the claims of these numbers. A start for a claim that is over is left out."""
+        with self._database.write() as connection:
+            running = select(trial.c.id, trial.c.attempt).where(
+                trial.c.state == "running", trial.c.id.in_(places)
+            )
+            locked = running.order_by(trial.c.id).with_for_update(key_share=True)
+            taken_up = [
+                trial_id
+                for trial_id, claim in connection.execute(locked)
+                if claim == attempts[trial_id]
+            ]
+            if not taken_up:
+                return
+            moment = now(connection)
+            end_attempts(connection, taken_up, GONE_ON, moment)
+            counts = select(attempt.c.trial_id, func.max(attempt.c.number)).where(
+                attempt.c.trial_id.in_(taken_up)
+            )
+            before = {
+                row[0]: row[1] for row in connection.execute(counts.group_by(attempt.c.trial_id))
+            }
+            rows = [
+                {
+                    "trial_id": trial_id,
+                    "number": before.get(trial_id, 0) + 1,
+                    "place": storable(places[trial_id]),
+                    "started_at": moment,
+                }
+                for trial_id in taken_up
+            ]
+            connection.execute(attempt.insert(), rows)
+
+    def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
+        """Record that the attempt under the claim of this number has ended for a cause (one
+        sentence), and the trial is tried again. If the claim is over, nothing changes."""
+        with self._database.write() as connection:
+            query = select(trial.c.attempt).where(
+                trial.c.id == trial_id, trial.c.state == "running"
+            )
+            held = connection.execute(query.with_for_update(key_share=True)).scalar_one_or_none()
+            if held == claim:
+                end_attempts(connection, [trial_id], storable(cause), now(connection))
+
+    def attempts(self, trial_id: str) -> list[Attempt]:
+        """Return the trial's attempts that a worker took up, in order."""
+        query = select(attempt).where(attempt.c.trial_id == trial_id).order_by(attempt.c.number)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [
+            Attempt(row.number, row.place, row.started_at, row.ended_at, row.cause) for row in rows
+        ]
+
+
+def end_attempts(
+    connection: Connection, trial_ids: Collection[str], cause: str | None, moment: datetime
+) -> None:
+    """Record that the open attempts at these trials ended at that moment."""
+    ended = {"ended_at": moment, "cause": cause}
+    for chunk in chunks(trial_ids):
+        is_open = (attempt.c.trial_id.in_(chunk), attempt.c.ended_at.is_(None))
+        connection.execute(update(attempt).where(*is_open).values(ended))
 
 
 def _update(

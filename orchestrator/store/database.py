@@ -6,7 +6,7 @@ import select
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,8 +21,8 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
 from orchestrator.store.sqlite_files import SqliteFiles, unchanging
-from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
-from trainables.errors import PROGRAM, UserError, first_line, terminal_text
+from orchestrator.store.troubles import NEVER_WRITTEN, damaged, passes, user_errors
+from trainables.errors import first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
@@ -60,6 +60,7 @@ class Database:
         """Safe to print: without the password."""
         self._files: SqliteFiles | None = None
         self._answered = self._waiting = False
+        self._shared: Connection | None = None
         if url.drivername == "sqlite":
             path = Path(url.database or "")
             read_only = unchanging(path)
@@ -93,16 +94,14 @@ class Database:
                     self._files.check()  # before anything is said of what came of another's writing
 
     @contextmanager
-    def reading(self, cure: str = CHECK) -> Iterator[None]:
-        """Turn what comes of a stored value that cannot be read into a UserError, which ends with
-        the cure."""
+    def reading(self) -> Iterator[None]:
+        """Turn the error of a stored value that cannot be read into a UserError."""
         try:
             yield
+        except KeyError:  # the caller asked for something that the store does not have
+            raise
         except NEVER_WRITTEN as error:
-            raise UserError(
-                f"The results store {self.address} holds what this program never wrote "
-                f"({first_line(error)}): {cure}."
-            ) from error
+            raise damaged(self.address, first_line(error)) from error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -116,7 +115,30 @@ class Database:
         self._writer.dispose()
 
     @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        """Make all that this thread reads and writes meanwhile one transaction; no other thread
+        may use the store."""
+        with self.write() as connection:
+            self._shared = connection
+            try:
+                yield
+            finally:
+                self._shared = None
+
+    def check_pages(self) -> None:
+        """Raise UserError if SQLite finds damage in its file: pages, indices, rules of the tables.
+        PostgreSQL guards its own."""
+        if self._files is not None:
+            with self.read() as connection:
+                found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+            if found != "ok":
+                raise damaged(self.address, first_line(str(found)))
+
+    @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        if self._shared is not None:
+            yield self._shared
+            return
         with user_errors(self.address):
             connection, transaction = self._begin(engine)
             with connection, transaction:
@@ -156,21 +178,11 @@ class Database:
             self._files.check()
 
 
-class Transactions:
-    """What every part of the store works through."""
+class Part:
+    """A part of the store: it works through the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def _refuse(self, damage: Sequence[str]) -> None:
-        """Raise UserError where there is damage, given as clauses."""
-        if damage:
-            more = f", and so with {len(damage) - 1} more" if len(damage) > 1 else ""
-            raise UserError(
-                f"The results store {self._database.address} is damaged: {damage[0]}{more}; "
-                f"{CHECK}, and have it put "
-                f"right by the next run of its study, or by `{PROGRAM} store check --repair`."
-            )
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from orchestrator.guard import boot_id, process_stat
-from orchestrator.store.history import TAKEN_OVER
+from orchestrator.store.claims import TAKEN_OVER
 from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 

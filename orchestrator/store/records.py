@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,7 +10,6 @@ from typing import Any, Literal
 
 from orchestrator.words import file_name
 from trainables.config import AnyConfig, read_config
-from trainables.trial_folder import Metric, check_metrics
 
 TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned"]
 STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
@@ -191,11 +189,3 @@ def name_and_version(name_at_version: str) -> tuple[str, int]:
             f'a measurement is called "name@version", as in "spectrum@1": not "{name_at_version}"'
         )
     return name, int(version)
-
-
-def metrics_of(text: str) -> dict[str, Metric]:
-    """The metrics of a result as it is stored. Raises ValueError or TypeError for what no program
-    can have recorded."""
-    metrics: dict[str, Metric] = json.loads(text)
-    check_metrics(metrics)
-    return metrics

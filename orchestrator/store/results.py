@@ -1,65 +1,195 @@
-"""What trials came to, read; whatever changed since it was recorded is refused."""
+"""What trials measured: epochs, outcomes, measurements and spectra, recorded and read."""
 
 from __future__ import annotations
 
-import json
+import math
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Select, select
+from numpy import float64
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Row, Select, delete, select, update
 
-from orchestrator.store.checksums import (
-    END,
-    EPOCH,
-    RESULT,
-    Values,
-    by_first_column,
-    rows_checksum,
-    spectrum_checksum,
-)
-from orchestrator.store.records import OPEN, StudyKey, metrics_of, name_and_version
+from orchestrator.store.claims import end_attempts
+from orchestrator.store.database import Part, now, storable, upsert
+from orchestrator.store.records import StudyKey, name_and_version
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
-from orchestrator.store.studies import Studies, among, change_of, select_members
-from trainables.trial_folder import EpochMetrics, Metric
+from orchestrator.store.studies import among, select_members, trials_of
+from trainables.trial_folder import EpochMetrics, FinalState, Metric, TrialOutcome, check_metrics
 
-_EPOCH_NAMES = [column.name for column in EPOCH]
+Metrics = Mapping[str, Metric]
+Spectrum = NDArray[float64]
 
 
-class Results(Studies):
-    """The part of the store that gives results; see `Store`."""
+class Results(Part):
+    """The part of the store about what trials measured; see `Store`."""
+
+    def record_epochs(
+        self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
+    ) -> None:
+        """Record epochs of several trials, by trial_id, as those of the attempts for which the
+        trials were claimed.
+
+        Those of an attempt that is over, because the trial has ended or another driver owns it, are
+        left out. An epoch recorded before is replaced, since a resumed trial repeats some."""
+        with self._database.write() as connection:
+            rows = []
+            # In the order of their ids: two processes that lock the same trials in different orders
+            # block each other.
+            for trial_id in sorted(epochs):
+                row = _locked(connection, trial_id)
+                if row.state == "running" and row.attempt == attempts[trial_id]:
+                    rows += _epoch_rows(trial_id, epochs[trial_id])
+            upsert(connection, epoch, rows)
+
+    def record(
+        self,
+        outcome: TrialOutcome,
+        *,
+        run_id: int | None,
+        spectrum: np.ndarray | None,
+        attempt: int | None = None,
+    ) -> bool:
+        """Record a trial's end: state, cause, environment, epochs, measurements, spectrum, all or
+        nothing.
+
+        The outcome's epochs, if it lists any, and its measurements replace what earlier attempts
+        left. `spectrum` is one-dimensional, in float64. `attempt` is the one that came to this end,
+        None for an end that was found as a file. Returns False, having written nothing, if the
+        trial does not take this end (see `Store`). Raises ValueError for metrics that cannot be
+        recorded (see `check_metrics`), an epoch's number that is not finite, a measurement not
+        called "name@version", and a metric name that occurs in two measurements."""
+        trial_id = outcome.trial_id
+        measured = {
+            name_and_version(name): metrics for name, metrics in outcome.measurements.items()
+        }
+        _check(measured)
+        epochs = _epoch_rows(trial_id, outcome.epochs)
+        with self._database.write() as connection:
+            if not _takes(_locked(connection, trial_id), outcome.state, attempt):
+                return False
+            for table in _TABLES if epochs else _TABLES[:2]:
+                connection.execute(delete(table).where(table.c.trial_id == trial_id))
+            if epochs:
+                connection.execute(epoch.insert(), epochs)
+            _insert_results(connection, trial_id, measured)
+            if spectrum is not None:
+                _insert_spectrum(connection, trial_id, spectrum)
+            cause = outcome.cause and storable(outcome.cause)
+            moment = now(connection)
+            values = {
+                "state": outcome.state,
+                "owner": None,
+                "lease_until": None,
+                "ended_at": moment,
+                "run_id": run_id,
+                "outcome": {"cause": cause, "environment": outcome.environment},
+            }
+            connection.execute(update(trial).where(trial.c.id == trial_id).values(values))
+            end_attempts(connection, [trial_id], cause, moment)
+            return True
+
+    def fail(self, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None) -> bool:
+        """Mark a trial failed for a cause (one sentence); returns False if it does not take it, as
+        `record` does."""
+        outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
+        return self.record(outcome, run_id=run_id, spectrum=None, attempt=attempt)
+
+    def add_measurement(
+        self,
+        trial_id: str,
+        name_at_version: str,
+        metrics: Metrics,
+        *,
+        spectrum: np.ndarray | None = None,
+    ) -> bool:
+        """Add a measurement taken later to a done trial; returns False, having written nothing, if
+        it has that one.
+
+        Raises ValueError as `record` does, for a trial that is not done, and for a spectrum unlike
+        the one stored."""
+        name, version = name_and_version(name_at_version)
+        with self._database.write() as connection:
+            state = _locked(connection, trial_id).state
+            if state != "done":
+                raise ValueError(
+                    f"a measurement can be added to a done trial only, {trial_id} is {state}"
+                )
+            with self._database.reading():
+                rows = connection.execute(select(result).where(result.c.trial_id == trial_id)).all()
+                stored = _spectra(connection, _select_spectrum(trial_id)).get(trial_id)
+            measured: dict[tuple[str, int], Metrics] = {
+                (row.measurement, row.version): row.metrics for row in rows
+            }
+            if (name, version) in measured:
+                return False
+            _check({**measured, (name, version): metrics})
+            _insert_results(connection, trial_id, {(name, version): metrics})
+            if spectrum is None:
+                return True
+            if stored is None:
+                _insert_spectrum(connection, trial_id, spectrum)
+            elif stored.tobytes() != spectrum.astype(float64).tobytes():
+                raise ValueError(
+                    f"trial {trial_id} is done with another spectrum than {name_at_version} gives"
+                )
+            return True
 
     def results(self, key: StudyKey, only: Collection[str] | None = None) -> list[dict[str, Any]]:
-        """One dict a trial in plan order, for a table; of `only` these trial ids, of all for None.
+        """Return one dict a trial in plan order, for a table; of `only` these trial ids, of all for
+        None.
 
         Keys: those of `TrialRow`, and metrics (flat, over all measurements; of several versions of
         one measurement, the latest has the last word)."""
-        measured = among(select_members(key, result.c.trial_id, *RESULT), only)
-        query = measured.join(result, result.c.trial_id == study_trial.c.trial_id).order_by(
-            result.c.version
-        )
-        checksums = among(_select_checksums(key, trial.c.results_checksum), only)
+        measured = among(select_members(key, result.c.trial_id, result.c.metrics), only)
+        query = measured.join(result, result.c.trial_id == study_trial.c.trial_id)
         with self._database.read() as connection:
-            rows = self._trials(connection, key, only)
-            stored = by_first_column(connection.execute(query).all())
-            self._refuse(
-                [
-                    change_of("results", row.trial_id)
-                    for row in connection.execute(checksums)
-                    if row.results_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
-                ]
-            )
+            rows = trials_of(connection, key, only)
             metrics: defaultdict[str, dict[str, Metric]] = defaultdict(dict)
-            for trial_id, results in stored.items():
-                for _, _, text in results:
-                    metrics[trial_id].update(metrics_of(text))
+            for row in connection.execute(query.order_by(result.c.version)):
+                check_metrics(row.metrics)
+                metrics[row.trial_id].update(row.metrics)
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
+    def done(self) -> list[str]:
+        """Return the ids of all done trials, in alphabetical order."""
+        query = select(trial.c.id).where(trial.c.state == "done")
+        with self._database.read() as connection:
+            return sorted(connection.execute(query).scalars())
+
+    def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+        """Return all that was recorded of those of these trials that have ended, by trial id:
+        state, cause, environment, epochs, measurements ("name@version" to metrics), and spectrum
+        (the bytes of its float64 numbers, or None)."""
+        query = select(trial.c.id, trial.c.state, trial.c.outcome).where(
+            trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)
+        )
+        measured: defaultdict[str, dict[str, dict[str, Metric]]] = defaultdict(dict)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+            for row in connection.execute(select(result).where(result.c.trial_id.in_(trial_ids))):
+                measured[row.trial_id][f"{row.measurement}@{row.version}"] = row.metrics
+            epochs = _epochs(connection, select(epoch).where(epoch.c.trial_id.in_(trial_ids)))
+            spectra = _spectra(
+                connection, select(spectrum).where(spectrum.c.trial_id.in_(trial_ids))
+            )
+        return {
+            row.id: {
+                "state": row.state,
+                **row.outcome,
+                "epochs": epochs.get(row.id, []),
+                "measurements": measured[row.id],
+                "spectrum": spectra[row.id].tobytes() if row.id in spectra else None,
+            }
+            for row in rows
+        }
+
     def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
-        """Which of these measurements ("name@version") each done trial of the study has not got: by
-        trial id in plan order, the names in the given order, trials that have all of them left out.
+        """Return which of these measurements ("name@version") each done trial of the study has not
+        got: by trial id in plan order, the names in the given order, without trials that have all.
         Reads no metrics.
 
         Raises ValueError for a measurement not called "name@version".
@@ -83,84 +213,29 @@ class Results(Studies):
         return {trial_id: lacked for trial_id, lacked in missing.items() if lacked}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
-        """The trial's epochs in order; empty before the first."""
-        query = (
-            select(epoch.c.trial_id, *EPOCH)
-            .where(epoch.c.trial_id == trial_id)
-            .order_by(epoch.c.epoch)
-        )
-        checksum = select(trial.c.id.label("trial_id"), trial.c.state, trial.c.epochs_checksum)
+        """Return the trial's epochs in order; none before the first."""
         with self._database.read() as connection:
-            return self._epochs(connection, query, checksum.where(trial.c.id == trial_id)).get(
-                trial_id, []
-            )
+            query = select(epoch).where(epoch.c.trial_id == trial_id)
+            return _epochs(connection, query).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
-        """The epochs in order of those of the study's trials that have some, by trial id."""
-        members = select_members(key, epoch.c.trial_id, *EPOCH)
-        query = members.join(epoch, epoch.c.trial_id == study_trial.c.trial_id).order_by(
-            epoch.c.epoch
-        )
+        """Return the epochs in order of those of the study's trials that have some, by trial id."""
         with self._database.read() as connection:
-            return self._epochs(connection, query, _select_checksums(key, trial.c.epochs_checksum))
+            return _epochs(connection, _of_members(key, epoch))
 
-    def _epochs(
-        self, connection: Connection, query: Select[Any], checksums: Select[Any]
-    ) -> dict[str, list[EpochMetrics]]:
-        """Of the trials in both; those of a trial that has ended are compared with their
-        checksum."""
-        stored = by_first_column(connection.execute(query).all())
-        self._refuse(
-            [
-                change_of("epochs", row.trial_id)
-                for row in connection.execute(checksums)
-                if row.state not in OPEN
-                and row.epochs_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
-            ]
-        )
-        return {
-            trial_id: [epoch_metrics(values) for values in rows]
-            for trial_id, rows in stored.items()
-            if rows
-        }
-
-    def spectrum(self, trial_id: str) -> np.ndarray | None:
-        """The trial's singular values, float64; None where it has none."""
-        columns = (
-            trial.c.id.label("trial_id"),
-            trial.c.spectrum_checksum,
-            spectrum.c.singular_values,
-        )
-        return self._spectra(select(*columns).select_from(trial).where(trial.c.id == trial_id)).get(
-            trial_id
-        )
-
-    def spectra(self, key: StudyKey) -> dict[str, np.ndarray]:
-        """The singular values of those of the study's trials that have some, float64, by trial
-        id."""
-        return self._spectra(
-            _select_checksums(key, trial.c.spectrum_checksum, spectrum.c.singular_values)
-        )
-
-    def _spectra(self, query: Select[Any]) -> dict[str, np.ndarray]:
+    def spectrum(self, trial_id: str) -> Spectrum | None:
+        """Return the trial's singular values, float64; None if it has none."""
         with self._database.read() as connection:
-            rows = connection.execute(query.join(spectrum, isouter=True)).all()
-            self._refuse(
-                [
-                    change_of("spectrum", row.trial_id)
-                    for row in rows
-                    if row.spectrum_checksum != spectrum_checksum(row.trial_id, row.singular_values)
-                ]
-            )
-            return {
-                row.trial_id: np.frombuffer(row.singular_values, dtype="<f8").astype(np.float64)
-                for row in rows
-                if row.singular_values is not None
-            }
+            return _spectra(connection, _select_spectrum(trial_id)).get(trial_id)
+
+    def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
+        """Return the singular values of those of the study's trials that have some, by trial id."""
+        with self._database.read() as connection:
+            return _spectra(connection, _of_members(key, spectrum))
 
     def times(self, key: StudyKey) -> dict[str, tuple[datetime, datetime]]:
-        """When each of the study's trials that have ended was claimed first, and when it ended, by
-        trial id."""
+        """Return when each of the study's trials that have ended was claimed first, and when it
+        ended, by trial id."""
         query = select_members(key, trial.c.id, trial.c.started_at, trial.c.ended_at).join(trial)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
@@ -173,23 +248,98 @@ class Results(Studies):
     def environments(
         self, key: StudyKey, only: Collection[str] | None = None
     ) -> dict[str, dict[str, str]]:
-        """Code and package versions, host and device of the recorded attempts, by trial id; of
-        `only` these ids."""
-        query = among(select_members(key, trial.c.checksum, *END).join(trial), only)
+        """Return code and package versions, host and device of the recorded attempts, by trial id;
+        of `only` these ids."""
+        query = among(select_members(key, trial.c.id, trial.c.outcome).join(trial), only)
         with self._database.read() as connection:
-            rows = connection.execute(query).all()
-            self._check_ends(rows)
-            return {
-                row.id: json.loads(row.environment) for row in rows if row.environment is not None
-            }
+            rows = connection.execute(query.where(trial.c.outcome.is_not(None))).all()
+        return {row.id: row.outcome["environment"] for row in rows if row.outcome["environment"]}
 
 
-def epoch_metrics(values: Values) -> EpochMetrics:
-    """An epoch as it is stored, by its columns `EPOCH`. Raises ValueError for what no program can
-    have recorded."""
-    return EpochMetrics(**dict(zip(_EPOCH_NAMES, values, strict=True)))
+_TABLES = (result, spectrum, epoch)
 
 
-def _select_checksums(key: StudyKey, *columns: Any) -> Select[Any]:
-    """A query for columns of the study's trials, beside whose they are and their states."""
-    return select_members(key, study_trial.c.trial_id, trial.c.state, *columns).join(trial)
+def _of_members(key: StudyKey, table: Any) -> Select[Any]:
+    """A query for the rows of a table that belong to the study's trials."""
+    return select_members(key, table).join(table, table.c.trial_id == study_trial.c.trial_id)
+
+
+def _select_spectrum(trial_id: str) -> Select[Any]:
+    return select(spectrum).where(spectrum.c.trial_id == trial_id)
+
+
+def _epochs(connection: Connection, query: Select[Any]) -> dict[str, list[EpochMetrics]]:
+    """By trial id, in order."""
+    epochs: dict[str, list[EpochMetrics]] = {}
+    for row in connection.execute(query.order_by(epoch.c.epoch)):
+        epochs.setdefault(row.trial_id, []).append(EpochMetrics(epoch=row.epoch, **row.metrics))
+    return epochs
+
+
+def _spectra(connection: Connection, query: Select[Any]) -> dict[str, Spectrum]:
+    """By trial id."""
+    return {row.trial_id: row.singular_values for row in connection.execute(query)}
+
+
+def _locked(connection: Connection, trial_id: str) -> Row[Any]:
+    """State, attempt, and whether its lease has run out, of a trial, whose row stays locked."""
+    lapsed = (trial.c.lease_until <= now(connection)).label("lapsed")
+    query = select(trial.c.state, trial.c.attempt, lapsed).where(trial.c.id == trial_id)
+    row = connection.execute(query.with_for_update(key_share=True)).one_or_none()
+    if row is None:
+        raise KeyError(trial_id)
+    return row
+
+
+def _takes(row: Row[Any], state: FinalState, attempt: int | None) -> bool:
+    """Whether a trial takes this end; see `Store`."""
+    if row.state == "done" or state == "done":
+        return bool(row.state != "done")
+    if attempt is not None:
+        return bool(row.state == "running" and row.attempt == attempt)
+    return bool(row.state == "planned" or (row.state == "running" and row.lapsed))
+
+
+def _epoch_rows(trial_id: str, epochs: Iterable[EpochMetrics]) -> list[dict[str, Any]]:
+    rows = []
+    for metrics in epochs:
+        numbers = metrics.model_dump(exclude_none=True)
+        wrong = [name for name, value in numbers.items() if not math.isfinite(value)]
+        if wrong:
+            raise ValueError(f"{wrong[0]} of epoch {metrics.epoch} is not finite")
+        rows.append({"trial_id": trial_id, "epoch": numbers.pop("epoch"), "metrics": numbers})
+    return rows
+
+
+def _check(measured: Mapping[tuple[str, int], Metrics]) -> None:
+    """Raise ValueError for metrics that cannot be recorded, and for one metric name in two
+    measurements."""
+    measurements: dict[str, str] = {}
+    for (measurement, _), metrics in measured.items():
+        check_metrics(metrics)
+        for metric in metrics:
+            first = measurements.setdefault(metric, measurement)
+            if first != measurement:
+                raise ValueError(
+                    f"the metric {metric} is in two measurements, {first} and {measurement}"
+                )
+
+
+def _insert_results(
+    connection: Connection, trial_id: str, measured: Mapping[tuple[str, int], Metrics]
+) -> None:
+    rows = [
+        {"trial_id": trial_id, "measurement": name, "version": version, "metrics": dict(metrics)}
+        for (name, version), metrics in measured.items()
+    ]
+    if rows:
+        connection.execute(result.insert(), rows)
+
+
+def _insert_spectrum(connection: Connection, trial_id: str, values: np.ndarray) -> None:
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(
+            f"a spectrum is a one-dimensional array of finite numbers, not this one of shape "
+            f"{values.shape}"
+        )
+    connection.execute(spectrum.insert().values(trial_id=trial_id, singular_values=values))

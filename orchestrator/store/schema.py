@@ -1,17 +1,33 @@
-"""The tables of the results store, as its newest schema version has them. Older versions:
-`migrations`."""
+"""The tables of the results store, and how an older store is brought up to date."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from numpy import float64
+from numpy.typing import NDArray
 
 from orchestrator.store.records import STATES
 
-REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
-"""Every schema version from the first to the newest, the ids of the files in
-`migrations/versions`."""
+UPGRADES: list[Callable[[sa.Connection], None]] = []
+"""The first brings a store of version 1 to version 2, and so on. Each runs in one transaction with
+all that follow. A released one is never changed."""
+
+
+def newest_version() -> int:
+    """Return the version of the tables below."""
+    return 1 + len(UPGRADES)
+
+
+def canonical_json(value: Any) -> str:
+    """Return JSON with sorted keys and no white space, as `TrialConfig.canonical_json` does."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
@@ -35,6 +51,72 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
 
 
+class SealedJson(sa.TypeDecorator[dict[str, Any]]):
+    """An object as JSON text that begins with a checksum: {"sha256":"16 digits","value":{...}}.
+
+    A text that has changed is a ValueError when it is read, never another value. The database's
+    own check finds damage everywhere except within such long values."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(
+        self,
+        value: dict[str, Any] | None,
+        dialect: sa.Dialect,  # noqa: ARG002
+    ) -> str | None:
+        """To the sealed text. Raises ValueError for NaN and infinity."""
+        return None if value is None else _sealed(canonical_json(value))
+
+    def process_result_value(
+        self,
+        value: str | None,
+        dialect: sa.Dialect,  # noqa: ARG002
+    ) -> dict[str, Any] | None:
+        """From the sealed text. Raises ValueError if it has changed."""
+        if value is None:
+            return None
+        text = value[len(_sealed("")) - 1 : -1]
+        if value != _sealed(text):
+            raise ValueError("a value has changed since it was written")
+        content: dict[str, Any] = json.loads(text)
+        return content
+
+
+def _sealed(text: str) -> str:
+    return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()[:16]}","value":{text}}}'
+
+
+class SealedVector(sa.TypeDecorator[NDArray[float64]]):
+    """A vector as 8 bytes of its SHA-256, then its float64 numbers, little-endian."""
+
+    impl = sa.LargeBinary
+    cache_ok = True
+
+    def process_bind_param(
+        self,
+        value: NDArray[Any] | None,
+        dialect: sa.Dialect,  # noqa: ARG002
+    ) -> bytes | None:
+        """To the sealed bytes."""
+        if value is None:
+            return None
+        content = value.astype("<f8").tobytes()
+        return hashlib.sha256(content).digest()[:8] + content
+
+    def process_result_value(
+        self,
+        value: bytes | None,
+        dialect: sa.Dialect,  # noqa: ARG002
+    ) -> NDArray[float64] | None:
+        """From the sealed bytes. Raises ValueError if they have changed."""
+        if value is None:
+            return None
+        if hashlib.sha256(value[8:]).digest()[:8] != value[:8]:
+            raise ValueError("a spectrum has changed since it was written")
+        return np.frombuffer(value, "<f8", offset=8).astype(float64)
+
+
 metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -43,6 +125,12 @@ metadata = sa.MetaData(
         "fk": "fk_%(table_name)s_%(column_0_N_name)s",
         "pk": "pk_%(table_name)s",
     }
+)
+
+schema_version = sa.Table(
+    "schema_version",
+    metadata,
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
 )
 
 study = sa.Table(
@@ -54,9 +142,9 @@ study = sa.Table(
     sa.Column("corpus", sa.Text, nullable=False),
     sa.Column("overrides", sa.Text, nullable=False),
     sa.Column("planned_at", UtcDateTime, nullable=False),
-    sa.Column("checksum", sa.String(64)),
     sa.UniqueConstraint("study", "scale", "corpus", "overrides"),
 )
+STUDY = (study.c.study, study.c.scale, study.c.corpus, study.c.overrides)
 
 run = sa.Table(
     "run",
@@ -71,34 +159,27 @@ run = sa.Table(
     sa.Column("ended_at", UtcDateTime),
 )
 
+_STATE = sa.Enum(*STATES, native_enum=False, create_constraint=True, name="state")
 # The long columns come last: SQLite then finds the state without reading the config's overflow
-# pages.
+# pages. `id` is the SHA-256 of `config`.
 trial = sa.Table(
     "trial",
     metadata,
     sa.Column("id", sa.String(64), primary_key=True),
-    sa.Column("state", sa.String(8), nullable=False),
+    sa.Column("state", _STATE, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("owner", sa.Text, index=True),
     sa.Column("lease_until", UtcDateTime),
-    sa.Column("planned_at", UtcDateTime, nullable=False),
     sa.Column("started_at", UtcDateTime),
     sa.Column("ended_at", UtcDateTime),
     sa.Column("run_id", sa.ForeignKey("run.id")),
-    sa.Column("cause", sa.Text),
-    sa.Column("environment", sa.Text),
+    sa.Column("outcome", SealedJson),  # cause and environment of a trial that has ended
     sa.Column("config", sa.Text, nullable=False),
-    # Of a trial that has ended; what stands behind them: `checksums.py`.
-    sa.Column("checksum", sa.String(64)),
-    sa.Column("results_checksum", sa.String(64)),
-    sa.Column("epochs_checksum", sa.String(64)),
-    sa.Column("spectrum_checksum", sa.String(64)),
-    sa.CheckConstraint(
-        "state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"
-    ),
     sa.CheckConstraint("(state = 'running') = (owner IS NOT NULL)", name="owner"),
     sa.CheckConstraint("(owner IS NULL) = (lease_until IS NULL)", name="lease"),
     sa.CheckConstraint("attempt >= 0", name="attempt"),
+    # SQLite's check compares an index with its table, so a change in these columns shows.
+    sa.Index("ix_trial_state", "state", "attempt", "started_at", "ended_at"),
 )
 
 study_trial = sa.Table(
@@ -117,6 +198,7 @@ study_trial = sa.Table(
     sa.CheckConstraint(
         "(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')", name="number"
     ),
+    sa.Index("ix_study_trial_name", "name", "side", "stage", "number"),  # for SQLite's check, too
 )
 
 stop_request = sa.Table(
@@ -145,14 +227,7 @@ epoch = sa.Table(
     metadata,
     sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
     sa.Column("epoch", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("tokens", sa.BigInteger, nullable=False),
-    sa.Column("train_loss", sa.Double, nullable=False),
-    sa.Column("valid_loss", sa.Double, nullable=False),
-    sa.Column("averaging", sa.Boolean, nullable=False),
-    sa.Column("seconds", sa.Double, nullable=False),
-    sa.Column("press_rank", sa.Integer),
-    sa.Column("entropy_rank", sa.Double),
-    sa.Column("kl_rank", sa.Integer),
+    sa.Column("metrics", SealedJson, nullable=False),
 )
 
 result = sa.Table(
@@ -161,16 +236,12 @@ result = sa.Table(
     sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
     sa.Column("measurement", sa.Text, primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("metrics", sa.Text, nullable=False),
-    sa.Column("run_id", sa.ForeignKey("run.id"), nullable=False),
-    sa.Column("recorded_at", UtcDateTime, nullable=False),
+    sa.Column("metrics", SealedJson, nullable=False),
 )
 
 spectrum = sa.Table(
     "spectrum",
     metadata,
     sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
-    sa.Column("length", sa.Integer, nullable=False),
-    sa.Column("singular_values", sa.LargeBinary, nullable=False),
-    sa.CheckConstraint("length(singular_values) = 8 * length", name="length"),
+    sa.Column("singular_values", SealedVector, nullable=False),
 )

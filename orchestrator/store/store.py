@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Self
 
 from orchestrator.store.claims import Claims
-from orchestrator.store.history import History
 from orchestrator.store.progress import Progress
-from orchestrator.store.recording import Recording
 from orchestrator.store.results import Results
+from orchestrator.store.studies import Studies
 
 
-class Store(Results, Progress, History, Claims, Recording):
-    """The truth about which trials exist, which are done and what they measured;
-    `opening.open_store` makes one.
+class Store(Studies, Claims, Results, Progress):
+    """An index of the trials: which exist, which are done, what they measured; `open_store` makes
+    one.
 
     Guarantees:
     - Every method is one transaction: after a kill or a power cut it happened completely or not at
       all, and what a method that returned has written is on disk.
-    - A done trial never changes: no method alters its state, epochs, measurements or spectrum, and
-      the database refuses whoever else tries. A measurement invented later can be added to it,
-      never replaced.
+    - A done trial never changes: no method alters its state, epochs, measurements or spectrum. A
+      measurement invented later can be added to it, never replaced.
     - Of several processes that claim the same trial at the same time, one gets it. The attempt for
       which it does is the token of its claim, higher than any before.
     - A result that is done is taken from anyone, once: a trial is its content, so it is right
       whoever made it. Any other end, and epochs, are taken from the attempt for which the trial is
-      claimed now. An end without an attempt (one that was found as a file) is taken where no claim
+      claimed now. An end without an attempt (one that was found as a file) is taken if no claim
       holds. So what is delivered late, twice, out of order or from an attempt that is over changes
       nothing.
-    - What a trial came to, its config and the members of a study are read as they were written or
-      not at all: damage is a `UserError`. Epochs of a trial that has not ended, moments, attempts
-      and runs have no checksums.
+    - Configs, outcomes, epochs, measurements and spectra are read as they were written or not at
+      all: damage is a `UserError`.
     - A SQLite file, or its log, that is deleted or replaced while it is used is a `UserError` of
       the next transaction.
     - NaN and infinity are never stored: one of them is a `ValueError`, and nothing of that call is
@@ -47,6 +45,10 @@ class Store(Results, Progress, History, Claims, Recording):
     keyboard can cure (disk full, read-only folder, server gone, wrong password) is a `UserError`
     from any method. A store that has answered before and is away for a moment (a server that is
     started again, another's long transaction) is waited for."""
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        """Make all calls of this thread meanwhile one transaction; no other thread may call."""
+        return self._database.one_transaction()
 
     def close(self) -> None:
         """Close all connections. A closed store must not be used again."""

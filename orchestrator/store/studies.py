@@ -1,27 +1,18 @@
-"""Which trials exist, which study plans them, and what people ask of the runs that are under
-way."""
+"""Which trials exist, which study plans them, and what people ask of runs under way."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, select, update
 
-from orchestrator.store.checksums import (
-    END,
-    MEMBER,
-    STUDY,
-    Values,
-    by_first_column,
-    end_is_wrong,
-    is_config_of,
-    study_checksum,
-)
-from orchestrator.store.database import Transactions, chunks, insert_new, now, storable
+from orchestrator.store.database import Database, Part, chunks, insert_new, now, storable
 from orchestrator.store.records import (
     STATES,
     Place,
@@ -33,12 +24,27 @@ from orchestrator.store.records import (
     TrialRow,
     TrialState,
 )
-from orchestrator.store.schema import run, stop_request, study, study_trial, trial
+from orchestrator.store.schema import (
+    STUDY,
+    canonical_json,
+    run,
+    stop_request,
+    study,
+    study_trial,
+    trial,
+)
 from trainables.config import completed, identity
 
+OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
-class Studies(Transactions):
+
+class Studies(Part):
     """The part of the store about studies and the runs of them; see `Store`."""
+
+    def __init__(self, database: Database, on_register: OnRegister | None = None) -> None:
+        """`on_register` is called after a study was registered: its key, when, its trials."""
+        super().__init__(database)
+        self._on_register = on_register
 
     def register(
         self,
@@ -46,80 +52,77 @@ class Studies(Transactions):
         trials: Sequence[PlannedTrial],
         *,
         instead_of: Sequence[str] | None = None,
+        planned_at: datetime | None = None,
     ) -> bool:
         """Make the study's membership exactly `trials`, in this order; new trials become planned.
 
-        With `instead_of` only where the members are these trial ids at that moment: of two
-        processes that plan further trials from the same members, one does. Returns whether the
-        membership is `trials` now; where not, it stays as it was. A trial belongs to as many
-        studies as plan it, and is never deleted. Raises AssertionError where a stored `trial_id`
-        comes with another config, or comes twice."""
-        configs = {planned.trial_id: canonical_json(identity(planned.config)) for planned in trials}
-        assert len(configs) == len(trials), f"a trial is planned twice in {key}"
+        With `instead_of` only if the members are these trial ids at that moment: of two processes
+        that plan further trials from the same members, one does. Returns whether the membership is
+        `trials` now; if not, it stays as it was. A trial belongs to as many studies as plan it,
+        and is never deleted. `planned_at` is now unless it is given. Raises AssertionError if a
+        trial's id is not that of its config, or comes twice."""
+        assert len({planned.trial_id for planned in trials}) == len(trials), (
+            f"a trial is planned twice in {key}"
+        )
         with self._database.write() as connection:
-            study_id = _locked_study(connection, key)
-            query = (
-                select(study_trial)
-                .where(study_trial.c.study_id == study_id)
-                .order_by(study_trial.c.position)
-            )
-            stored = [dict(row) for row in connection.execute(query).mappings()]
-            if instead_of is not None and [member["trial_id"] for member in stored] != list(
-                instead_of
-            ):
+            moment = planned_at or now(connection)
+            study_id = _locked_study(connection, key, moment)
+            query = select(study_trial).where(study_trial.c.study_id == study_id)
+            stored = [
+                dict(row)
+                for row in connection.execute(query.order_by(study_trial.c.position)).mappings()
+            ]
+            if instead_of is not None and [row["trial_id"] for row in stored] != list(instead_of):
                 return False
-            self._insert_trials(connection, configs)
+            _insert_trials(connection, trials)
+            connection.execute(
+                update(study).where(study.c.id == study_id).values(planned_at=moment)
+            )
             members = [
                 _member(study_id, position, planned) for position, planned in enumerate(trials)
             ]
-            checksum = study_checksum(
-                astuple(key), ([row[column.name] for column in MEMBER] for row in members)
-            )
-            values = {"planned_at": now(connection), "checksum": checksum}
-            connection.execute(update(study).where(study.c.id == study_id).values(values))
             if stored != members:  # planning a study again, the common case, writes next to nothing
                 connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
                 if members:
                     connection.execute(study_trial.insert(), members)
-            return True
+        if self._on_register is not None:
+            self._on_register(key, moment, trials)
+        return True
+
+    def add_trials(self, trials: Sequence[PlannedTrial]) -> None:
+        """Make trials planned that the store does not have yet, in no study."""
+        with self._database.write() as connection:
+            _insert_trials(connection, trials)
 
     def studies(self) -> list[StudySummary]:
-        """Every study variant with the count of each state, zeros included; the one planned last
-        comes last."""
-        query = select(study_trial.c.study_id, *MEMBER, trial.c.state)
-        summaries = []
+        """Return every study variant with the count of each state, zeros included, in the order in
+        which they were planned last."""
+        members = select(study_trial.c.study_id, trial.c.state, func.count()).join(trial)
+        counts: defaultdict[int, dict[TrialState, int]] = defaultdict(dict)
         with self._database.read() as connection:
-            members = by_first_column(
-                connection.execute(query.join_from(study_trial, trial, isouter=True)).all()
+            for study_id, state, count in connection.execute(
+                members.group_by(study_trial.c.study_id, trial.c.state)
+            ):
+                counts[study_id][state] = count
+            rows = connection.execute(select(study).order_by(study.c.planned_at, study.c.id)).all()
+        return [
+            StudySummary(
+                key=key_of(row),
+                planned_at=row.planned_at,
+                counts={state: counts[row.id].get(state, 0) for state in STATES},
             )
-            for row in connection.execute(select(study).order_by(study.c.planned_at, study.c.id)):
-                key = StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
-                self._check_members(key, row.checksum, (member[:-1] for member in members[row.id]))
-                counts = Counter(member[-1] for member in members[row.id])
-                by_state: dict[TrialState, int] = {state: counts.pop(state, 0) for state in STATES}
-                self._refuse(
-                    [f"trials of {key.study} are in no state that there is" for _ in counts]
-                )
-                summaries.append(StudySummary(key=key, planned_at=row.planned_at, counts=by_state))
-        return summaries
+            for row in rows
+        ]
 
     def trials(self, key: StudyKey) -> list[TrialRow]:
-        """The study's trials in plan order; empty for a study that was never registered."""
+        """Return the study's trials in plan order; none for a study that was never registered."""
         with self._database.read() as connection:
-            return self._trials(connection, key)
+            return trials_of(connection, key)
 
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
-        """The state of each of these trials that the store has."""
+        """Return the state of each of these trials that the store has."""
         with self._database.read() as connection:
-            states = column_of(connection, "state", trial_ids)
-            self._refuse(
-                [
-                    change_of("state", trial_id)
-                    for trial_id, state in states.items()
-                    if state not in STATES
-                ]
-            )
-            return states
+            return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
         """Record that a run of the command starts now; returns its id."""
@@ -134,7 +137,7 @@ class Studies(Transactions):
             return int(key[0])
 
     def end_run(self, run_id: int) -> None:
-        """Record that a run ends now. Raises KeyError for an id that is none."""
+        """Record that a run ends now. Raises KeyError for an unknown id."""
         with self._database.write() as connection:
             ended = connection.execute(
                 update(run).where(run.c.id == run_id).values(ended_at=now(connection))
@@ -143,8 +146,7 @@ class Studies(Transactions):
                 raise KeyError(run_id)
 
     def ask_to_stop(self, target: StudyKey | str) -> None:
-        """Ask whoever runs the study, or the trial of this id, to stop it; runs that begin later
-        are not meant."""
+        """Ask the runs under way of a study, or of the trial of this id, to stop it."""
         if isinstance(target, StudyKey):
             column, query = "study_id", select(study.c.id).where(is_study(target))
         else:
@@ -158,8 +160,8 @@ class Studies(Transactions):
             )
 
     def requests(self, key: StudyKey, run_id: int) -> Requests:
-        """What was asked since the run began, by the store's clock, and when the study was planned
-        last."""
+        """Return what was asked since the run began, by the store's clock, and when the study was
+        planned last."""
         began = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
         query = select(stop_request.c.study_id, stop_request.c.trial_id).where(
             stop_request.c.asked_at > began
@@ -177,113 +179,76 @@ class Studies(Transactions):
             stop_trials=frozenset(row.trial_id for row in rows if row.trial_id is not None),
         )
 
-    def _trials(
-        self, connection: Connection, key: StudyKey, only: Collection[str] | None = None
-    ) -> list[TrialRow]:
-        """`trials` inside the caller's transaction; of `only` these trial ids, whatever else the
-        study has."""
-        stored = connection.execute(select(study.c.checksum).where(is_study(key))).one_or_none()
-        if stored is None:
-            return []
-        query = select_members(
-            key, *MEMBER, trial.c.config, trial.c.owner, trial.c.lease_until, trial.c.checksum, *END
-        )
-        members = among(query.join(trial, isouter=True), only)
-        rows = connection.execute(members.order_by(study_trial.c.position)).all()
-        if only is None:
-            self._check_members(key, stored.checksum, (row[: len(MEMBER)] for row in rows))
-        self._refuse(
-            [
-                change_of("config", row.trial_id)
-                for row in rows
-                if not is_config_of(row.trial_id, row.config)
-            ]
-        )
-        self._check_ends(rows)
-        return [
-            TrialRow(
-                trial_id=row.trial_id,
-                name=row.name,
-                place=None
-                if row.side is None
-                else Place(side=row.side, stage=row.stage, number=row.number),
-                config=completed(json.loads(row.config)),
-                state=row.state,
-                attempt=row.attempt,
-                owner=row.owner,
-                lease_until=row.lease_until,
-                cause=row.cause,
-            )
-            for row in rows
-        ]
 
-    def _check_members(
-        self, key: StudyKey, checksum: str | None, members: Iterable[Values]
-    ) -> None:
-        if checksum != study_checksum(astuple(key), members):
-            self._refuse([f"the list of the trials of {key.variant} is not what was planned"])
-
-    def _check_ends(self, rows: Sequence[Row[Any]]) -> None:
-        """Of trials; the last columns are `checksum` and `END`."""
-        self._refuse(
-            [
-                change_of("end", row.id)
-                for row in rows
-                if end_is_wrong(row[-len(END) :], row.checksum)
-            ]
-        )
-
-    def _insert_trials(self, connection: Connection, configs: Mapping[str, str]) -> None:
-        moment = now(connection)
-        stored = column_of(connection, "config", configs)
-        # In the order of their ids: two studies that insert the same trials in different orders
-        # would block each other.
-        new_ids = sorted(configs.keys() - stored.keys())
-        rows = [
-            {
-                "id": trial_id,
-                "state": "planned",
-                "attempt": 0,
-                "planned_at": moment,
-                "config": configs[trial_id],
-            }
-            for trial_id in new_ids
-        ]
-        insert_new(connection, trial, rows)
-        stored |= column_of(
-            connection, "config", new_ids
-        )  # another process may have inserted some of them just before
-        for trial_id, config in configs.items():
-            if stored[trial_id] != config:
-                assert is_config_of(trial_id, config), (
-                    f"trial {trial_id} is stored with another config"
-                )
-                self._refuse([change_of("config", trial_id)])
+def trials_of(
+    connection: Connection, key: StudyKey, only: Collection[str] | None = None
+) -> list[TrialRow]:
+    """Return the study's trials in plan order, of `only` these ids. Raises ValueError for a config
+    that has changed."""
+    columns = (trial.c.config, trial.c.state, trial.c.attempt, trial.c.owner, trial.c.lease_until)
+    query = among(select_members(key, study_trial, *columns, trial.c.outcome).join(trial), only)
+    return [_trial_row(row) for row in connection.execute(query.order_by(study_trial.c.position))]
 
 
-def change_of(part: str, trial_id: str) -> str:
-    """The clause that a part of a trial is damaged."""
-    return f"trial {trial_id[:12]} has changed since it was recorded ({part})"
-
-
-def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no white space, as `TrialConfig.canonical_json` writes it."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def _trial_row(row: Row[Any]) -> TrialRow:
+    if hashlib.sha256(row.config.encode()).hexdigest() != row.trial_id:
+        raise ValueError(f"the config of trial {row.trial_id[:12]} has changed")
+    return TrialRow(
+        trial_id=row.trial_id,
+        name=row.name,
+        place=Place(side=row.side, stage=row.stage, number=row.number) if row.side else None,
+        config=completed(json.loads(row.config)),
+        state=row.state,
+        attempt=row.attempt,
+        owner=row.owner,
+        lease_until=row.lease_until,
+        cause=row.outcome and row.outcome["cause"],
+    )
 
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
-    """The condition that picks a study variant."""
+    """Return the condition that picks a study variant."""
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
+def key_of(row: Row[Any]) -> StudyKey:
+    """Return the key of the study whose columns `STUDY` are in a row."""
+    return StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
+
+
 def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
-    """A query for columns of a study's members, to be joined with what else the columns are of."""
+    """Return a query for columns of a study's members, to be joined with their tables."""
     return select(*columns).join_from(study, study_trial).where(is_study(key))
 
 
 def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
-    """The query over a study's members, of these trial ids alone; of all for None."""
+    """Return a query over a study's members for these trial ids alone; for all if None."""
     return query if trial_ids is None else query.where(study_trial.c.trial_id.in_(trial_ids))
+
+
+def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
+    """Return one column of those of these trials that the store has, by their ids."""
+    values: dict[str, Any] = {}
+    for chunk in chunks(trial_ids):
+        query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
+        values.update((trial_id, value) for trial_id, value in connection.execute(query))
+    return values
+
+
+def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> None:
+    configs = {planned.trial_id: canonical_json(identity(planned.config)) for planned in trials}
+    for trial_id, config in configs.items():
+        assert hashlib.sha256(config.encode()).hexdigest() == trial_id, (
+            f"trial {trial_id} is planned with another config"
+        )
+    stored: Mapping[str, TrialState] = column_of(connection, "state", configs)
+    # In the order of their ids: two studies that insert the same trials in different orders would
+    # block each other.
+    rows = [
+        {"id": trial_id, "state": "planned", "attempt": 0, "config": configs[trial_id]}
+        for trial_id in sorted(configs.keys() - stored.keys())
+    ]
+    insert_new(connection, trial, rows)
 
 
 def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, Any]:
@@ -300,25 +265,11 @@ def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, An
     }
 
 
-def _locked_study(connection: Connection, key: StudyKey) -> int:
+def _locked_study(connection: Connection, key: StudyKey, moment: datetime) -> int:
     """The study's id. Its row stays locked, so that a study planned twice at the same time has one
     plan, not a mixture."""
-    row = {
-        **asdict(key),
-        "planned_at": now(connection),
-        "checksum": study_checksum(astuple(key), []),
-    }
-    insert_new(connection, study, [row])
+    insert_new(connection, study, [{**asdict(key), "planned_at": moment}])
     study_id: int = connection.execute(
         select(study.c.id).where(is_study(key)).with_for_update()
     ).scalar_one()
     return study_id
-
-
-def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
-    """One column of those of these trials that the store has, by their ids."""
-    values: dict[str, Any] = {}
-    for chunk in chunks(trial_ids):
-        query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
-        values.update((trial_id, value) for trial_id, value in connection.execute(query))
-    return values

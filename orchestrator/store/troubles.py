@@ -1,4 +1,4 @@
-"""What is amiss with a database, in words, and whether it passes."""
+"""Errors of a database in one sentence each: what is wrong, what to do, and whether it passes."""
 
 from __future__ import annotations
 
@@ -10,44 +10,34 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from trainables.errors import PROGRAM, UserError, first_line
 
-AFRESH = "if it was this study's, move it away and run the study again, which records again what lies as result files"
-COPY = f"put back a copy of it, or name another store with --store; {AFRESH}"
-CHECK = f"see what is wrong with `{PROGRAM} store check` (and this store's --storage or --store)"
+REBUILD = (
+    f"make a new one from the trial folders with `{PROGRAM} store rebuild` (and this store's "
+    "--storage and --store)"
+)
+ROOM = "make room and give the same command again; what was recorded is kept"
+SERVER = "check that the server runs and that host, port, user, password and database are right"
+BUSY = ("another process has been writing to it for too long", "end that process, then try again")
 CURES = {
-    "SQLITE_FULL": (
-        "the disk is full",
-        "make room and give the same command again; what was recorded is kept",
-    ),
+    "SQLITE_FULL": ("the disk is full", ROOM),
     "SQLITE_READONLY": (
         "it is read-only",
-        "make it and its folder writable, or name another store with --store",
+        f"make it and its folder writable, name another one with --store, or {REBUILD}",
     ),
     "SQLITE_CANTOPEN": (
         "it cannot be opened or created",
-        "name a file in a folder you may write to with --store",
+        f"name a file in a folder you may write to with --store, or {REBUILD}",
     ),
     "SQLITE_IOERR": (
         "the disk refuses to read or write",
-        "check its space, your quota and its health, then try again",
+        f"check its space, your quota and its health, then try again, or {REBUILD}",
     ),
     "SQLITE_NOTADB": (
         "the file is no SQLite database",
-        f"name another store with --store; {AFRESH}",
+        f"name another one with --store, or {REBUILD}",
     ),
-    "SQLITE_CORRUPT": ("the file is damaged", COPY),
-    "SQLITE_ERROR": ("its tables are damaged", COPY),
-    "SQLITE_BUSY": (
-        "another process has been writing to it for too long",
-        "end that process, then try again",
-    ),
-    "SQLITE_LOCKED": (
-        "another process has been writing to it for too long",
-        "end that process, then try again",
-    ),
-    "53100": (
-        "the server's disk is full",
-        "make room and give the same command again; what was recorded is kept",
-    ),
+    "SQLITE_BUSY": BUSY,
+    "SQLITE_LOCKED": BUSY,
+    "53100": ("the server's disk is full", ROOM),
     "53": ("the server is out of resources", "free some (connections, memory) and try again"),
     "25006": ("the server is read-only", "name its primary server with --store"),
     "28": (
@@ -58,10 +48,6 @@ CURES = {
     "42501": (
         "the user may not do that",
         "grant it CREATE on the schema and all rights on the tables",
-    ),
-    "42": (
-        "its tables are not those that this program made",
-        "put back a copy of it, or name another store with --store",
     ),
     "57014": (
         "the server took more than 45 s for one statement",
@@ -76,64 +62,55 @@ CURES = {
         "check the server and give the same command again; what was recorded is kept",
     ),
 }
-"""What is amiss and what to do, by SQLite's error names and PostgreSQL's states; a key stands for
-all codes that begin with it (SQLITE_READONLY_DIRECTORY and the like)."""
+"""Problem and cure by SQLite's error names and PostgreSQL's states; a key stands for all codes that
+begin with it (SQLITE_READONLY_DIRECTORY and the like). Any other error is damage."""
 PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
 """Codes of troubles that pass, as does a server that cannot be reached."""
-NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError, LookupError)
 """What reading a value may raise that is not of the kind that this program writes. Not MemoryError:
 the value may be sound then."""
 
 
 class StoreAwayError(UserError):
-    """That a store cannot be used, `problem`, and what to do about it."""
+    """A store cannot be used: `problem`, and what to do about it."""
 
     def __init__(self, problem: str, cure: str) -> None:
         super().__init__(f"{problem}: {cure}.")
         self.problem = problem
-        """The sentence without its dot and without a cure, for who only looks on."""
+        """The sentence without its dot and without a cure, for a page that only shows it."""
+
+
+def damaged(store: str, problem: str) -> StoreAwayError:
+    """Return the error of a store at an address (without its password) that is damaged."""
+    return StoreAwayError(f"The results store {store} is damaged ({problem})", REBUILD)
 
 
 @contextmanager
-def user_errors(store: str, cure: str = CHECK) -> Iterator[None]:
-    """Turn curable database errors into a UserError about `store`, an address without a password;
-    pass on the rest.
-
-    `cure` is what to do about those that have no cure of their own.
-    """
+def user_errors(store: str) -> Iterator[None]:
+    """Turn database errors into a UserError about `store`, an address without a password; pass on
+    errors that no user can cure."""
     try:
         yield
     except DBAPIError as error:
-        problem = _problem(error, cure)
-        if problem is None:
+        code, message = code_of(error), first_line(str(error.orig)) or "no answer"
+        if _is_from_the_client(error):
+            known: tuple[str, str] | None = (message, SERVER)
+        elif code is None and isinstance(error, ProgrammingError):
             raise
+        else:
+            known = next((CURES[key] for key in CURES if (code or "").startswith(key)), None)
+        if known is None:
+            raise damaged(store, message) from error
+        problem, cure = known
         raise StoreAwayError(
-            f"The results store {store} cannot be used: {problem[0]}", problem[1]
+            f"The results store {store} cannot be used: {problem}", cure
         ) from error
-    except UnicodeDecodeError as error:  # what SQLite itself says of damage may repeat it
-        said, cure = CURES["SQLITE_CORRUPT"]
-        raise StoreAwayError(f"The results store {store} cannot be used: {said}", cure) from error
-
-
-def _problem(error: DBAPIError, cure: str) -> tuple[str, str] | None:
-    """What is amiss and what to do about it; None for what no user can cure."""
-    code, said = code_of(error), first_line(str(error.orig)) or "no answer"
-    if code is None and isinstance(error.orig, sqlite3.OperationalError):
-        return f"it holds what this program never wrote ({said})", cure
-    if _is_from_the_client(error):
-        return (
-            said,
-            "check that the server runs and that host, port, user, password and database are right",
-        )
-    if code is None and isinstance(error, ProgrammingError):
-        return None
-    return next(
-        (CURES[prefix] for prefix in CURES if code and code.startswith(prefix)), (said, cure)
-    )
+    except UnicodeDecodeError as error:  # SQLite's own words about damage may repeat it
+        raise damaged(store, "its tables are no text") from error
 
 
 def code_of(error: DBAPIError) -> str | None:
-    """SQLite's name of the error, PostgreSQL's state; None where neither database has seen it."""
+    """Return SQLite's name of the error or PostgreSQL's state; None if neither database saw it."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
 
 
@@ -145,5 +122,5 @@ def _is_from_the_client(error: DBAPIError) -> bool:
 
 
 def passes(error: DBAPIError) -> bool:
-    """Whether waiting may help."""
+    """Return whether waiting may help."""
     return (code_of(error) or "").startswith(PASSING) or _is_from_the_client(error)

@@ -107,7 +107,7 @@ class RemainingWork:
         """Record what an earlier run left as files, results and measurements; return whether there
         was any. A trial that was stopped early counts if it is searched."""
         expire_dead_owners(self.store)  # trials that they claimed take any result
-        recorder, lacking = Recorder(self.store, self.options, run_id), state.lacking
+        recorder, lacking = Recorder(self.store, self.options.storage, run_id), state.lacking
         results = recorder.recover(
             state.trials,
             note=self.console.print,

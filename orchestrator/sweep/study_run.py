@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from orchestrator.sweep.commands import Typed, command_line, view_command
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retry import retried_trials
+from orchestrator.sweep.study_file import write_study_file
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
 from trainables.errors import KEPT, PROGRAM
@@ -45,7 +47,11 @@ def run_study(
     for sink in sinks:
         say(f"Every trial is logged to {sink.name}, too: {sink.place}")
     with (
-        open_store(options.store_url, create=not again) as store,
+        open_store(
+            options.store_url,
+            create=not again,
+            on_register=partial(write_study_file, options.storage),
+        ) as store,
         contextlib.closing(TrialLogs(sinks, store, plan.key, say)) as logs,
     ):
         tuner, retried = _tuner(plan, store, plans=not again), None

@@ -174,7 +174,7 @@ def _answers(url: str, key: StudyKey) -> Answers:
     from search_spaces.catalog import load_study
 
     study = Variant.read(key.overrides).study(load_study(key.study))
-    with open_store(url, create=False, away_s=0) as opened:
+    with open_store(url, create=False, check=False, away_s=0) as opened:
         results = flatten(opened.results(key))
         spectra, epochs = opened.spectra(key), opened.epochs_by_trial(key)
     frame = results.frame()

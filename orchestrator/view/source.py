@@ -204,7 +204,7 @@ class Source:
 
     def _read_overview(self) -> Overview:
         with self.store() as opened:
-            studies, running = opened.progress(), opened.running()
+            studies, running = opened.studies(), opened.running()
             busy = [summary for summary in studies if summary.counts["running"]]
             incomplete = [
                 summary.key for summary in studies if any(summary.counts[state] for state in LOST)

@@ -27,7 +27,6 @@ from orchestrator.store.records import RunRecord
 from search_spaces.catalog import load_study
 from tests.support.command import ROOT, environment, results_table, start, sweep, sweep_process
 from tests.support.one_ray import start_ray, without_ray
-from tests.support.store_rows import damage
 from trainables.trial_folder.folder import trial_directory
 
 SHARED = ROOT.parent / "shared" / "data"
@@ -296,39 +295,34 @@ def test_retry_where_nothing_failed_changes_nothing(undisturbed: Path, tmp_path:
     assert (empty.returncode, empty.stderr.startswith("error: ")) == (2, True)
 
 
-@pytest.mark.usefixtures("one_ray")
-def test_damage_in_the_store_is_put_right_by_the_next_run_from_files_or_by_training(
-    copy: Path,
-) -> None:
-    before = results_table(copy)
-    url = f"sqlite:///{copy / 'results.db'}"
-    changed, forgotten, untouched, lost = (
-        next(copy.glob(f"trials/*/{row['trial_id']}*")) for row in before
-    )
-    digit = "UPDATE result SET metrics = replace(metrics, '1', '2') WHERE trial_id = :id"
-    damage(url, digit, id=changed.name)
-    damage(url, "UPDATE trial SET config = '{' WHERE id = :id", id=forgotten.name)
-    damage(url, f"UPDATE epoch SET valid_loss = 1 WHERE trial_id = '{untouched.name}'")
-    assert sweep("results", "gss_grid", "--storage", copy).returncode == 2
+@pytest.mark.parametrize("harm", ["deleted", "truncated", "an older copy", "no database"])
+def test_a_lost_store_is_made_again_and_nothing_is_trained_twice(copy: Path, harm: str) -> None:
+    before, path = results_table(copy), copy / "results.db"
+    if harm == "deleted":
+        path.unlink()
+    elif harm == "an older copy":
+        with open_store(str(copy / "older.db")) as store:
+            plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs")
+            store.register(plan.key, [trial.planned() for trial in plan.trials])
+        (copy / "older.db").replace(path)
+    else:
+        content = path.read_bytes()
+        path.write_bytes(content[:9999] if harm == "truncated" else b"x" * 9999)
+    if harm != "an older copy":
+        answer = sweep("results", "gss_grid", "--storage", copy)
+        assert answer.returncode == 2 and "sweep.py store rebuild" in answer.stderr
+    answer = sweep("store", "rebuild", "--storage", copy)
+    assert answer.returncode == 0 and "1 study, 4 trials and 4 results" in answer.stdout
+    assert len([*copy.glob("results.db.before-*")]) == (harm != "deleted")
+    assert _without_attempts(results_table(copy)) == _without_attempts(before)
     with without_ray():
         answer = sweep(*SMOKE, copy)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert answer.stdout.count("damaged") == 1
-    assert "(results): it is planned again. So it is with 3 others." in answer.stdout
-    assert "Recorded 3 results that an earlier run had left as files." in answer.stdout
-    assert results_table(copy) == before
+    assert answer.returncode == 0 and "4 already done" in answer.stdout
+    assert sweep("store", "check", "--storage", copy).returncode == 0
 
-    damage(url, digit, id=lost.name)
-    (lost / "result.json").unlink()
-    answer = sweep(*SMOKE, copy)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert (
-        f"Trial {lost.name} has changed since it was recorded (results): it is planned again.\n"
-        in answer.stdout
-    )
-    assert "1 to run, 3 already done" in answer.stdout
-    assert results_table(copy) == before
-    assert "damaged" not in sweep(*SMOKE, copy).stdout
+
+def _without_attempts(table: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [{**row, "attempt": ""} for row in table]
 
 
 def test_a_plan_without_results_does_not_hide_those_there_are(copy: Path) -> None:

@@ -47,8 +47,8 @@ STEPS = (
     Step("study registered", "orchestrator.store.studies:Studies.register", once=True),
     Step("run begun", "orchestrator.store.studies:Studies.begin_run", once=True),
     Step("trials claimed", "orchestrator.store.claims:Claims.claim"),
-    Step("epochs recorded", "orchestrator.store.recording:Recording.record_epochs"),
-    Step("result recorded", "orchestrator.store.recording:Recording.record"),
+    Step("epochs recorded", "orchestrator.store.results:Results.record_epochs"),
+    Step("result recorded", "orchestrator.store.results:Results.record"),
     Step("run ended", "orchestrator.store.studies:Studies.end_run", once=True),
     Step("report written", "orchestrator.report.build:build_report", once=True),
     Step("list of reports written", "orchestrator.report.index:write_index", once=True),
@@ -67,7 +67,7 @@ STEPS = (
     ),
     Step(
         "later measurement recorded",
-        "orchestrator.store.recording:Recording.add_measurement",
+        "orchestrator.store.results:Results.add_measurement",
         study=LATER,
     ),
 )

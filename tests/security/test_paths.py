@@ -64,7 +64,7 @@ def test_a_report_on_a_store_stays_in_the_storage_folder(tmp_path: Path, column:
     with open_store(url) as store:
         store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [trial])
         store.record(outcome(trial.trial_id), run_id=store.begin_run(RUN), spectrum=None)
-    forge(url, f"update study set {column} = :name", name=UP)
+    forge(url, "study", **{column: UP})
     before = files(tmp_path) - files(storage)
     for command in (("report", "gss_grid"), ("report", "all")):
         with written() as places:

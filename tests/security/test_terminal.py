@@ -70,12 +70,10 @@ def storage(tmp_path: Path) -> Path:
             store.register(StudyKey(study="gss_grid", scale=scale, corpus="pydocs"), [trial])
         run_id = store.begin_run(RUN)
         store.record(outcome(trial.trial_id, state="failed"), run_id=run_id, spectrum=None)
-    texts = (
-        "update study set corpus = :text",
-        "update study_trial set name = :text",
-        "update trial set cause = :text",
-    )
-    forge(f"sqlite:///{tmp_path}/results.db", *texts, text=HOSTILE)
+    url = f"sqlite:///{tmp_path}/results.db"
+    forge(url, "study", corpus=HOSTILE)
+    forge(url, "study_trial", name=HOSTILE)
+    forge(url, "trial", outcome={"cause": HOSTILE, "environment": {}})
     return tmp_path
 
 

@@ -45,7 +45,7 @@ def train(
             "listener": listener,
         } | changes
         work = work_in(folder, store, options, **fields)
-        Recorder(store, work.options, work.run_id).recover(plan, note=listener.note)
+        Recorder(store, work.options.storage, work.run_id).recover(plan, note=listener.note)
         states = store.states(ids)
         moment()
         summary = run_trials([trial for trial in plan if states[trial.trial_id] in OPEN], work)
@@ -72,7 +72,7 @@ def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
             "functions": functions,
         }
         work = work_in(folder, store, {"max_concurrent": 2}, **fields)
-        Recorder(store, work.options, run_id).measurements(store.lacking(key, names))
+        Recorder(store, work.options.storage, run_id).measurements(store.lacking(key, names))
         lacking = store.lacking(key, names)
         run_trials(
             [trial for trial in plan if trial.trial_id in lacking], replace(work, lacking=lacking)
@@ -90,7 +90,7 @@ def tune(_say: Say, folder: Path) -> None:
         work = work_in(
             folder, store, options, seconds_per_trial=0.2, source=tuner, functions=functions
         )
-        Recorder(store, work.options, work.run_id).recover(
+        Recorder(store, work.options.storage, work.run_id).recover(
             trials, note=print, may_be_pruned=tuner.is_searched
         )
         states = store.states([trial.trial_id for trial in trials])

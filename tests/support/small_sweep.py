@@ -4,6 +4,7 @@ but without Ray."""
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.lease import expire_dead_owners, this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
+from orchestrator.sweep import write_study_file
 from orchestrator.worker import Job, TrialFunctions, run_pack
 from orchestrator.worker.failures import BrokenProcessError
 from orchestrator.worker.messages import EVENTS, Ending, EndingKind, Pack
@@ -39,12 +41,13 @@ def sweep(folder: Path) -> None:
     storage = FolderStorage(folder)
     storage.check()
     options = RunOptions(storage=storage, runtime=Runtime(checkpoint_every_s=0.0))
-    with open_store(f"sqlite:///{folder}/results.db") as store:
+    keep = partial(write_study_file, storage)
+    with open_store(f"sqlite:///{folder}/results.db", on_register=keep) as store:
         store.register(KEY, PLAN)
         expire_dead_owners(store)
         run_id = store.begin_run(RUN)
         try:
-            Recorder(store, options, run_id).recover(PLAN, note=print)
+            Recorder(store, options.storage, run_id).recover(PLAN, note=print)
             states = store.states([trial.trial_id for trial in PLAN])
             work = StudyWork(
                 store=store,

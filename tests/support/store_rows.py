@@ -9,19 +9,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy import create_engine, select, text, update
 
-from orchestrator.store.checksums import (
-    END,
-    MEMBER,
-    STUDY,
-    end_checksum,
-    part_checksums,
-    study_checksum,
-)
-from orchestrator.store.records import ENDED, PlannedTrial, RunRecord, StudyKey
-from orchestrator.store.schema import study, study_trial, trial
-from orchestrator.store.store import Store
-from orchestrator.store.triggers import drop_triggers, make_triggers
-from trainables.trial_folder.outcome import EpochMetrics, FinalState, TrialOutcome
+from orchestrator.store import PlannedTrial, RunRecord, Store, StudyKey
+from orchestrator.store.schema import metadata
+from trainables.trial_folder import EpochMetrics, FinalState, TrialOutcome
 
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 RUN = RunRecord(
@@ -104,39 +94,47 @@ def execute(url: str, *statements: str, **values: object) -> None:
     engine.dispose()
 
 
-def damage(url: str, *statements: str, **values: object) -> None:
-    """The same to what the database refuses to change."""
+def forge(url: str, table: str, *, where: str = "true", **values: object) -> None:
+    """Set columns as the store itself would, checksums included: what a stranger can make."""
     engine = create_engine(url)
     with engine.begin() as connection:
-        drop_triggers(connection)
-        for statement in statements:
-            connection.execute(text(statement), values)
-        make_triggers(connection)
+        connection.execute(update(metadata.tables[table]).where(text(where)).values(values))
     engine.dispose()
 
 
-def forge(url: str, *statements: str, **values: object) -> None:
-    """The same with checksums that are right: what a stranger can make."""
-    damage(url, *statements, **values)
+LOST_BY_REBUILDING = {
+    *("attempt", "owner", "lease_until", "started_at", "ended_at", "run_id"),
+    *("id", "study_id"),
+}
+"""Columns of trials and studies that no file has; the others of a study name it."""
+
+
+def tables(url: str) -> dict[str, list[str]]:
+    """Every row of a store but its attempts, runs and requests, without those columns."""
     engine = create_engine(url)
-    with engine.begin() as connection:
-        drop_triggers(connection)
-        for ended in connection.execute(select(*END).where(trial.c.state.in_(ENDED))).all():
-            checksums = {
-                "checksum": end_checksum(ended),
-                **part_checksums(connection, [ended[0]])[ended[0]],
-            }
-            connection.execute(update(trial).where(trial.c.id == ended[0]).values(checksums))
-        for study_id, *key in connection.execute(select(study.c.id, *STUDY)).all():
-            members = connection.execute(
-                select(*MEMBER).where(study_trial.c.study_id == study_id)
-            ).all()
-            checksum = study_checksum(key, members)
-            connection.execute(
-                update(study).where(study.c.id == study_id).values(checksum=checksum)
+    rows = {}
+    with engine.connect() as connection:
+        for name in ("study", "trial", "study_trial", "epoch", "result", "spectrum"):
+            table = metadata.tables[name]
+            query = select(table)
+            if name == "study_trial":
+                query = select(table, metadata.tables["study"]).join_from(
+                    table, metadata.tables["study"]
+                )
+            rows[name] = sorted(
+                repr({key: _plain(value) for key, value in row.items() if _is_kept(key, name)})
+                for row in connection.execute(query).mappings()
             )
-        make_triggers(connection)
     engine.dispose()
+    return rows
+
+
+def _is_kept(column: str, table: str) -> bool:
+    return column not in LOST_BY_REBUILDING or (table, column) == ("trial", "id")
+
+
+def _plain(value: object) -> object:
+    return value.tobytes() if isinstance(value, np.ndarray) else value
 
 
 def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """A trial's folder: the only place that knows what its files are called, how they are read, and who
 may write them.
 
-It holds the trial's `config.json` and its `log.txt`, for people: no program goes by them. While the
-trial runs, it holds a lock, a fence and the last checkpoints; afterwards `result.json`,
+It holds the trial's `config.json`, whose hash is the trial's id, and its `log.txt`, for people.
+While the trial runs, it holds a lock, a fence and the last checkpoints; afterwards `result.json`,
 `spectrum.npy` and `kept.safetensors` (the weights of the best validation loss), and
 `measurement-NAME.json` for each measurement that was taken later from these weights. Every file but
 the log is whole or absent, and what is read has a checksum that is looked at then: its own, or one
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -26,7 +27,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from trainables.config import WITH_SPECTRUM, TextFile
+from trainables.config import WITH_SPECTRUM, AnyConfig, TextFile, read_config
 from trainables.errors import UserError, first_line, line_of
 from trainables.trial_folder.files import (
     DamagedFileError,
@@ -51,6 +52,8 @@ from trainables.trial_folder.measurement_file import (
 from trainables.trial_folder.outcome import TrialOutcome
 from trainables.trial_folder.vector import read_vector, write_vector
 
+TRIALS = "trials"
+"""The folder below the root of a storage in which trials have theirs."""
 LOCK, FENCE, CONFIG, LOG = "lock", "worker", "config.json", "log.txt"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
@@ -121,6 +124,18 @@ class TrialFolder:
         path = self.path / CONFIG
         if not os.path.lexists(path):
             write_file(path, config.encode())
+
+    def config(self) -> AnyConfig:
+        """Return the trial's config. Raises DamagedFileError if the file is missing or is not the
+        config of this trial."""
+        path = self.path / CONFIG
+        try:
+            config = read_config(json.loads(read_file(path)))
+        except (OSError, ValueError, RecursionError) as error:
+            raise DamagedFileError(f"{path} cannot be read ({first_line(error)})") from error
+        if config.trial_id != self.trial_id:
+            raise DamagedFileError(f"{path} is the config of another trial")
+        return config
 
     def check_fence(self) -> None:
         """Raise SupersededError where the right was taken over and another worker has it by now."""
@@ -298,13 +313,22 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
             f"it is damaged, or "
             "this program has not written it, so name another one with --store"
         )
-    return storage / "trials" / trial_id[:2] / trial_id
+    return storage / TRIALS / trial_id[:2] / trial_id
 
 
 def measurement_files(names: Iterable[str]) -> list[str]:
     """What the files of these later measurements are called, of each the spectrum first, then the
     metrics."""
     return [f"{MEASUREMENT}{name}.{kind}" for name in names for kind in ("npy", "json")]
+
+
+def measurement_names(files: Iterable[str]) -> list[str]:
+    """Return the names of the later measurements that have these files, in alphabetical order."""
+    return sorted(
+        file.removeprefix(MEASUREMENT).removesuffix(".json")
+        for file in files
+        if file.startswith(MEASUREMENT) and file.endswith(".json")
+    )
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:

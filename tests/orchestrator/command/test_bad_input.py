@@ -208,8 +208,8 @@ def _bad_inputs(folder: Path) -> None:
         (folder / "wrong" / "ptb" / f"{split}.txt").write_text("not the penn treebank\n" * 50)
         (folder / "short" / f"{split}.txt").write_text("a b c\n")
     with sqlite3.connect(folder / "newer.db") as database:
-        database.execute("create table alembic_version (version_num varchar(32) not null)")
-        database.execute("insert into alembic_version values ('9999_from_the_future')")
+        database.execute("create table schema_version (version integer)")
+        database.execute("insert into schema_version values (9999)")
     matrix = np.ones((10, 4))
     np.save(folder / "low.npy", matrix)
     (folder / "hostile.safetensors").write_bytes(b"\xff" * 8 + b"{" * 1000)

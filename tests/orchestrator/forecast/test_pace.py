@@ -15,7 +15,7 @@ from orchestrator.plan import Plan, make_plan
 from orchestrator.store import PlannedTrial, Store
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
-from tests.support.store_rows import RUN, damage
+from tests.support.store_rows import RUN, execute
 from trainables.trial_folder import TrialOutcome
 
 
@@ -115,7 +115,7 @@ def test_damage_in_another_study_is_no_trouble(store: Store, tmp_path: Path) -> 
         end(store, plan, {trial.name: 10.0 for trial in plan.trials})
     assert measured_pace(plans[0], store, gpu=False).trials > len(plans[0].trials)
     victim = next(trial.trial_id for trial in plans[1].trials if trial.config.family == "softmax")
-    damage(
+    execute(
         f"sqlite:///{tmp_path}/results.db",
         "UPDATE result SET metrics = '{}' WHERE trial_id = :id",
         id=victim,

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.recording import Recorder
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
@@ -115,7 +114,7 @@ def next_run(made: Path, storage: Path) -> tuple[Numbers, list[str]]:
     sentences: list[str] = []
     directory = trial_directory(storage, CONFIG.trial_id)
     with open_store(f"sqlite:///{storage}/results.db") as store:
-        recorder = Recorder(store, RunOptions(storage=FolderStorage(storage)), run_id=1)
+        recorder = Recorder(store, FolderStorage(storage), run_id=1)
         recorder.recover([PlannedTrial.of(CONFIG, "the trial")], note=sentences.append)
         if store.states([CONFIG.trial_id]) != {CONFIG.trial_id: "done"}:
             outcome = trial_run.run_trial(

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.store.integrity import check
+from orchestrator.storage import FolderStorage
+from orchestrator.sweep import check_store
 from tests.support import small_sweep
 from tests.support.faulty_disk import BROKEN, FULL, FaultySweeps, faulty_sweeps
 from trainables.errors import UserError
@@ -31,9 +32,9 @@ def truth(sweeps: FaultySweeps) -> tuple[list[dict[str, Any]], int]:
     return small_sweep.table(sweeps.folder), ended.writes
 
 
-def problems(store: Path) -> list[str]:
+def problems(folder: Path) -> list[str]:
     try:
-        return check(f"sqlite:///{store}")
+        return check_store(f"sqlite:///{folder}/results.db", FolderStorage(folder))
     except UserError as error:
         # It failed before the first table was there.
         assert "There is no results store" in str(error)
@@ -62,7 +63,7 @@ def test_a_write_that_fails_costs_a_sentence_and_no_number(
         assert "Traceback" not in ended.text, what
         assert ended.text.count("error: ") == (ended.status == 2), what
         assert ended.status == 2 or small_sweep.table(sweeps.folder) == table, what
-        assert problems(sweeps.folder / "results.db") == [], what
+        assert problems(sweeps.folder) == [], what
         again = sweeps.run()
         assert again.status == 0, f"{what}, then {again.text}"
         assert small_sweep.table(sweeps.folder) == table, what

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.recording import Recorder
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.records import StudyKey
@@ -27,7 +26,7 @@ VALUES = np.array([3.0, 2.0, 0.5])
 @pytest.fixture
 def recorder(store: Store, tmp_path: Path) -> Recorder:
     store.register(KEY, PLAN)
-    return Recorder(store, RunOptions(storage=FolderStorage(tmp_path)), store.begin_run(RUN))
+    return Recorder(store, FolderStorage(tmp_path), store.begin_run(RUN))
 
 
 def done(number: int, measurement: str = "spectrum@1") -> TrialOutcome:

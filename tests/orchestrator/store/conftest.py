@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.store.opening import open_store
-from orchestrator.store.store import Store
+from orchestrator.store import Store, open_store
 
 
 @pytest.fixture

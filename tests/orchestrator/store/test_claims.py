@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as check_state_machine
 
+from orchestrator.store import Store
 from orchestrator.store.records import LOST
-from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
 from trainables.trial_folder.outcome import FinalState
 

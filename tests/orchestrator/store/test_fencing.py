@@ -10,8 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from orchestrator.store.integrity import check
-from orchestrator.store.store import Store
+from orchestrator.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
@@ -77,9 +76,7 @@ class Deliveries:
 
 
 @pytest.mark.chaos(10, 1000)
-def test_of_all_deliveries_in_any_order_one_result_stays_the_right_one(
-    store: Store, store_url: str, rounds: int
-) -> None:
+def test_deliveries_in_any_order_leave_the_right_result(store: Store, rounds: int) -> None:
     seed = random.randrange(2**32)
     draw = random.Random(seed)
     trials = plan(rounds)
@@ -103,7 +100,6 @@ def test_of_all_deliveries_in_any_order_one_result_stays_the_right_one(
         f"seed {seed}"
     )
     assert {values.tobytes() for values in store.spectra(KEY).values()} == {SPECTRUM.tobytes()}
-    assert check(store_url) == []
 
 
 def test_a_trial_that_was_given_back_takes_nothing_more_from_that_attempt(store: Store) -> None:

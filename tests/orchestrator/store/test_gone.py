@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import _thread
 import gc
-import os
 import shutil
 import signal
 import socketserver
@@ -18,12 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event
 
-from orchestrator.store.integrity import check
-from orchestrator.store.opening import open_store
-from orchestrator.store.repair import repair
-from orchestrator.store.store import Store
+from orchestrator.store import Store, open_store
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcome, plan
 from trainables.errors import UserError
@@ -75,7 +70,6 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_transaction(
                 call()
     with begin(path) as store:  # what is there now can be gone on with
         assert store.claim(TRIALS, owner="a", lease_s=60)
-    assert check(str(path)) == []
 
 
 def interrupt(store: Store) -> None:
@@ -118,7 +112,6 @@ def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_rep
             store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
         expected = everything(store)
     copy.replace(path)
-    assert check(str(path)) == []
     with begin(path) as store:
         assert [row.state for row in store.trials(KEY)] == ["done", "done", "planned", "planned"]
         taken = [
@@ -246,36 +239,6 @@ def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
         said = capsys.readouterr().err
         assert said.count("waiting for it") == said.count("\n") == 1
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
-
-
-@pytest.mark.parametrize(
-    ("call", "table"), [(check, "result"), (check, "study_trial"), (repair, "result")]
-)
-def test_a_connection_lost_in_a_check_or_a_repair_is_said_and_nothing_is_changed(
-    postgres_server: PostgresServer, call: Callable[[str], list[str]], table: str
-) -> None:
-    url = postgres_server.url(postgres_server.create_database())
-    with open_store(url) as store:
-        store.register(KEY, plan(4))
-        store.record(outcome(TRIALS[0]), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
-        before = everything(store)
-
-    def kill(connection: Connection, _cursor: object, statement: str, *_: object) -> None:
-        """The process of the connection; the server then ends the others too."""
-        if f"FROM {table} " in f"{statement} ":
-            driver: Any = connection.connection.dbapi_connection
-            os.kill(driver.info.backend_pid, signal.SIGKILL)
-
-    event.listen(Engine, "before_cursor_execute", kill)
-    try:
-        with pytest.raises(UserError, match="check that the server runs"):
-            call(url)
-    finally:
-        event.remove(Engine, "before_cursor_execute", kill)
-        postgres_server.stop()
-        postgres_server.start()
-    with open_store(url) as store:
-        assert everything(store) == before
 
 
 def test_a_server_gives_no_statement_as_long_as_the_guard_waits(

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from orchestrator.command.status import status
+from orchestrator.store import Store
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
 from orchestrator.store.opening import open_store
-from orchestrator.store.store import Store
 from tests.support.processes import Process, Say
 from tests.support.store_rows import KEY, ids, plan
 from trainables.errors import UserError

@@ -6,30 +6,11 @@ import time
 
 import numpy as np
 
-from orchestrator.store.records import StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import Store, StudyKey
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
 from trainables.trial_folder.outcome import FinalState
 
 OTHER = StudyKey(study="seeds", scale="smoke", corpus="ptb")
-
-
-def test_counts_are_those_of_the_checked_list(store: Store) -> None:
-    assert store.progress() == []
-    trials = plan(7)
-    store.register(KEY, trials)
-    store.register(OTHER, trials[2:4])
-    run_id = store.begin_run(RUN)
-    store.claim(ids(trials[:6]), owner="a:1:2", lease_s=60)
-    states: tuple[FinalState, ...] = ("done", "failed", "diverged", "done")
-    for trial_id, state in zip(ids(trials), states, strict=False):
-        spectrum = SPECTRUM if state == "done" else None
-        assert store.record(
-            outcome(trial_id, state=state), run_id=run_id, spectrum=spectrum, attempt=1
-        )
-    assert store.progress() == store.studies()
-    counted = {state: count for state, count in store.progress()[0].counts.items() if count}
-    assert counted == {"done": 2, "failed": 1, "diverged": 1, "running": 2, "planned": 1}
 
 
 def test_what_runs_is_told_once_a_study_with_its_last_epoch(store: Store) -> None:
@@ -124,7 +105,7 @@ def test_a_version_changes_with_whatever_a_table_shows_and_with_nothing_else(sto
     assert store.versions(KEY) == claimed
     store.record(outcome(trials[0].trial_id), run_id=run_id, spectrum=None)
     ended = store.versions(KEY)
-    store.add_measurement(trials[0].trial_id, "later@1", {"a": 1}, run_id=run_id)
+    store.add_measurement(trials[0].trial_id, "later@1", {"a": 1})
     versions = [planned, claimed, ended, store.versions(KEY)]
     assert len({at[trials[0].trial_id] for at in versions}) == 4
     assert all(at[trial_id] == planned[trial_id] for at in versions for trial_id in ids(trials[1:]))

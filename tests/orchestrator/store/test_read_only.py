@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.store import Store
 from orchestrator.store.opening import open_store
-from orchestrator.store.store import Store
 from tests.support.command import ROOT, environment
 from tests.support.store_rows import KEY, plan
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import create_engine, text
 
-from orchestrator.store.store import Store
+from orchestrator.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan, ranked_epoch
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
@@ -78,7 +78,7 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
     assert store.record(outcome(trial_id, state="diverged"), run_id=run_id, spectrum=None) is False
     assert store.fail(trial_id, cause="late news", run_id=run_id) is False
     store.record_epochs({trial_id: [epoch(2, valid_loss=9.0)]}, attempts=FIRST)
-    assert store.add_measurement(trial_id, "spectrum@1", {"press_rank": 1}, run_id=run_id) is False
+    assert store.add_measurement(trial_id, "spectrum@1", {"press_rank": 1}) is False
     assert store.claim([trial_id], owner="a", lease_s=1) == {}
     assert store.release("a", [trial_id]) == store.release("a") == 0
     assert store.reset([trial_id]) == []
@@ -179,31 +179,24 @@ def test_two_measurements_cannot_have_a_metric_of_one_name(
         store.record(outcome(trial_id, measurements=clash), run_id=run_id, spectrum=None)
     store.record(outcome(trial_id), run_id=run_id, spectrum=None)
     with pytest.raises(ValueError, match="press_rank is in two measurements"):
-        store.add_measurement(trial_id, "other@1", {"press_rank": 2}, run_id=run_id)
+        store.add_measurement(trial_id, "other@1", {"press_rank": 2})
 
 
 def test_a_measurement_is_added_to_a_done_trial_once(
     store: Store, trial_id: str, run_id: int
 ) -> None:
     with pytest.raises(ValueError, match="running"):
-        store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id)
+        store.add_measurement(trial_id, "top@1", {"hits": 3})
     store.record(outcome(trial_id), run_id=run_id, spectrum=None)
     before = store.results(KEY)[0]["metrics"]
-    assert (
-        store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id, spectrum=SPECTRUM)
-        is True
-    )
-    assert store.add_measurement(trial_id, "top@1", {"hits": 4}, run_id=run_id) is False
+    assert store.add_measurement(trial_id, "top@1", {"hits": 3}, spectrum=SPECTRUM) is True
+    assert store.add_measurement(trial_id, "top@1", {"hits": 4}) is False
     assert store.results(KEY)[0]["metrics"] == before | {"hits": 3}
     np.testing.assert_array_equal(store.spectra(KEY)[trial_id], SPECTRUM)
-    assert store.add_measurement(
-        trial_id, "spectrum@10", {"press_rank": 403}, run_id=run_id, spectrum=SPECTRUM
-    )
-    assert store.add_measurement(trial_id, "spectrum@9", {"press_rank": 404}, run_id=run_id)
+    assert store.add_measurement(trial_id, "spectrum@10", {"press_rank": 403}, spectrum=SPECTRUM)
+    assert store.add_measurement(trial_id, "spectrum@9", {"press_rank": 404})
     with pytest.raises(ValueError, match="done with another spectrum than spectrum@11 gives"):
-        store.add_measurement(
-            trial_id, "spectrum@11", {"press_rank": 9}, run_id=run_id, spectrum=SPECTRUM[1:]
-        )
+        store.add_measurement(trial_id, "spectrum@11", {"press_rank": 9}, spectrum=SPECTRUM[1:])
     assert store.results(KEY)[0]["metrics"]["press_rank"] == 403, (
         "the latest version has the last word"
     )
@@ -216,7 +209,7 @@ def test_an_unknown_trial_study_or_run_is_a_key_error(store: Store, run_id: int)
         lambda: store.record(outcome(unknown), run_id=run_id, spectrum=None),
         lambda: store.fail(unknown, cause="lost", run_id=run_id),
         lambda: store.record_epochs({unknown: [epoch(1)]}, attempts={unknown: 1}),
-        lambda: store.add_measurement(unknown, "top@1", {}, run_id=run_id),
+        lambda: store.add_measurement(unknown, "top@1", {}),
         lambda: store.ask_to_stop(unknown),
         lambda: store.ask_to_stop(KEY),
         lambda: store.end_run(run_id + 1),
@@ -238,8 +231,8 @@ def test_done_trials_are_listed_with_what_they_lack_in_the_given_order(store: St
     store.record(outcome(trials[3], measurements={}), run_id=run_id, spectrum=None)
     store.record(outcome(trials[4], state="diverged"), run_id=run_id, spectrum=None)
     store.record(outcome(ids(plan(1, group="other"))[0]), run_id=run_id, spectrum=None)
-    store.add_measurement(trials[1], "top_k-1a2b3c4d@1", {"top": "{}"}, run_id=run_id)
-    store.add_measurement(trials[1], "spectrum@2", {"press_rank": 400}, run_id=run_id)
+    store.add_measurement(trials[1], "top_k-1a2b3c4d@1", {"top": "{}"})
+    store.add_measurement(trials[1], "spectrum@2", {"press_rank": 400})
     lacking = store.lacking(KEY, NAMES)
     two = ["top_k-1a2b3c4d@1", "spectrum@2"]
     assert lacking == {trials[0]: two, trials[2]: two, trials[3]: NAMES}

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from orchestrator.store import Store
 from orchestrator.store.database import IDS_A_STATEMENT
 from orchestrator.store.records import STATES, Place
-from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan, planned
 
 

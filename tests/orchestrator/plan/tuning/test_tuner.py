@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan import Tuner
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.schedule.dispatcher import Dispatcher
@@ -208,7 +207,7 @@ def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(
     folder.mkdir(parents=True)
     outcome = TrialOutcome(trial_id=trial.trial_id, state="pruned", cause="not good enough")
     (folder / "result.json").write_text(outcome.model_dump_json())
-    recorder = Recorder(store, RunOptions(storage=FolderStorage(tmp_path)), store.begin_run(RUN))
+    recorder = Recorder(store, FolderStorage(tmp_path), store.begin_run(RUN))
     assert recorder.recover([trial], note=print) == 0
     assert store.states([trial.trial_id]) == {trial.trial_id: "planned"}
     assert recorder.recover([trial], note=print, may_be_pruned=tuner.is_searched) == 1

@@ -1,0 +1,58 @@
+"""The commands over the store as a whole: `store rebuild`, `store check` and `store archive`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.command import options
+from orchestrator.command.options import open_existing, print_out, store_url
+from trainables.errors import UserError
+
+
+def rebuild_store(
+    store: options.StoreUrl = None, storage: options.Storage = options.STORAGE
+) -> None:
+    """Make the store again from the trial folders; the old file is kept."""
+    from orchestrator.storage import storage_at
+    from orchestrator.sweep import rebuild_store
+
+    rebuild_store(store_url(store, storage), storage_at(storage), print_out)
+
+
+def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
+    """Check the store for damage, and against the trial folders; exit status 1 if they differ."""
+    from orchestrator.storage import storage_at
+    from orchestrator.store import REBUILD
+    from orchestrator.sweep import check_store
+
+    sentences = check_store(store_url(store, storage), storage_at(storage))
+    for sentence in sentences:
+        print_out(sentence)
+    print_out(
+        f"If the files are right, {REBUILD}."
+        if sentences
+        else "The store is sound, and every done trial is what its files say."
+    )
+    raise typer.Exit(1 if sentences else 0)
+
+
+def archive_store(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write to.")],
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+) -> None:
+    """Write the trials of every study, their epochs and spectra as three Parquet files."""
+    from orchestrator.report import write_archive
+
+    with open_existing(store, storage) as opened:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_archive(opened, folder)
+        except OSError as error:
+            raise UserError(
+                f"{folder}: cannot write ({error.strerror or error}). Name another folder"
+            ) from error
+    print_out(f"Archive: {folder.resolve()}")

@@ -1,0 +1,78 @@
+"""Put a new store in the place of one that may be damaged."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestrator.store.address import parse, printable
+from orchestrator.store.opening import open_store
+from trainables.errors import UserError
+
+SHARED_FIRST, SHARED_SIZE = 0x40000002, 510
+"""The bytes of its file of which each SQLite connection that has it open locks one:
+https://www.sqlite.org/src/file?name=src/os.h"""
+
+
+@contextmanager
+def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
+    """Yield the address of a new, empty store that takes the place of the one at `url` in the end.
+
+    A SQLite file is moved aside then, never deleted, and `say` is told where to. After an error it
+    stays. A PostgreSQL database is given itself. Raises UserError while another process has the
+    file open, and for a database that holds studies."""
+    parsed = parse(url)
+    if parsed.drivername != "sqlite":
+        with open_store(url) as store:
+            if store.studies():
+                raise UserError(
+                    f"store rebuild: the database {printable(parsed)} holds studies. Make an empty "
+                    "one with createdb, and name it with --store."
+                )
+        yield url
+        return
+    path = Path(parsed.database or "").resolve()
+    # A name by which `clean` knows it, should this process be killed.
+    new = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with _to_oneself(path):
+            yield str(new)
+            if path.exists():
+                aside = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
+                for suffix in ("-wal", "-shm", ""):
+                    with_suffix = Path(f"{path}{suffix}")
+                    if with_suffix.exists():
+                        with_suffix.rename(f"{aside}{suffix}")
+                say(f"The store as it was is {aside}.")
+            new.rename(path)
+    except OSError as error:
+        raise UserError(
+            f"store rebuild: {path} cannot be replaced ({error.strerror}). Name a file in a folder "
+            "you may write to with --store."
+        ) from error
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{new}{suffix}").unlink(missing_ok=True)
+
+
+@contextmanager
+def _to_oneself(path: Path) -> Iterator[None]:
+    """Keep other processes from opening a SQLite file, whatever it holds; raises UserError if one
+    has it open."""
+    if not path.exists():
+        yield
+        return
+    with path.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_SIZE, SHARED_FIRST)
+        except BlockingIOError:
+            raise UserError(
+                f"store rebuild: another command has the results store {path} open. End it (a "
+                "sweep, a page of view, a notebook), then type the same command again."
+            ) from None
+        yield

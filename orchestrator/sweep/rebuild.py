@@ -1,0 +1,142 @@
+"""A new store made from the files in the storage, and a store compared with these files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.schedule import Recorder
+from orchestrator.store import PlannedTrial, open_store, replaced
+from orchestrator.sweep.study_file import read_study_file
+from orchestrator.words import counted, listed
+from trainables.errors import PROGRAM, UserError
+from trainables.trial_folder import (
+    CONFIG,
+    RESULT_FILES,
+    DamagedFileError,
+    TrialFolder,
+    measurement_files,
+    measurement_names,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.storage import Storage
+    from orchestrator.store import Store
+
+CHECKED_AT_ONCE = 500
+"""Trials; their spectra lie in memory meanwhile."""
+
+
+def rebuild_store(url: str, storage: Storage, say: Callable[[str], None]) -> None:
+    """Make the store at `url` again from the studies and trials whose files lie in the storage.
+
+    A SQLite file at `url` is moved aside; a PostgreSQL database has to be empty. What no file says
+    is lost: attempts, runs, and why trials failed, which are planned again. Each damaged file is
+    named. Raises UserError while another command has the store open, and as any other error does,
+    leaves it as it was."""
+    files, study_files = storage.trial_files(), storage.study_files()
+    if not files and not study_files:
+        raise UserError(f"--storage: {storage} holds no trials. Name the folder of the results.")
+    with replaced(url, say) as new, open_store(new) as store, store.one_transaction():
+        known: dict[str, PlannedTrial] = {}
+        contents = []
+        for path in study_files:
+            try:
+                contents.append(read_study_file(path))
+            except DamagedFileError as error:
+                say(f"A study is missing until it is run again: {error}.")
+        for key, planned_at, trials in sorted(contents, key=lambda content: content[1]):
+            store.register(key, trials, planned_at=planned_at)
+            known |= {trial.trial_id: trial for trial in trials}
+        strangers = _without_study(storage, sorted(files.keys() - known.keys()), say)
+        store.add_trials(strangers)
+        known |= {trial.trial_id: trial for trial in strangers}
+        trials = [known[trial_id] for trial_id in files if trial_id in known]
+        count = _record(store, storage, trials, files, say)
+    say(
+        f"The new results store has {counted(len(contents), 'study', 'studies')}, "
+        f"{counted(len(known), 'trial')} and {counted(count, 'result')}."
+    )
+    if strangers:
+        say(
+            f"{counted(len(strangers), 'trial')} are in no study: a study shows its trials after "
+            f"`{PROGRAM} STUDY`, which trains nothing twice."
+        )
+
+
+def _without_study(
+    storage: Storage, trial_ids: Sequence[str], say: Callable[[str], None]
+) -> list[PlannedTrial]:
+    """Those trials that are in no study's file, by their own configs."""
+    storage.bring(trial_ids, [CONFIG])
+    trials = []
+    for trial_id in trial_ids:
+        try:
+            trials.append(PlannedTrial.of(storage.trial(trial_id).config(), trial_id[:12]))
+        except DamagedFileError as error:
+            say(f"The trial {trial_id[:12]} is missing until its study is run again: {error}.")
+    return trials
+
+
+def _record(
+    store: Store,
+    storage: Storage,
+    trials: Sequence[PlannedTrial],
+    files: Mapping[str, Sequence[str]],
+    say: Callable[[str], None],
+) -> int:
+    """Record the results and later measurements of trials; returns how many have a result."""
+    recorder = Recorder(store, storage, run_id=None)
+    count = recorder.recover(trials, note=say, may_be_pruned=lambda _: True)
+    states = store.states([trial.trial_id for trial in trials])
+    later = {
+        trial_id: names
+        for trial_id, state in states.items()
+        if state == "done" and (names := measurement_names(files[trial_id]))
+    }
+    for trial_id, problem in recorder.measurements(later)[1].items():
+        say(f"{trial_id[:12]}: {problem}.")
+    return count
+
+
+def check_store(url: str, storage: Storage) -> list[str]:
+    """Return a sentence for each done trial of the store that its files in the storage do not
+    prove. Raises UserError for a store that is damaged."""
+    sentences = []
+    with open_store(url, create=False) as store:
+        done = store.done()
+        for start in range(0, len(done), CHECKED_AT_ONCE):
+            stored = store.ended(done[start : start + CHECKED_AT_ONCE])
+            names = set[str]().union(*(trial["measurements"] for trial in stored.values()))
+            storage.bring(stored, [*RESULT_FILES, *measurement_files(names)])
+            for trial_id, trial in stored.items():
+                if problem := _difference(storage.trial(trial_id), trial):
+                    sentences.append(f"Trial {trial_id[:12]}: {problem}.")
+    return sentences
+
+
+def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
+    """In which parts the store differs from a trial's files; None if it does not."""
+    try:
+        result = folder.result()
+        if result is None:
+            return f"the store alone has its result, {folder.path} has none"
+        outcome, spectrum = result
+        measurements = dict(outcome.measurements)
+        for name in stored["measurements"].keys() - measurements.keys():
+            later = folder.measurement(name)
+            if later is not None:
+                measurements[name] = later.metrics
+                spectrum = spectrum if later.singular_values is None else later.singular_values
+    except DamagedFileError as error:
+        return f"the store alone has its result: {error}"
+    files = {
+        "state": outcome.state,
+        "cause": outcome.cause,
+        "environment": outcome.environment,
+        "epochs": list(outcome.epochs),
+        "measurements": measurements,
+        "spectrum": None if spectrum is None else spectrum.tobytes(),
+    }
+    parts = [name for name, value in files.items() if value != stored[name]]
+    return f"the store differs from its files in {listed(parts)}" if parts else None

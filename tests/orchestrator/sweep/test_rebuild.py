@@ -1,0 +1,195 @@
+"""A store made again from the files in the storage is the store that was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from orchestrator.storage import FolderStorage, Storage, storage_at
+from orchestrator.store import Place, PlannedTrial, Store, StudyKey, open_store
+from orchestrator.sweep import check_store, rebuild_store, write_study_file
+from tests.support import tiny_trial
+from tests.support.object_store import object_store
+from tests.support.processes import Process, Say
+from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, outcome, tables
+from trainables.errors import UserError
+from trainables.trial_folder import TrialOutcome
+
+OTHER = StudyKey(study="tuned", scale="smoke", corpus="tiny", overrides='{"training.epochs":3}')
+STATES = ("done", "done", "diverged", "pruned")
+
+
+def planned(seed: int, place: Place | None = None) -> PlannedTrial:
+    config = tiny_trial.trial().model_copy(update={"seed": seed})
+    return PlannedTrial.of(config, f"tiny seed={seed}", place)
+
+
+TRIALS = [planned(seed) for seed in range(6)]
+TUNED = [planned(0), planned(9, Place(side="gss", stage="stage2", number=1))]
+"""One trial of another study, and one that never ran."""
+STRANGER = planned(77)
+"""In no study's file."""
+
+
+def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcome) -> None:
+    """Leave a trial's files as its worker does, and record what they say."""
+    spectrum = SPECTRUM if ending.state == "done" else None
+    with storage.working(trial.trial_id) as folder:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.write_config(trial.validated.model_dump_json(indent=1))
+        folder.write_result(ending, spectrum)
+    store.record(ending, run_id=store.begin_run(RUN), spectrum=spectrum)
+
+
+def fill(url: str, storage: Storage) -> None:
+    """Two studies that share a trial, with an end of every kind and a measurement taken later."""
+    with open_store(url, on_register=partial(write_study_file, storage)) as store:
+        store.register(KEY, TRIALS)
+        store.register(OTHER, TUNED)
+        store.add_trials([STRANGER])
+        for number, state in enumerate(STATES):
+            ending = outcome(TRIALS[number].trial_id, state=state, epochs=number + 1)
+            end(store, storage, TRIALS[number], ending)
+        end(store, storage, STRANGER, outcome(STRANGER.trial_id))
+        later = {"later_metric": 1 / 3}
+        with storage.working(TRIALS[1].trial_id) as folder:
+            folder.write_measurement("later@2", (later, SPECTRUM))
+        store.add_measurement(TRIALS[1].trial_id, "later@2", later, spectrum=SPECTRUM)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> FolderStorage:
+    return FolderStorage(tmp_path / "results")
+
+
+@pytest.fixture
+def url(storage: FolderStorage) -> str:
+    url = f"sqlite:///{storage.root}/results.db"
+    fill(url, storage)
+    return url
+
+
+def rebuilt(url: str, storage: Storage) -> list[str]:
+    """What the rebuilding says."""
+    said: list[str] = []
+    rebuild_store(url, storage, said.append)
+    return said
+
+
+def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, store_url: str) -> None:
+    """Both in the place of the old one and, empty, elsewhere."""
+    with open_store(url) as store:
+        before, order = tables(url), [summary.key for summary in store.studies()]
+    assert "2 studies, 8 trials and 5 results" in "".join(rebuilt(store_url, storage))
+    assert tables(store_url) == before
+    with open_store(store_url) as store:
+        assert [summary.key for summary in store.studies()] == order
+    assert check_store(store_url, storage) == []
+
+
+def test_the_new_store_equals_the_old_one_from_a_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with object_store(tmp_path / "s3") as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        storage = storage_at(f"s3://{server.bucket}/runs")
+        url, new = (f"sqlite:///{tmp_path}/{name}.db" for name in ("old", "new"))
+        fill(url, storage)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+        rebuilt(new, storage)
+        assert tables(new) == tables(url)
+        assert check_store(new, storage) == []
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("change", [cut, flip, Path.unlink])
+def test_what_is_damaged_is_named_and_planned_again(
+    url: str, storage: FolderStorage, change: Callable[[Path], None]
+) -> None:
+    folders = [storage.trial(trial.trial_id).path for trial in (*TRIALS, STRANGER)]
+    change(folders[0] / "spectrum.npy")
+    change(folders[1] / "measurement-later@2.json")
+    change(folders[6] / "config.json")
+    change(storage.root / "studies" / f"{OTHER.variant}.json")
+    said = "\n".join(rebuilt(url, storage))
+    assert "spectrum.npy" in said and STRANGER.trial_id[:12] in said
+    if change is not Path.unlink:
+        assert OTHER.variant in said and "measurement-later@2" in said
+    with open_store(url) as store:
+        assert [summary.key for summary in store.studies()] == [KEY]
+        states = [row.state for row in store.trials(KEY)]
+        assert states == ["planned", *STATES[1:], "planned", "planned"]
+        assert store.lacking(KEY, ["later@2"]) == {TRIALS[1].trial_id: ["later@2"]}
+
+
+def test_the_old_file_is_moved_aside_whatever_it_is(url: str, storage: FolderStorage) -> None:
+    before = tables(url)
+    (storage.root / "results.db").write_bytes(b"no database" * 99)
+    for number in (1, 2):
+        rebuilt(url, storage)
+        assert tables(url) == before
+        assert len([*storage.root.glob("results.db.before-*")]) == number
+    assert any(path.read_bytes() == b"no database" * 99 for path in storage.root.glob("*.before-*"))
+
+
+def hold(say: Say, url: str) -> None:
+    with open_store(url) as store:
+        say(len(store.studies()))
+        time.sleep(60)
+
+
+def test_a_store_in_use_is_left_alone(url: str, storage: FolderStorage, tmp_path: Path) -> None:
+    process = Process(tmp_path, hold, url)
+    process.hear()
+    with pytest.raises(UserError, match="open"):
+        rebuilt(url, storage)
+    process.kill()
+    rebuilt(url, storage)
+
+
+@pytest.mark.usefixtures("url")
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+def test_a_database_with_studies_is_left_alone(store_url: str, storage: FolderStorage) -> None:
+    rebuilt(store_url, storage)
+    with pytest.raises(UserError, match="createdb"):
+        rebuilt(store_url, storage)
+
+
+def test_after_an_error_the_old_store_is_there(
+    url: str, storage: FolderStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tables(url)
+    monkeypatch.setattr("orchestrator.sweep.rebuild._record", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        rebuilt(url, storage)
+    assert tables(url) == before
+    assert [path.name for path in storage.root.glob("*results.db*")] == ["results.db"]
+    with pytest.raises(UserError, match="--storage"):
+        rebuilt(url, FolderStorage(storage.root / "nothing"))
+
+
+def test_the_check_names_trials_that_differ_from_their_files(
+    url: str, storage: FolderStorage
+) -> None:
+    assert check_store(url, storage) == []
+    execute(url, "DELETE FROM epoch WHERE epoch = 1")
+    execute(url, "DELETE FROM result WHERE measurement = 'later'")
+    (storage.trial(STRANGER.trial_id).path / "result.json").unlink()
+    said = check_store(url, storage)
+    assert sorted(sentence.split()[1].rstrip(":") for sentence in said) == sorted(
+        trial.trial_id[:12] for trial in (*TRIALS[:2], STRANGER)
+    )
