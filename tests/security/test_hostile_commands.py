@@ -183,7 +183,11 @@ def test_a_store_is_shown_and_reported_whatever_its_texts_say(
 
     def check(rows: tuple[str, ...]) -> None:
         scale, corpus, overrides, name, cause, metric = rows
-        variant = {"scale": scale, "corpus": corpus, "overrides": json.dumps({"settings": {overrides: [1]}})}
+        variant = {
+            "scale": scale,
+            "corpus": corpus,
+            "overrides": json.dumps({"settings": {overrides: [1]}}),
+        }
         forge(url, "study", **variant)
         forge(url, "study_trial", name=name)
         forge(url, "trial", outcome={"cause": cause, "environment": {}})

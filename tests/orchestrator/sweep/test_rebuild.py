@@ -17,10 +17,10 @@ from tests.support.object_store import object_store
 from tests.support.processes import Process, Say
 from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, outcome, tables
 from trainables.errors import UserError
-from trainables.trial_folder import TrialOutcome
+from trainables.trial_folder import FinalState, Metric, TrialOutcome
 
 OTHER = StudyKey(study="tuned", scale="smoke", corpus="tiny", overrides='{"training.epochs":3}')
-STATES = ("done", "done", "diverged", "pruned")
+STATES: tuple[FinalState, ...] = ("done", "done", "diverged", "pruned")
 
 
 def planned(seed: int, place: Place | None = None) -> PlannedTrial:
@@ -55,7 +55,7 @@ def fill(url: str, storage: Storage) -> None:
             ending = outcome(TRIALS[number].trial_id, state=state, epochs=number + 1)
             end(store, storage, TRIALS[number], ending)
         end(store, storage, STRANGER, outcome(STRANGER.trial_id))
-        later = {"later_metric": 1 / 3}
+        later: dict[str, Metric] = {"later_metric": 1 / 3}
         with storage.working(TRIALS[1].trial_id) as folder:
             folder.write_measurement("later@2", (later, SPECTRUM))
         store.add_measurement(TRIALS[1].trial_id, "later@2", later, spectrum=SPECTRUM)
