@@ -16,6 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from orchestrator.cluster.local_node import LATER_S
+from orchestrator.storage import FolderStorage
+from orchestrator.sweep import rebuild_store
 from tests.support.command import wait_for
 from tests.support.disturbed import (
     OPTIONS,
@@ -27,6 +29,7 @@ from tests.support.disturbed import (
     undisturbed_sweep,
 )
 from tests.support.signalled import KINDS, signalled
+from tests.support.store_rows import tables
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import STARTED_LATER, VICTIMS
 
@@ -45,6 +48,9 @@ class Step(NamedTuple):
 
 STEPS = (
     Step("study registered", "orchestrator.store.studies:Studies.register", once=True),
+    Step(
+        "file of the study written", "orchestrator.storage.storage:Storage.write_study", once=True
+    ),
     Step("run begun", "orchestrator.store.studies:Studies.begin_run", once=True),
     Step("trials claimed", "orchestrator.store.claims:Claims.claim"),
     Step("epochs recorded", "orchestrator.store.results:Results.record_epochs"),
@@ -100,6 +106,8 @@ def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
             part = Round(victim, undisturbed.slowness)
             kill_at_random(part, sweep, undisturbed, chance)
+            if number % 10 == 0 and not part.troubles:
+                part.troubles += made_again(sweep)
             parts.append(part)
         keep("random-kills", part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
@@ -136,6 +144,16 @@ def kill_at_random(
         sweep.forget()
     part.troubles.append(f"no {victim} lived for long enough to be killed")
     return None
+
+
+def made_again(sweep: TypedSweep) -> list[str]:
+    """In which tables a store made from the trial folders is not the one there is."""
+    new = f"sqlite:///{sweep.storage}/new.db"
+    rebuild_store(new, FolderStorage(sweep.storage), print)
+    before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
+    return [
+        f"the table {name} made again is another" for name in before if before[name] != after[name]
+    ]
 
 
 @pytest.mark.chaos(1, 10)
