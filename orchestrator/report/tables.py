@@ -97,23 +97,6 @@ def _cell(value: object, *, kind: str) -> Cell:
     return Cell(str(value), value)
 
 
-def record_table(
-    caption: str, records: Sequence[Mapping[Any, Any]], columns: Sequence[str] = ()
-) -> TextTable:
-    """A table of what a csv file holds: these columns of it, or all, titles and digits as `formats`
-    has them."""
-    return text_table(
-        caption,
-        (
-            {
-                formats.title(name): sortable(row[name], formats.cell(name, row[name]))
-                for name in columns or row
-            }
-            for row in records
-        ),
-    )
-
-
 def csv_lines(records: Sequence[Mapping[Any, Any]], empty: Sequence[str] = ()) -> list[list[Any]]:
     """A heading and a line for each record, which all have the same keys; the heading `empty` where
     there is none."""

@@ -3,56 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from orchestrator.analysis import FATES, AuditNumbers
+from orchestrator.report.columns import Column, Table
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import TextTable, csv_lines, record_table
 from orchestrator.words import counted
 from search_spaces.published import TITLES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def audit_section(numbers: AuditNumbers) -> Section:
     """Return the tables and files of an Audit request."""
-    checks, account = numbers.checks, numbers.account
-    failing = checks[checks["verdict"].isin(["differs", "explained"])]
-    findings = tuple(_findings(checks, account))
-    tables = []
+    checks, findings = numbers.checks, tuple(_findings(numbers))
+    failing = checks[checks["verdict"].isin(["differs", "explained"])].sort_values("verdict")
+    tables = [
+        _claims(failing, "those that do not agree"),
+        Table(
+            caption="Every printed number, counted once",
+            frame=numbers.account,
+            shown=[
+                ("table", Column("table", TITLES.__getitem__)),
+                "numbers",
+                *FATES,
+                ("columns_nothing_determines", Column("columns that nothing determines", _names)),
+            ],
+            file="account.csv",
+        ),
+        Table(frame=checks, file="recomputed.csv"),
+    ]
     for source, part in checks.groupby(checks["source"].str.partition(",")[0]):
-        verdicts = part["verdict"].value_counts()
-        counts = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.items())
-        tables.append(replace(_check_table(part, f"{source}: {counts}"), folded=True))
-    nothing = account["columns_nothing_determines"].str.replace(" ", ", ").str.replace("_", " ")
-    titled = account.assign(
-        table=account["table"].map(TITLES), columns_nothing_determines=nothing
-    ).to_dict("records")
+        counts = part["verdict"].value_counts().items()
+        verdicts = ", ".join(f"{verdict} {count}" for verdict, count in counts)
+        tables.append(_claims(part, f"{source}: {verdicts}", folded=True))
     return Section(
         kind="recomputed",
         heading="Printed and recomputed",
         findings=findings,
-        tables=(
-            _check_table(failing, "those that do not agree"),
-            record_table("Every printed number, counted once", titled),
-            *tables,
-        ),
-        terminal=(
-            _check_table(failing, "those that do not agree; the report has them all"),
-            "\n".join(findings),
-        ),
+        tables=tuple(tables),
+        terminal=(tables[0].text(), "\n".join(findings)),
         method=prose("method_audit.txt"),
-        files={
-            "recomputed.csv": csv_lines(checks.to_dict("records")),
-            "account.csv": csv_lines(account.to_dict("records")),
-        },
     )
 
 
-def _findings(checks: pd.DataFrame, account: pd.DataFrame) -> Iterator[str]:
+def _findings(numbers: AuditNumbers) -> Iterator[str]:
+    checks, account = numbers.checks, numbers.account
     count = checks["verdict"].value_counts().reindex(FATES, fill_value=0)
     yield (
         f"Of {len(checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible "
@@ -77,7 +73,14 @@ def _findings(checks: pd.DataFrame, account: pd.DataFrame) -> Iterator[str]:
     )
 
 
-def _check_table(checks: pd.DataFrame, which: str) -> TextTable:
-    columns = ("verdict", "source", "what", "printed", "recomputed", "rule")
-    caption = f"{counted(len(checks), 'printed statement')}, {which}"
-    return record_table(caption, checks.to_dict("records"), columns)
+def _claims(checks: pd.DataFrame, which: str, *, folded: bool = False) -> Table:
+    return Table(
+        caption=f"{counted(len(checks), 'printed statement')}, {which}",
+        frame=checks,
+        shown=("verdict", "source", "what", "printed", "recomputed", "rule"),
+        folded=folded,
+    )
+
+
+def _names(columns: str) -> str:
+    return columns.replace(" ", ", ").replace("_", " ")
