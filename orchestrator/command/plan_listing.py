@@ -50,12 +50,10 @@ def studies(form: options.Format = "table") -> None:
     print_records(records, headings, form)
 
 
-def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Sequence[str]) -> None:
+def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool) -> None:
     """Print the different trials of plans: in json one object a trial with its full config; as a
     table, with totals, in hours of a GPU too if some trials run on one. The table of several
-    studies has a line a study.
-
-    `measured` are sentences about times known from trials that are done."""
+    studies has a line a study."""
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
     estimates = {
@@ -92,8 +90,7 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Seq
         )
     if len(plans) > 1:
         print_out(_total("All together", plans, estimates, on_gpu=on_gpu))
-    for line in (*measured, BASIS if on_gpu else CORE_BASIS):
-        print_out(line)
+    print_out(BASIS if on_gpu else CORE_BASIS)
 
 
 def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]]:

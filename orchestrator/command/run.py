@@ -83,9 +83,7 @@ def run(
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
 
-        # The other formats are for programs: they get the plan alone.
-        measured = _measured_times(plans, store, storage, gpus) if form == "table" else []
-        print_plans(plans, form, on_gpu=any(gpus), measured=measured)
+        print_plans(plans, form, on_gpu=any(gpus))
         return
     from orchestrator.cluster import RunOptions
     from orchestrator.storage import storage_at
@@ -180,24 +178,6 @@ def _gpus_of(typed: float | None, plan: Plan) -> float:
 
     check_gpus(typed)
     return typed
-
-
-def _measured_times(
-    plans: Sequence[Plan], store: str | None, storage: str, gpus: Sequence[float]
-) -> list[str]:
-    """What trials done so far say about the time of those to run; nothing where there is no store
-    yet."""
-    from orchestrator.forecast import remaining
-
-    sentences = []
-    with (
-        suppress(UserError),
-        open_existing(store, storage, check=False) as opened,
-    ):  # a plan needs no store
-        for gpu in (True, False):
-            alike = [plan for plan, number in zip(plans, gpus, strict=True) if (number > 0) == gpu]
-            sentences += remaining(alike, opened, gpu=gpu)
-    return sentences
 
 
 def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:

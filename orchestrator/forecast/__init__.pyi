@@ -7,7 +7,6 @@ from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
 from .pace import configs_left as configs_left
 from .pace import measured_pace as measured_pace
-from .pace import remaining as remaining
 from .stage_costs import Stage as Stage
 from .stage_costs import stages as stages
 from .time_left import seconds_left as seconds_left

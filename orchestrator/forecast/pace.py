@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from orchestrator.forecast.estimates import core_seconds, gpu_seconds
-from orchestrator.plan import Plan
-from orchestrator.store import COMPLETE, StudyKey
-from orchestrator.words import duration, on_corpus
+from orchestrator.plan import Plan, TuningPlan
+from orchestrator.store import COMPLETE, TrialRow
 from trainables.config import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError
@@ -58,7 +56,7 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
     measured: set[str] = set()
     taken_s, estimated_s = defaultdict[str, float](float), defaultdict[str, float](float)
     for summary in store.studies():
-        if _setup(summary.key) != _setup(plan.key):
+        if replace(summary.key, study=plan.key.study) != plan.key:
             continue
         try:
             environments, rows = store.environments(summary.key), store.results(summary.key)
@@ -77,52 +75,16 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
     return Pace(ratios=ratios, trials=len(measured), corpus=plan.corpus, gpu=gpu)
 
 
-def configs_left(plan: Plan, store: Store) -> dict[str, AnyConfig]:
-    """Return what has yet to be trained, by trial id. Trials that a tuning has yet to name, or may
-    stop early, have their side's own config and a key of their own."""
-    if plan.tuning is None:
-        states = store.states([trial.trial_id for trial in plan.trials])
-        return {
-            trial.trial_id: trial.config
-            for trial in plan.trials
-            if states.get(trial.trial_id) != "done"
-        }
-    ended = Counter(
-        row.place.side for row in store.trials(plan.key) if row.place and row.state in COMPLETE
-    )
-    trials_per_side = plan.total // len(plan.tuning.bases)
-    return {
-        f"{plan.key} {side} {number}": plan.tuning.resolve(base)
-        for side, base in plan.tuning.bases.items()
-        for number in range(ended[side], trials_per_side)
-    }
-
-
-def remaining(plans: Sequence[Plan], store: Store, *, gpu: bool) -> list[str]:
-    """Return a sentence for each scale, corpus and variant with done trials: how long the others
-    take."""
-    sentences = []
-    for setup in dict.fromkeys(_setup(plan.key) for plan in plans):
-        alike = [plan for plan in plans if _setup(plan.key) == setup]
-        pace = measured_pace(alike[0], store, gpu=gpu)
-        if not pace.trials:
-            continue
-        left = {key: config for plan in alike for key, config in configs_left(plan, store).items()}
-        certain = {trial.trial_id for plan in alike if plan.tuning is None for trial in plan.trials}
-        total = len(certain) + sum(plan.total for plan in alike if plan.tuning is not None)
-        seconds = math.fsum(map(pace.seconds, left.values()))
-        others = (
-            f"; by the times of {pace.trials} measured so far, the others take "
-            f"{duration(seconds)} of one {'GPU' if gpu else 'core'}"
-        )
-        scale, corpus, _ = setup
-        done = f"Scale {scale}{on_corpus(corpus)}: {total - len(left)} of {total} trials are done"
-        sentences.append(f"{done}{others if left else ''}.")
-    return sentences
-
-
-def _setup(key: StudyKey) -> tuple[str, str, str]:
-    return key.scale, key.corpus, key.overrides
+def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
+    """Return the configs of a tuning that have yet to be trained: of each side its own, as many
+    as it has trials without a result among the store's `rows`."""
+    ended = Counter(row.place.side for row in rows if row.place and row.state in COMPLETE)
+    per_side = tuning.total // len(tuning.bases)
+    return [
+        config
+        for side, base in tuning.bases.items()
+        for config in [tuning.resolve(base)] * (per_side - ended[side])
+    ]
 
 
 def _estimated_seconds(config: AnyConfig, corpus: CorpusIdentity, *, gpu: bool) -> float:

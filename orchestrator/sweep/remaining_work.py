@@ -162,8 +162,9 @@ class RemainingWork:
 
     def _configs(self, state: StudyState) -> list[AnyConfig]:
         """Configs of the trials to run, those that a tuner has yet to name included."""
-        if self.tuner is not None and self.retried is None:
-            return list(configs_left(self.plan, self.store).values())
+        if self.plan.tuning is not None and self.retried is None:
+            rows = self.store.trials(self.plan.key)
+            return configs_left(self.plan.tuning, rows)
         return [trial.validated for trial in state.trials]
 
 

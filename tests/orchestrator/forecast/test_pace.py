@@ -4,12 +4,13 @@ not named yet."""
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from orchestrator.forecast import configs_left, measured_pace, remaining
+from orchestrator.forecast import configs_left, measured_pace
 from orchestrator.forecast.estimates import core_seconds, gpu_seconds
 from orchestrator.plan import Plan, make_plan
 from orchestrator.store import PlannedTrial, Store
@@ -52,10 +53,6 @@ def test_many_mixtures_take_longer_than_few_though_the_layer_is_the_same(store: 
         assert pace.seconds(configs[name]) == pytest.approx(
             2 * core_seconds(configs[name], plan.corpus)
         )
-    [sentence] = remaining([plan], store, gpu=False)
-    assert sentence.startswith(
-        "Scale quick, corpus pydocs: 2 of 6 trials are done; by the times of 2 measured"
-    )
 
 
 def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> None:
@@ -70,18 +67,15 @@ def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> 
     assert (on_a_gpu.trials, on_a_gpu.seconds(mos)) == (0, gpu_seconds(mos, plan.corpus)), (
         "the estimates stand alone"
     )
-    assert remaining([plan], store, gpu=True) == []
 
 
 def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:
     plan = plan_of("fair_capacity")
-    assert len(configs_left(plan, store)) == plan.total == 72
+    assert plan.tuning is not None and len(configs_left(plan.tuning, [])) == plan.total == 72
     done = [trial for trial in plan.trials if trial.name.startswith("mos_dagger")][:3]
     end(store, plan, {trial.name: 10.0 for trial in done})
-    left = configs_left(plan, store)
-    assert len(left) == 69
-    layers = [config.family for config in left.values()]
-    assert (layers.count("mos"), layers.count("softmax")) == (21, 48)
+    layers = [config.family for config in configs_left(plan.tuning, store.trials(plan.key))]
+    assert Counter(layers) == {"mos": 21, "softmax": 48}
 
 
 def test_configs_of_an_older_version_and_a_study_that_is_done_are_no_trouble(store: Store) -> None:
@@ -97,16 +91,6 @@ def test_configs_of_an_older_version_and_a_study_that_is_done_are_no_trouble(sto
     )
     store.record(outcome, run_id=store.begin_run(RUN), spectrum=None)
     assert measured_pace(plan, store, gpu=False).trials == 6
-    assert remaining([plan], store, gpu=False) == [
-        "Scale quick, corpus pydocs: 6 of 6 trials are done."
-    ]
-
-
-def test_a_trial_of_two_studies_counts_once(store: Store) -> None:
-    plans = [plan_of("seeds"), plan_of("rank_metrics")]
-    end(store, plans[0], {plans[0].trials[0].name: 10.0})
-    [sentence] = remaining(plans, store, gpu=False)
-    assert "1 of 55 trials are done" in sentence
 
 
 def test_damage_in_another_study_is_no_trouble(store: Store, tmp_path: Path) -> None:
