@@ -49,12 +49,12 @@ from gpu_proof.trials import (
     random_corpus,
 )
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH
-from trainables.config import SPECTRUM, LanguageTrialConfig, TrialConfig, stack_key
+from trainables.config import SPECTRUM, LanguageTrialConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.device import Precision, gpu_name
 from trainables.measurements import PeakMemory, measure
 from trainables.runtime import Runtime
-from trainables.stack import Stack
+from trainables.stack import Stack, stack_key
 from trainables.training import Trainer
 
 PRECISIONS: tuple[Precision, ...] = ("bf16", "tf32", "float32")

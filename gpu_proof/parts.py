@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gpu_proof.timing import seconds_a_call
+from trainables.config import TrainingConfig
 from trainables.device import Graphs, graphs_on, products_in
 from trainables.language_model import LanguageModel
 from trainables.stack import (
@@ -43,7 +44,9 @@ def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Of a stack of the trainers, in which they are no longer; their weights move. On a GPU they
     are replayed from graphs, as a step is."""
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
-    where, window = weights["embedding_VD"].device, first.usual_window
+    where, training = weights["embedding_VD"].device, first.config.training
+    length = training.bptt if isinstance(training, TrainingConfig) else training.window
+    window = Window(0, length, length)
     with products_in(first.config.training.precision, first.runtime.device):
         functions = (
             *_forward_and_back(trainers, weights, window),

@@ -26,9 +26,8 @@ from trainables.device import (
     products_in,
     wait,
 )
-from trainables.parameters import stack_bytes
 from trainables.runtime import Runtime
-from trainables.stack import Stack
+from trainables.stack import Stack, stack_bytes
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3

@@ -12,7 +12,7 @@ from math import ceil
 
 from orchestrator.store import PlannedTrial
 from orchestrator.worker import Pack
-from trainables.config import stack_key
+from trainables.stack import stack_key
 
 PACK_S = 10.0
 """A pack lasts about so long, where trials are shorter."""

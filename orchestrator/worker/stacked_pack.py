@@ -12,7 +12,6 @@ from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, cause_of
 from orchestrator.worker.messages import Job, Pack, TrialEvent
 from orchestrator.worker.outbox import Outbox
-from orchestrator.worker.stack_choice import chosen_size
 from trainables.config import LanguageTrialConfig
 from trainables.pulse import PULSE
 from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
@@ -35,7 +34,7 @@ class StackedPack:
     def run(self, stopped: Callable[[str], bool]) -> None:
         """Train the trials, `Pack.stack` of them at a time, but for those `stopped`. Raises as
         `run_pack` does."""
-        from trainables.trial import run_stack
+        from trainables.stack import run_stack
 
         options = self._job.options
         ended = run_stack(
@@ -66,6 +65,8 @@ class StackedPack:
         if not runtime.device.startswith("cuda"):
             return self._pack.stack
         import torch
+
+        from trainables.stack import chosen_size
 
         configs = [trial.validated for trial in trials]
         models = [config for config in configs if isinstance(config, LanguageTrialConfig)]
@@ -108,7 +109,7 @@ class StackedPack:
     def _end(self, trial_id: str, outcome: TrialOutcome | Exception) -> None:
         """Tell a trial's end, with its files in the storage. One that another worker has taken over
         is left to it."""
-        from trainables.trial import StoppedError
+        from trainables.stack import StoppedError
 
         options, folder = self._job.options, self._folders.pop(trial_id)
         try:

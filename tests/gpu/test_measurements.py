@@ -9,8 +9,9 @@ import pytest
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import LAYERS, STACKED, trainer_on
 from trainables.config import GRADIENT_BOTTLENECK, KL_RANK, PERPLEXITY, SPECTRUM, OutputLayerConfig
-from trainables.measurements import measure, measure_stack
+from trainables.measurements import measure
 from trainables.stack import Stack
+from trainables.stack.measuring import measure_stack
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)

@@ -42,7 +42,7 @@ from pathlib import Path
 import torch
 from triton.backends.nvidia.driver import CudaDriver
 
-from tests.trainables.trial.test_stacked_run import small
+from tests.trainables.stack.test_run import small
 from trainables import device
 from trainables.output_layers import fused
 from trainables.runtime import Runtime

@@ -97,7 +97,6 @@ from trainables.config.output_layer import (
     layer_files,
     layer_parameters,
 )
-from trainables.config.stacking import STACKED_LAYERS, stack_key
 from trainables.config.text_file import TextFile
 from trainables.config.transformer import (
     TransformerConfig,

@@ -29,6 +29,5 @@ from .spectrum import Spectrum as Spectrum
 from .spectrum import log_p_spectrum as log_p_spectrum
 from .spectrum import matrix_spectrum as matrix_spectrum
 from .spectrum import spectrum_stream as spectrum_stream
-from .stacked import measure_stack as measure_stack
 from .word_similarity import pairs_in_vocabulary as pairs_in_vocabulary
 from .word_similarity import spearman_rho as spearman_rho

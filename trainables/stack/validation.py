@@ -22,23 +22,25 @@ from trainables.training import ROWS_PER_LOSS, Trainer, parallel_streams
 
 
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
-    """Mean cross-entropy in nats per predicted token of every trainer's model, averaged where it
-    is: what `mean_loss` gives for each. They validate on the same text in the same way, and stand
-    in the order of a stack."""
-    first = trainers[0]
-    evaluation = first.config.evaluation
-    tensors = [
+    """Mean cross-entropy in nats per predicted token of every trainer's model, with the averaged
+    weights if it has some: what `mean_loss` gives for each. They validate on the same text in the
+    same way, and stand in the order of a stack."""
+    evaluation = trainers[0].config.evaluation
+    averages = [
         _parameters(trainer.model) if trainer.average is None else trainer.average.tensors
         for trainer in trainers
     ]
-    models = [trainer.model for trainer in trainers]
-    stacked = stacked_model(models, Weights(models, tensors))
-    streams_TB = parallel_streams(
-        first.valid, evaluation.valid_batch_size, _device(models), split="valid"
+    return stacked_losses(
+        [trainer.model for trainer in trainers],
+        trainers[0].valid,
+        batch=evaluation.valid_batch_size,
+        window=evaluation.window,
+        split="valid",
+        weights=averages,
     )
-    return _losses(models, stacked, streams_TB, evaluation.window)
 
 
+@torch.no_grad()
 def stacked_losses(
     models: Sequence[LanguageModel],
     tokens: NDArray[np.int64],
@@ -46,10 +48,27 @@ def stacked_losses(
     batch: int,
     window: int,
     split: str,
+    weights: Sequence[Mapping[str, Tensor]] | None = None,
 ) -> list[float]:
-    """What `mean_loss` gives for every model; they stand in the order of a stack."""
-    streams_TB = parallel_streams(tokens, batch, _device(models), split=split)
-    return _losses(models, _as_one(models), streams_TB, window)
+    """What `mean_loss` gives for every model, with these weights in place of its own; they stand
+    in the order of a stack."""
+    device = _device(models)
+    streams_TB = parallel_streams(tokens, batch, device, split=split)
+    stacked = _as_one(models, weights)
+    total_G = torch.zeros(len(models), dtype=torch.float64, device=device)
+    last, predicted, pending = len(streams_TB) - 1, 0, list[Tensor]()
+    with products_in("float32", device):
+        weight_GVD = stacked.output_weight()
+        for end, contexts_GTBC in _windows(models, stacked, streams_TB[:last], window):
+            pending.append(contexts_GTBC)
+            if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
+                targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
+                targets_GN = targets_N.expand(len(models), -1)
+                rows = targets_GN, torch.ones_like(targets_GN, dtype=contexts_GTBC.dtype)
+                total_G += stacked.losses(torch.cat(pending, 1), weight_GVD, rows).double()
+                predicted = end
+                pending.clear()
+    return [float(total) / (last * batch) for total in total_G.tolist()]
 
 
 @torch.no_grad()
@@ -62,29 +81,6 @@ def stacked_context_windows(
     streams_TB = torch.tensor(tokens, device=_device(models)).unsqueeze(1)
     for _, contexts_GTBC in _windows(models, _as_one(models), streams_TB, window):
         yield contexts_GTBC.squeeze(2)
-
-
-@torch.no_grad()
-def _losses(
-    models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: Tensor, window: int
-) -> list[float]:
-    total_G = torch.zeros(len(models), dtype=torch.float64, device=streams_TB.device)
-    batch = streams_TB.shape[1]
-    last, predicted, pending = len(streams_TB) - 1, 0, list[Tensor]()
-    with products_in("float32", _device(models)):
-        weight_GVD = stacked.output_weight()
-        for end, contexts_GTBC in _windows(models, stacked, streams_TB[:last], window):
-            pending.append(contexts_GTBC)
-            if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
-                targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
-                rows = (
-                    targets_N.expand(len(models), -1),
-                    contexts_GTBC.new_ones(len(models), len(targets_N)),
-                )
-                total_G += stacked.losses(torch.cat(pending, 1), weight_GVD, rows).double()
-                predicted = end
-                pending.clear()
-    return [float(total) / (last * batch) for total in total_G.tolist()]
 
 
 def _windows(
@@ -102,8 +98,10 @@ def _windows(
         yield end, contexts.dropped_GTBC
 
 
-def _as_one(models: Sequence[LanguageModel]) -> StackedModel:
-    return stacked_model(models, Weights(models, [_parameters(model) for model in models]))
+def _as_one(
+    models: Sequence[LanguageModel], weights: Sequence[Mapping[str, Tensor]] | None = None
+) -> StackedModel:
+    return stacked_model(models, Weights(models, weights or [_parameters(m) for m in models]))
 
 
 def _parameters(model: LanguageModel) -> Mapping[str, Tensor]:

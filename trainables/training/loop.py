@@ -196,11 +196,6 @@ class Trainer:
         return loss, self._recipe.objective(loss, contexts)
 
     @property
-    def usual_window(self) -> Window:
-        """The first window of the text, of the length that most have."""
-        return self._recipe.usual_window(len(self.streams_TB))
-
-    @property
     def longest_window(self) -> int:
         """The most time steps that a window has."""
         return self._recipe.longest_window(len(self.streams_TB))

@@ -51,11 +51,6 @@ class LstmRecipe(Recipe):
         return Window(position, min(position + drawn, length - 1), drawn)
 
     @override
-    def usual_window(self, length: int) -> Window:
-        bptt = self.config.training.bptt
-        return Window(0, min(bptt, length - 1), bptt)
-
-    @override
     def longest_window(self, length: int) -> int:
         return min(self.config.training.bptt + MAX_EXTRA, length - 1)
 

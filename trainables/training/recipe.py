@@ -51,10 +51,6 @@ class Recipe(ABC):
         """The next window from this time step on."""
 
     @abstractmethod
-    def usual_window(self, length: int) -> Window:
-        """The first window of a text, of the length that most have."""
-
-    @abstractmethod
     def longest_window(self, length: int) -> int:
         """The most time steps that a window has."""
 

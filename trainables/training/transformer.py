@@ -60,10 +60,6 @@ class TransformerRecipe(Recipe):
         return Window(position, position + self._window, self._window)
 
     @override
-    def usual_window(self, length: int) -> Window:
-        return Window(0, self._window, self._window)
-
-    @override
     def longest_window(self, length: int) -> int:
         return self._window
 

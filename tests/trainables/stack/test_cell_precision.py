@@ -15,13 +15,14 @@ from torch.utils._pytree import tree_leaves
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import STACKED, losses, trainer_on
 from tests.support.products import Asked
-from trainables.config import OutputLayerConfig, stack_key
+from trainables.config import OutputLayerConfig
 from trainables.language_model import AwdLstm
 from trainables.runtime import Runtime
-from trainables.stack import Stack, valid_losses
+from trainables.stack import Stack, stack_key
 from trainables.stack.kinds import draws_of, stacked_model
 from trainables.stack.masks import StackedDraws
 from trainables.stack.model import stacked_states
+from trainables.stack.validation import valid_losses
 from trainables.stack.weights import Weights
 from trainables.training import Trainer, loop
 

@@ -34,10 +34,10 @@ from trainables.config import (
     SoftmaxConfig,
     TransformerTrialConfig,
     TrialConfig,
-    stack_key,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, valid_losses
+from trainables.stack import Stack, stack_key
+from trainables.stack.validation import valid_losses
 from trainables.training import Trainer
 
 STEPS = 50

@@ -27,13 +27,11 @@ from trainables.config import (
     SigSoftmaxConfig,
     SoftmaxConfig,
     TrialConfig,
-    stack_key,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack
+from trainables.stack import Stack, run, stack_key
+from trainables.stack.run import StoppedError, run_stack
 from trainables.training import Trainer, loop
-from trainables.trial import stacked_run
-from trainables.trial.stacked_run import StoppedError, run_stack
 from trainables.trial.trial_run import TrialTask, run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 from trainables.trial_folder.checkpoint import Checkpoints
@@ -341,7 +339,7 @@ def test_slow_checkpoints_take_at_most_a_twentieth_of_a_stacks_time(
         checkpoints.seconds = 2.6
 
     saves = list[tuple[float, float]]()
-    for module in (loop, stacked_run):
+    for module in (loop, run):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(Stack, "step", step)
     monkeypatch.setattr(Checkpoints, "begin", begin)
@@ -433,7 +431,7 @@ def test_a_stack_is_gone_before_the_next_one_is_made(
         raise ValueError("on purpose")
 
     first, *others = tasks(tmp_path, [["diverges", "short"][number], "gss", "moc"])
-    monkeypatch.setattr(stacked_run, "Stack", Watched)
+    monkeypatch.setattr(run, "Stack", Watched)
     gc.disable()
     try:
         ended = list(
@@ -460,9 +458,9 @@ def test_time_that_a_gpu_takes_later_is_that_of_the_epoch_and_validation_is_not(
         clock[0] += 1000.0
         return [1.0] * len(trainers)
 
-    monkeypatch.setattr(stacked_run, "STEPS_PER_LOOK", 5)
-    monkeypatch.setattr(stacked_run, "wait", waited)
-    monkeypatch.setattr(stacked_run, "valid_losses", validated)
+    monkeypatch.setattr(run, "STEPS_PER_LOOK", 5)
+    monkeypatch.setattr(run, "wait", waited)
+    monkeypatch.setattr(run, "valid_losses", validated)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     names = ["short", "also short"]
     monkeypatch.setitem(

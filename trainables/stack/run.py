@@ -9,11 +9,12 @@ from contextlib import ExitStack
 
 from trainables.config import PERPLEXITY, SPECTRUM
 from trainables.device import wait
-from trainables.measurements import measure_stack
 from trainables.runtime import Runtime
-from trainables.stack import Stack, valid_losses
+from trainables.stack.measuring import measure_stack
+from trainables.stack.stack import Stack
+from trainables.stack.validation import valid_losses
 from trainables.training import STEPS_PER_LOOK, DivergedError, PrunedError, Trainer
-from trainables.trial.trial_run import TrialRun, TrialTask
+from trainables.trial import TrialRun, TrialTask
 from trainables.trial_folder import Measured, TrialOutcome
 
 Ended = tuple[TrialTask, TrialOutcome | Exception]
@@ -35,14 +36,14 @@ def run_stack(
     taken_up: Callable[[TrialTask], None] = lambda _: None,
     stopped: Callable[[str], bool] = lambda _: False,
 ) -> Generator[Ended]:
-    """Train and measure trials, at most so many at a time, the next one as soon as one has ended;
-    yields them as they end.
+    """Train and measure trials, at most `most` at a time, the next one as soon as one has ended;
+    yield them as they end.
 
     All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves
     it. What a trial of its own raises, at its start, at the end of an epoch or in its measurements,
     is yielded in place of its outcome, and its mates go on; what comes of the step of all, or of
-    their pass through the test text, is raised. `taken_up` is told of every trial that is about to
-    start. `stopped` is asked by trial id, after every step, who is to leave: at a checkpoint, and
+    their pass through the test text, is raised. `taken_up` gets every trial that is about to start.
+    `stopped` is asked by trial id, after every step, who is to leave: at a checkpoint, and
     StoppedError is yielded."""
     waiting, live = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
@@ -55,21 +56,32 @@ def run_stack(
                 run = TrialRun(task, runtime, measurements)
                 try:
                     folders.enter_context(run)
-                    if run.earlier is not None:
-                        yield task, run.earlier
-                    elif run.trainer.finished:
-                        yield task, run.end()
-                    else:
-                        live.append(run)
+                    outcome = run.earlier or _ended_before(run)
                 except Exception as error:  # its own trouble, as that of a pack's single trial is
                     yield task, error
+                    continue
+                if outcome is None:
+                    live.append(run)
+                else:
+                    yield task, outcome
             if not live:
                 return
             ended = _train(live, stopped)
             taken = _measured([run for run, ending in ended if ending is None], measurements)
             for run, ending in ended:
                 live.remove(run)
-                yield run.task, _ended(run, ending, taken.get(run))
+                yield run.task, _recorded(run, ending, taken.get(run))
+
+
+def _ended_before(run: TrialRun) -> TrialOutcome | None:
+    """The outcome of a trial whose last checkpoint is of its end, or of an epoch that prunes it."""
+    if run.trainer.finished:
+        return run.end()
+    try:
+        run.trainer.raise_if_pruned(run.task.stop_above)
+    except PrunedError as error:
+        return run.end(error)
+    return None
 
 
 def _train(
@@ -77,38 +89,34 @@ def _train(
 ) -> list[tuple[TrialRun, Exception | None]]:
     """Step by step until one of them or several have come to an end; these, in the order of the
     stack, each with what ended it."""
-    pruned = [(run, _pruned(run)) for run in live]
-    if any(ending is not None for _, ending in pruned):
-        return [(run, ending) for run, ending in pruned if ending is not None]
-    stack = Stack([run.trainer for run in live])
-    while True:
+    stack, ended = Stack([run.trainer for run in live]), dict[Trainer, Exception | None]()
+    while not ended:
         started = time.monotonic()
         stack.step()
         ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
         if ending or any(trainer.progress.step % STEPS_PER_LOOK == 0 for trainer in stack.trainers):
-            wait(
-                live[0].trainer.runtime.device
-            )  # else the first to look would wait for the steps of all, uncounted
+            # Else the first to look would wait for the steps of all, uncounted.
+            wait(live[0].trainer.runtime.device)
         seconds = (time.monotonic() - started) / len(live)
-        losses = _valid_losses(ending) if len(ending) > 1 else {}
-        settled = [
-            (run, *_settled(run, seconds, losses.get(run.trainer), len(live), stopped))
-            for run in live
-        ]
-        if any(over for _, over, _ in settled):
-            break
-    ended = {run.trainer: (run, error) for run, over, error in settled if over}
+        losses = _valid_losses(ending)
+        for run in live:
+            trouble = _trouble(run, seconds, losses.get(run.trainer), len(live), stopped)
+            if trouble is not None or run.trainer.finished:
+                ended[run.trainer] = trouble
     for trainer in ended:
         stack.leave(trainer)
-    in_order = [ended[trainer] for trainer in stack.trainers if trainer in ended]
+    runs = {run.trainer: run for run in live}
+    in_order = [(runs[trainer], ended[trainer]) for trainer in stack.trainers if trainer in ended]
     # What ended a trial holds this frame: without this, the stack would outlive its successors.
     del stack
     return in_order
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
-    """Validate them at once; a share of the time is of every trial's whole, as when it validates
-    itself."""
+    """Validate them at once, unless one can do that itself; a share of the time is of every
+    trial's whole."""
+    if len(trainers) < 2:
+        return {}
     started = time.monotonic()
     losses = dict(zip(trainers, valid_losses(trainers), strict=True))
     seconds = (time.monotonic() - started) / len(trainers)
@@ -130,47 +138,40 @@ def _measured(runs: Sequence[TrialRun], names: Sequence[str]) -> dict[TrialRun, 
     return {run: (result, seconds) for run, result in zip(runs, measured, strict=True)}
 
 
-def _settled(
+def _trouble(
     run: TrialRun,
     step_s: float,
     valid_loss: float | None,
     together: int,
     stopped: Callable[[str], bool],
-) -> tuple[bool, Exception | None]:
-    """Whether the trial has come to its end, and by what."""
+) -> Exception | None:
+    """What ends the trial after a step; None if nothing does but its last epoch."""
     trainer = run.trainer
     try:
         trainer.settle(step_s, run.checkpoints, run.tell, valid_loss, together)
-        pruned = None if trainer.finished else _pruned(run)
-        if pruned is None and not trainer.finished and stopped(run.task.config.trial_id):
-            run.checkpoints.save(trainer.progress.step, *trainer.snapshot())
-            return True, StoppedError()
-    except DivergedError as ending:
-        return True, ending.with_traceback(None)
-    except Exception as ending:
-        return True, ending
-    return trainer.finished or pruned is not None, pruned
-
-
-def _pruned(run: TrialRun) -> PrunedError | None:
-    try:
-        run.trainer.raise_if_pruned(run.task.stop_above)
-    except PrunedError as ending:
+        if not trainer.finished:
+            trainer.raise_if_pruned(run.task.stop_above)
+            if stopped(run.task.config.trial_id):
+                run.checkpoints.save(trainer.progress.step, *trainer.snapshot())
+                return StoppedError()
+    except (DivergedError, PrunedError) as ending:
         return ending.with_traceback(None)
+    except Exception as ending:
+        return ending
     return None
 
 
-def _ended(
+def _recorded(
     run: TrialRun, ending: Exception | None, taken: Taken | None
 ) -> TrialOutcome | Exception:
-    """Record the end of a trial; returns what came between where something did."""
+    """Record the end of a trial; returns what came between, if something did."""
+    measured, seconds = taken or (None, 0.0)
     try:
-        if ending is not None and not isinstance(ending, DivergedError | PrunedError):
-            return ending
-        if taken is None:
-            return run.end(ending)
-        measured, seconds = taken
-        return measured if isinstance(measured, Exception) else run.end(ending, (measured, seconds))
+        if isinstance(measured, Exception):
+            return measured
+        if ending is None or isinstance(ending, DivergedError | PrunedError):
+            return run.end(ending, None if measured is None else (measured, seconds))
+        return ending
     except Exception as error:
         return error
     finally:

@@ -5,12 +5,12 @@ Shapes: G models, N contexts, C width of the context vector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from trainables.config import PERPLEXITY, SPECTRUM, EvaluationConfig
+from trainables.config import PERPLEXITY, SPECTRUM
 from trainables.device import products_in
 from trainables.language_model import LanguageModel
 from trainables.measurements.registry import (
@@ -22,7 +22,7 @@ from trainables.measurements.registry import (
     spectra_at,
 )
 from trainables.pulse import PULSE
-from trainables.stack import stacked_context_windows, stacked_losses
+from trainables.stack.validation import stacked_context_windows, stacked_losses
 from trainables.training import Trainer
 from trainables.trial_folder import Measured
 
@@ -38,32 +38,13 @@ def measure_stack(
     """What `measure` gives for the model of every trainer, with the kept weights in it, or what it
     raises. What comes of the pass of all is raised.
 
-    The trainers have equal `stack_key`s and stand in the order of a stack; how much text they are
-    measured on may differ. A measurement that has no way for a stack is taken of one model after
-    another."""
-    groups: dict[Hashable, list[int]] = {}
-    for index, trainer in enumerate(trainers):
-        groups.setdefault(_text(trainer.config.evaluation), []).append(index)
-    results: dict[int, dict[str, Measured] | Exception] = {}
-    for group in groups.values():
-        measured = _measure_group(names, [trainers[index] for index in group])
-        results |= dict(zip(group, measured, strict=True))
-    return [results[index] for index in range(len(trainers))]
-
-
-def _text(evaluation: EvaluationConfig) -> Hashable:
-    return evaluation.test_tokens, evaluation.test_batch_size, evaluation.rank_contexts
-
-
-def _measure_group(
-    names: Sequence[str], trainers: Sequence[Trainer]
-) -> list[dict[str, Measured] | Exception]:
-    results: list[dict[str, Measured] | Exception] = [{} for _ in trainers]
+    The trainers have equal `stack_key`s and stand in the order of a stack. A measurement that has
+    no way for a stack is taken of one model after another."""
+    results: dict[Trainer, dict[str, Measured] | Exception] = {trainer: {} for trainer in trainers}
     for name in names:
-        sound = [index for index, result in enumerate(results) if isinstance(result, dict)]
-        if not sound:
+        going = [trainer for trainer, result in results.items() if isinstance(result, dict)]
+        if not going:
             break
-        going = [trainers[index] for index in sound]
         PULSE.enter(f"in the measurement {name}")
         with products_in("float32", going[0].runtime.device):
             taken = (
@@ -71,23 +52,21 @@ def _measure_group(
                 if name in TOGETHER
                 else [_alone(name, trainer) for trainer in going]
             )
-        for index, measured in zip(sound, taken, strict=True):
-            result = results[index]
-            if isinstance(measured, Exception):
-                results[index] = measured
-            elif isinstance(result, dict):
+        for trainer, measured in zip(going, taken, strict=True):
+            result = results[trainer]
+            if isinstance(result, dict) and isinstance(measured, Measured):
                 result[name] = measured
-    return results
+            elif isinstance(measured, Exception):
+                results[trainer] = measured
+    return list(results.values())
 
 
 def _alone(name: str, trainer: Trainer) -> Taken:
-    try:
-        epochs = trainer.progress.epochs
-        return measure(
-            [name], trainer.model, trainer.corpus, trainer.config, trainer.runtime, epochs=epochs
-        )[name]
-    except Exception as error:
-        return error
+    def taken(trainer: Trainer) -> Measured:
+        model, config, epochs = trainer.model, trainer.config, trainer.progress.epochs
+        return measure([name], model, trainer.corpus, config, trainer.runtime, epochs=epochs)[name]
+
+    return attempt(taken, trainer)
 
 
 def _perplexities(trainers: Sequence[Trainer]) -> list[Taken]:
@@ -104,30 +83,21 @@ def _perplexities(trainers: Sequence[Trainer]) -> list[Taken]:
 
 
 def _spectra(trainers: Sequence[Trainer]) -> list[Taken]:
-    spectra = [
-        spectrum
-        for models, contexts_GNC in _contexts(trainers)
-        for spectrum in spectra_at(models, contexts_GNC.unbind())
-    ]
     return [
         spectrum if isinstance(spectrum, Exception) else attempt(ranks_of, spectrum)
-        for spectrum in spectra
+        for models, contexts_GNC in _contexts(trainers)
+        for spectrum in spectra_at(models, contexts_GNC.unbind())
     ]
 
 
 def _contexts(trainers: Sequence[Trainer]) -> Iterator[tuple[Sequence[LanguageModel], Tensor]]:
     """As many models at a time as their context vectors allow, with these, G x N x C."""
     config, models = trainers[0].config, _models(trainers)
-    tokens = rank_tokens(trainers[0].corpus, config)
+    tokens, window = rank_tokens(trainers[0].corpus, config), config.evaluation.window
     most = max(1, CONTEXT_BYTES // (4 * len(tokens) * config.model.context_width))
     for start in range(0, len(models), most):
         part = models[start : start + most]
-        yield (
-            part,
-            torch.cat(
-                list(stacked_context_windows(part, tokens, window=config.evaluation.window)), 1
-            ),
-        )
+        yield part, torch.cat(list(stacked_context_windows(part, tokens, window=window)), 1)
 
 
 def _models(trainers: Sequence[Trainer]) -> list[LanguageModel]:

@@ -1,0 +1,144 @@
+"""How many trials are trained as one: by memory, compared with what a stack takes, and by time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.transformer import transformer
+from tests.trainables.trial.test_trial_run import smoke_trial
+from trainables.config import (
+    CorpusConfig,
+    LanguageTrialConfig,
+    MosConfig,
+    SoftmaxConfig,
+    TransformerTrialConfig,
+    TrialConfig,
+)
+from trainables.runtime import Runtime
+from trainables.stack import choice, chosen_size, stack_bytes
+from trainables.stack.choice import best_size, measured_rates
+
+VOCABULARY = 4_000
+PROGRAM = """
+import gc, sys
+import numpy as np
+from tests.trainables.stack.test_choice import CONFIGS, VOCABULARY
+from trainables.corpora import Corpus
+from trainables.measurements import status_mib
+from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.training import MAX_EXTRA, Trainer, lstm
+
+lstm.draw_window = lambda bptt, _: bptt + MAX_EXTRA
+text = np.random.default_rng(0).integers(VOCABULARY, size=40_000)
+words = tuple(map(str, range(VOCABULARY)))
+corpus = Corpus(name="x", train=text, valid=text[:1_000], test=text[:1_000], vocabulary=words)
+config = CONFIGS[sys.argv[1]]()
+for trials in (1, 4):
+    stack = Stack([Trainer(config, corpus, Runtime()) for _ in range(trials)])
+    for _ in range(2):
+        stack.step()
+    del stack
+    gc.collect()
+    print(status_mib("VmHWM"))
+"""
+MIXED = [
+    smoke_trial().model_copy(update={"output_layer": layer, "seed": seed})
+    for seed, layer in enumerate((SoftmaxConfig(), MosConfig(mixtures=2), SoftmaxConfig()))
+]
+
+
+def lstm(head_rank: int | None = None) -> TrialConfig:
+    """Half as wide as the paper's, and with shorter windows."""
+    paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
+    widths = {"embedding_width": 200, "context_width": 200, "hidden_width": 600}
+    model = paper.model.model_copy(update={**widths, "head_rank": head_rank})
+    training = paper.training.model_copy(update={"bptt": 20})
+    return paper.model_copy(update={"model": model, "training": training})
+
+
+def small_transformer() -> TransformerTrialConfig:
+    """Half as wide as that of the recipe, and with shorter windows."""
+    config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=256)
+    return config.model_copy(update={"training": config.training.model_copy(update={"window": 64})})
+
+
+CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
+    "lstm": lstm,
+    "head": lambda: lstm(head_rank=50),
+    "transformer": small_transformer,
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_planned_memory_is_about_what_a_stack_takes(name: str) -> None:
+    """On a CPU, where allocations can be counted without a GPU, in windows as long as any; average,
+    kept copy and what a captured step holds besides are planned, too, which these few steps do not
+    have."""
+    command, config = [sys.executable, "-c", PROGRAM, name], CONFIGS[name]()
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    one, four = map(float, run.stdout.split())
+    taken = (four - one) * 2**20 / 3
+    planned = stack_bytes(config, VOCABULARY, 2) - stack_bytes(config, VOCABULARY, 1)
+    assert taken <= 0.8 * planned <= 4 * taken
+
+
+@pytest.mark.parametrize(
+    ("rates", "best"),
+    [
+        ({1: 10.0}, 1),
+        ({1: 100.0, 2: 190.0, 4: 290.0, 8: 301.0, 16: 310.0}, 8),
+        ({1: 100.0, 2: 190.0, 4: 100.0, 8: 90.0}, 2),
+        ({1: 95.0, 16: 100.0}, 1),
+    ],
+)
+def test_fewest_trials_nearly_as_fast_as_any(rates: dict[int, float], best: int) -> None:
+    assert best_size(rates) == best
+
+
+def test_timing_touches_no_random_stream() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    rates = measured_rates(MIXED, Runtime())
+    assert list(rates) == [1, 2, 3] and min(rates.values()) > 0
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(("room", "sizes"), [(1, [1]), (0, [])])
+def test_sizes_beyond_the_memory_are_left_out(
+    room: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Small(choice.Stack):
+        def __init__(self, trainers: list[choice.Trainer]) -> None:
+            if len(trainers) > room:
+                raise torch.OutOfMemoryError
+            super().__init__(trainers)
+
+    monkeypatch.setattr(choice, "Stack", Small)
+    assert list(measured_rates(MIXED, Runtime())) == sizes
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "rates", "size", "why"),
+    [
+        (80 * 2**30, {1: 10.0, 2: 19.5, 3: 20.0}, 2, "19.5 with 2"),
+        (80 * 2**30, {}, 3, "free memory of 80.0 GiB"),
+        (1e6, {1: 10.0}, 1, "free memory"),  # one trial is not timed
+    ],
+)
+def test_chosen_size(
+    free_bytes: float,
+    rates: dict[int, float],
+    size: int,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(choice, "measured_rates", lambda *_: rates)
+    chosen, clause = chosen_size(MIXED, Runtime(), 16, free_bytes)
+    assert chosen == size and why in clause

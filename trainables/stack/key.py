@@ -1,0 +1,32 @@
+"""Which trials can be trained as one: those of equal shapes, on one text, with one kind of step."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from trainables.config import (
+    AnyConfig,
+    CustomConfig,
+    LanguageTrialConfig,
+    MonotoneNnConfig,
+    TransformerTrialConfig,
+)
+
+ALONE = (MonotoneNnConfig, CustomConfig)
+"""Output layers that a stack does not have."""
+
+
+def stack_key(config: AnyConfig) -> Hashable | None:
+    """Trials with equal keys can be trained as one stack, whatever else differs; None for one that
+    trains alone."""
+    if not isinstance(config, LanguageTrialConfig) or isinstance(config.output_layer, ALONE):
+        return None
+    step: Hashable
+    shapes: Hashable
+    if isinstance(config, TransformerTrialConfig):
+        shapes = config.model.width, config.model.layers, config.model.heads, config.model.head
+        step = config.training.window, config.training.beta1, config.training.beta2
+    else:
+        shapes, step = config.model.layer_widths, config.training.optimizer
+    training = config.training.batch_size, config.training.precision
+    return config.corpus, shapes, config.model.head_rank, step, training, config.evaluation
