@@ -129,8 +129,6 @@ def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> 
             trainer.draws.set_state(draws)
         for _ in range(steps):
             step()
-            for trainer in trainers:
-                trainer.epoch_is_over()
 
     for _ in range(WARM_UP_PASSES):
         run()

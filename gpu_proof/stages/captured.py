@@ -68,7 +68,7 @@ def _tensors(device: str, model: Model) -> list[Tensor]:
         for _ in range(steps):
             stack.step()
             for trainer in members:
-                if trainer.epoch_is_over():
+                if trainer.ends_epoch:
                     trainer.end_epoch()
         if members[0] is trainers[0]:
             stack.leave(members.pop(0))

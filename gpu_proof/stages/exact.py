@@ -116,16 +116,14 @@ def _trainers(
     return new_trainers(device, names, precision=precision, optimizer=optimizer, learning_rate=rate)
 
 
-def _steps(trainers: list[Trainer], step: Callable[[], None]) -> None:
+def _steps(step: Callable[[], None]) -> None:
     for _ in range(STEPS):
         step()
-        for trainer in trainers:
-            trainer.epoch_is_over()
 
 
 def _alone(trainers: list[Trainer]) -> None:
     for trainer in trainers:
-        _steps([trainer], trainer.step)
+        _steps(trainer.step)
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
@@ -134,7 +132,7 @@ def stack_error(device: str, optimizer: Optimizer) -> float:
     with _in_float64():
         alone, together = (_trainers(device, STACKED, optimizer=optimizer) for _ in range(2))
         _alone(alone)
-        _steps(together, Stack(together).step)
+        _steps(Stack(together).step)
     return _worst(
         float(((tensor - expected).abs() / expected.abs().clamp(min=1)).max())
         for trainer, reference in zip(together, alone, strict=True)
@@ -153,7 +151,7 @@ def perplexity_error(
         _trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2)
     )
     _alone(alone)
-    _steps(together, Stack(together).step)
+    _steps(Stack(together).step)
     results, expected = (
         torch.stack(
             [trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in trainers]

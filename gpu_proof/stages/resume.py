@@ -64,8 +64,6 @@ def _steps(trainers: list[Trainer], case: str) -> Callable[[], None]:
         for _ in range(STEPS):
             for step in steps:
                 step()
-            for trainer in trainers:
-                trainer.epoch_is_over()
 
     return run
 

@@ -11,7 +11,6 @@ import torch
 from gpu_proof.report import Question
 from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
 from trainables.stack import Stack
-from trainables.training import Trainer
 
 STEPS = {"awd_lstm": 150, "transformer": 20}
 """Steps of a stack; before the last ones, most lengths of windows have been captured."""
@@ -33,15 +32,15 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 def _steps_alone(device: str, name: str) -> str:
     [trainer] = new_trainers(device, [name])
-    return _steps(trainer.step, [trainer], steps=5, watched=3)
+    return _steps(trainer.step, steps=5, watched=3)
 
 
 def _steps_together(device: str, model: Model, steps: int, watched: int) -> str:
     trainers = new_trainers(device, STACKED, model)
-    return _steps(Stack(trainers).step, trainers, steps, watched)
+    return _steps(Stack(trainers).step, steps, watched)
 
 
-def _steps(step: Callable[[], None], trainers: list[Trainer], steps: int, watched: int) -> str:
+def _steps(step: Callable[[], None], steps: int, watched: int) -> str:
     """Make the steps; the last `watched` ones must not wait."""
     for number in range(steps):
         torch.cuda.set_sync_debug_mode("error" if number >= steps - watched else "default")
@@ -49,6 +48,4 @@ def _steps(step: Callable[[], None], trainers: list[Trainer], steps: int, watche
             step()
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        for trainer in trainers:
-            trainer.epoch_is_over()
     return f"{watched} steps without a wait"

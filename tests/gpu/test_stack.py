@@ -46,8 +46,6 @@ def alone_and_together(
     stack = Stack(together)
     for _ in range(STEPS):
         stack.step()
-        for trainer in together:
-            trainer.epoch_is_over()
     return list(zip(alone, together, strict=True))
 
 
@@ -110,7 +108,7 @@ def with_changes_of_mates(device: str, optimizer: str) -> list[Trainer]:
         for _ in range(steps // share):
             stack.step()
             for trainer in members:
-                if trainer.epoch_is_over():
+                if trainer.ends_epoch:
                     trainer.end_epoch()
         if leaving is not None:
             stack.leave(leaving)
@@ -192,6 +190,4 @@ def test_replayed_steps_wait_for_nothing() -> None:
             stack.step()
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        for trainer in trainers:
-            trainer.epoch_is_over()
     assert {trainer.progress.step for trainer in trainers} == {150}

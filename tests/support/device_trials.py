@@ -47,5 +47,4 @@ def losses(trainer: Trainer, steps: int) -> list[float]:
         loss, tokens = trainer.epoch_loss.item(), trainer.progress.epoch_tokens
         trainer.step()
         values.append((trainer.epoch_loss.item() - loss) / (trainer.progress.epoch_tokens - tokens))
-        trainer.epoch_is_over()
     return values

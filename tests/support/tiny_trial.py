@@ -80,7 +80,7 @@ def train(trainer: Trainer) -> None:
     """All epochs of the trainer's config, without checkpoints."""
     while len(trainer.progress.epochs) < trainer.config.training.epochs:
         trainer.step()
-        if trainer.epoch_is_over():
+        if trainer.ends_epoch:
             trainer.end_epoch()
 
 

@@ -3,9 +3,9 @@ training loss."""
 
 from trainables.output_layers.base import LayerShape, OutputLayer, PointwiseSoftmax
 from trainables.output_layers.building import build_output_layer
-from trainables.output_layers.cross_entropy import Inputs, chunked_cross_entropy
+from trainables.output_layers.cross_entropy import cross_entropies
 from trainables.output_layers.custom import load_layers
-from trainables.output_layers.fused import Models, fused_cross_entropy, kernels_fit
+from trainables.output_layers.fused import Inputs, kernels_fit
 from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.mixtures import Mixture, MixtureOfContexts, MixtureOfSoftmaxes
 from trainables.output_layers.plif import START, PiecewiseLinear

@@ -18,21 +18,31 @@ Where a context has a distribution P* over all words in place of one true word, 
 for its share r_k(v) = P(k | v) of every word v: with a_k(v) = P*(v) r_k(v) and A_k = sum_v a_k(v),
 the gradient by x_k is A_k softmax(x_k) - a_k, and that by log pi_k is -A_k.
 
-Shapes: N rows (contexts), K experts (1 without a mixture), D width, V vocabulary; n rows and nK
-logit rows in a chunk."""
+Several models of a stack go through it at once, by kernels on a GPU, and without these one after
+another, as a chunk is best as large as a processor's cache.
+
+Shapes: G models (1 outside a stack), N rows (contexts), K experts (1 without a mixture), D width, V
+vocabulary; n rows and nK logit rows in a chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
-from trainables.output_layers.fused import Models, fused_cross_entropy, kernels_fit
+from trainables.output_layers.fused import Inputs, fused_cross_entropy, kernels_fit
+from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
+
+Rows = tuple[Tensor, Tensor | None]
+"""Targets, and what each weighs in a sum that takes the mean's place."""
+Result = tuple[Tensor, tuple[Tensor, ...]]
+"""Losses in float64, and their gradients by the parameters of the functions."""
 
 
 def linear_cross_entropy(
@@ -55,29 +65,32 @@ def linear_cross_entropy(
         raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
     prior = hidden_NKD.new_zeros(hidden_NKD.shape[:2]) if log_prior_NK is None else log_prior_NK
-    inputs = Inputs(hidden_NKD, prior, weight_VD, bias_V)
-    parameters = tuple(function.parameters())
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*inputs, *parameters)):
-        apply: Callable[..., Tensor] = _LinearCrossEntropy.apply
-        loss = apply(*inputs, targets, function, *parameters)
-    else:
-        loss, _ = _forward(inputs, targets, function, gradients=None)
+    inputs = Inputs(*(t.unsqueeze(0) for t in (hidden_NKD, prior, weight_VD, bias_V)))
+    parameters = [parameter.unsqueeze(0) for parameter in function.parameters()]
+    loss = cross_entropies(inputs, (targets.unsqueeze(0), None), [function], parameters).squeeze(0)
     return loss.to(weight_VD.dtype) if targets.dim() == 1 else loss
 
 
-class Inputs(NamedTuple):
-    """What a chunked cross-entropy takes of one model, and likewise its gradients."""
+def cross_entropies(
+    inputs: Inputs, rows: Rows, functions: Sequence[Pointwise], parameters: Sequence[Tensor]
+) -> Tensor:
+    """Every model's mean over its rows of -log P(target) in nats, G in float64.
 
-    hidden_NKD: Tensor
-    """In the dtype of the matrix products."""
-    log_prior_NK: Tensor
-    weight_VD: Tensor
-    bias_V: Tensor
+    `rows` are the targets, G x N or with probabilities G x N x V, and what every row weighs in its
+    model's mean, G x N: 1 over their count, or 0 beyond a model's own window; None: all alike.
+    `parameters` are those of the functions, with a leading G. The way back through several models
+    assumes loss gradients of 1: differentiate the sum of the losses, or that sum plus other
+    terms."""
+    needed = any(tensor.requires_grad for tensor in (*inputs, *parameters))
+    if torch.is_grad_enabled() and needed:
+        apply: Callable[..., Tensor] = _CrossEntropies.apply
+        return apply(*inputs, rows, functions, *parameters)
+    return _forward(inputs, rows, functions, parameters, None)[0]
 
 
-class _LinearCrossEntropy(torch.autograd.Function):
-    """The gradients are computed in the forward pass, for a loss gradient of 1; backward only
-    scales them."""
+class _CrossEntropies(torch.autograd.Function):
+    """The gradients are computed in the forward pass, for loss gradients of 1; backward only hands
+    them on, or scales those of one model."""
 
     @staticmethod
     def forward(
@@ -86,57 +99,79 @@ class _LinearCrossEntropy(torch.autograd.Function):
         prior: Tensor,
         weight: Tensor,
         bias: Tensor,
-        targets: Tensor,
-        function: Pointwise,
+        rows: Rows,
+        functions: Sequence[Pointwise],
         *parameters: Tensor,
     ) -> Tensor:
-        del parameters  # the function's own; named here so that autograd passes their gradients on
+        inputs = Inputs(hidden, prior, weight, bias)
+        # Kernels overwrite the gradient by the weights; chunks without them add to it.
+        of_weight = torch.empty_like if _is_fused(rows, functions, weight) else torch.zeros_like
+        makes = torch.empty_like, torch.empty_like, of_weight, torch.zeros_like
         gradients = Inputs(
-            torch.empty_like(hidden, memory_format=torch.contiguous_format),
-            torch.empty_like(prior, memory_format=torch.contiguous_format),
-            torch.zeros_like(weight),
-            torch.zeros_like(bias),
+            *(
+                make(tensor, memory_format=torch.contiguous_format)
+                for make, tensor in zip(makes, inputs, strict=True)
+            )
         )
-        loss, by_parameters = _forward(
-            Inputs(hidden, prior, weight, bias), targets, function, gradients
-        )
+        losses_G, by_parameters = _forward(inputs, rows, functions, parameters, gradients)
         ctx.save_for_backward(*gradients, *by_parameters)
-        # Those of ids are of the mean already, those of probabilities of the sum.
-        ctx.divisor = 1 if targets.dim() == 1 else len(targets)
-        return loss
+        # Gradients of ids are of the mean already, those of probabilities of the sum.
+        ctx.divisor = 1 if rows[0].dim() == 2 else rows[0].shape[1]
+        return losses_G
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
-        scale = grad_loss / ctx.divisor
-        hidden, prior, weight, bias, *by_parameters = (
-            gradient * scale.to(gradient.dtype) for gradient in ctx.saved_tensors
-        )
-        return (hidden, prior, weight, bias, None, None, *by_parameters)
+    def backward(ctx: Any, by_losses_G: Tensor) -> tuple[Tensor | None, ...]:
+        gradients = ctx.saved_tensors
+        if len(by_losses_G) == 1:
+            scale = by_losses_G.squeeze(0) / ctx.divisor
+            gradients = [gradient * scale.to(gradient.dtype) for gradient in gradients]
+        return (*gradients[:4], None, None, *gradients[4:])
+
+
+def _is_fused(rows: Rows, functions: Sequence[Pointwise], weight: Tensor) -> bool:
+    return rows[0].dim() == 2 and kernels_fit(functions, weight)
 
 
 def _forward(
-    inputs: Inputs, targets: Tensor, function: Pointwise, gradients: Inputs | None
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The loss in float64, and the gradients by the function's parameters; the others go into
-    `gradients`."""
-    if targets.dim() == 1 and kernels_fit([function], inputs.weight_VD):
-        return _fused_forward(inputs, targets, function, gradients)
-    return chunked_cross_entropy(inputs, (targets, None), function.chunk_pass, gradients)
-
-
-def chunked_cross_entropy(
     inputs: Inputs,
-    rows: tuple[Tensor, Tensor | None],
+    rows: Rows,
+    functions: Sequence[Pointwise],
+    parameters: Sequence[Tensor],
+    gradients: Inputs | None,
+) -> Result:
+    """The gradients by the inputs go into `gradients`."""
+    targets, weights = rows
+    if _is_fused(rows, functions, inputs.weight):
+        if weights is None:
+            weights = inputs.bias.new_full(targets.shape, 1 / targets.shape[1])
+        return fused_cross_entropy(inputs, (targets, weights), functions, parameters, gradients)
+    results = []
+    for g, function in enumerate(functions):
+        chunk_pass = (
+            partial(function.chunk_pass, weight_K=parameters[0][g])
+            if isinstance(function, PiecewiseLinear)
+            else function.chunk_pass
+        )
+        of_model, by_model = (
+            None if tensors is None else Inputs(*(tensor[g] for tensor in tensors))
+            for tensors in (inputs, gradients)
+        )
+        assert of_model is not None
+        of_rows = targets[g], None if weights is None else weights[g]
+        results.append(_chunked(of_model, of_rows, chunk_pass, by_model))
+    losses, by_functions = zip(*results, strict=True)
+    return torch.stack(losses), tuple(map(torch.stack, zip(*by_functions, strict=True)))
+
+
+def _chunked(
+    inputs: Inputs,
+    rows: Rows,
     chunk_pass_like: Callable[[Tensor], ChunkPass],
     gradients: Inputs | None,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The mean over the rows in float64, and its gradients by the parameters of the functions that
-    the chunks go through; the other gradients, those by weights and bias zero so far, go into
-    `gradients`.
-
-    `rows` are the targets and, of ids, what each weighs in a sum that takes the mean's place. Of
-    probabilities, the gradients are those of the sum over the rows."""
+) -> Result:
+    """Of one model, whose gradients by weights and bias are zero so far. Of probabilities, the
+    gradients are those of the sum over the rows."""
     (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape
     logit_rows = chunk_rows(
@@ -171,25 +206,11 @@ def chunked_cross_entropy(
             else (losses_n.double() / counts).sum()
         )
         if gradients is not None:
-            gradients.log_prior_NK[chunk] = by_prior_nK
+            gradients.log_prior[chunk] = by_prior_nK
             chunk_pass.pull_back_(logits)
             _add_gradients(gradients, chunk, logits, hidden, factor_VD)
     mean = loss / total if weights_N is None else loss
     return mean, () if gradients is None else chunk_pass.gradients()
-
-
-def _fused_forward(
-    inputs: Inputs, targets: Tensor, function: Pointwise, gradients: Inputs | None
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The same for ids, by kernels: a stack of one."""
-    stacked = Models(*(tensor.unsqueeze(0) for tensor in inputs))
-    by_stacked = (
-        None if gradients is None else Models(*(tensor.unsqueeze(0) for tensor in gradients))
-    )
-    rows = targets.unsqueeze(0), stacked.bias_GV.new_full((1, len(targets)), 1 / len(targets))
-    parameters = [parameter.unsqueeze(0) for parameter in function.parameters()]
-    losses_1, by_parameters = fused_cross_entropy(stacked, rows, [function], parameters, by_stacked)
-    return losses_1.squeeze(0), tuple(gradient.squeeze(0) for gradient in by_parameters)
 
 
 def _id_losses_(
@@ -253,12 +274,12 @@ def _add_gradients(
     gradients: Inputs, chunk: slice, logits: Tensor, hidden: Tensor, factor_VD: Tensor
 ) -> None:
     """From a chunk's gradient by its logits to those by hidden states, weights and bias."""
-    gradients.bias_V.add_(logits.sum(0))
-    out = gradients.hidden_NKD[chunk].view(hidden.shape)
+    gradients.bias.add_(logits.sum(0))
+    out = gradients.hidden[chunk].view(hidden.shape)
     if factor_VD.dtype == logits.dtype == out.dtype:
         torch.mm(logits, factor_VD, out=out)
-        gradients.weight_VD.addmm_(logits.t(), hidden)
+        gradients.weight.addmm_(logits.t(), hidden)
     else:
         factor = logits.to(factor_VD.dtype)
         out.copy_(factor @ factor_VD)
-        gradients.weight_VD.add_(factor.t() @ hidden)
+        gradients.weight.add_(factor.t() @ hidden)

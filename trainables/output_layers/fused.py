@@ -30,14 +30,18 @@ CHUNK_BYTES = 2**30
 D."""
 
 
-class Models(NamedTuple):
-    """What a chunked cross-entropy takes, and likewise its gradients."""
+class Inputs(NamedTuple):
+    """What a cross-entropy takes, and likewise its gradients; each with a leading G, but for one
+    model alone."""
 
-    hidden_GNKD: Tensor
-    """In the dtype of the matrix products."""
-    log_prior_GNK: Tensor
-    weight_GVD: Tensor
-    bias_GV: Tensor
+    hidden: Tensor
+    """N x K x D, in the dtype of the matrix products."""
+    log_prior: Tensor
+    """N x K."""
+    weight: Tensor
+    """V x D."""
+    bias: Tensor
+    """V."""
 
 
 def kernels_fit(functions: Sequence[Pointwise], weight: Tensor) -> bool:
@@ -50,11 +54,11 @@ def kernels_fit(functions: Sequence[Pointwise], weight: Tensor) -> bool:
 
 
 def fused_cross_entropy(
-    models: Models,
+    inputs: Inputs,
     rows: tuple[Tensor, Tensor],
     functions: Sequence[Pointwise],
     parameters: Sequence[Tensor],
-    gradients: Models | None,
+    gradients: Inputs | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Every model's sum of weight times -log P(target), G in float64, and its gradients by the
     functions' parameters.
@@ -65,36 +69,32 @@ def fused_cross_entropy(
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
     targets_GN, weights_GN = rows
-    count, total, experts, width = models.hidden_GNKD.shape
-    bend = _bend_of(functions, parameters, models.bias_GV)
+    count, total, experts, width = inputs.hidden.shape
+    bend = _bend_of(functions, parameters, inputs.bias)
     sums = _empty_sums(bend) if gradients is not None and _trained(functions) else None
-    dtype = models.hidden_GNKD.dtype
-    factor_GVD = aligned(models.weight_GVD, dtype)
+    dtype = inputs.hidden.dtype
+    factor_GVD = aligned(inputs.weight, dtype)
     logits = count * experts * _stride(factor_GVD)
     contexts = min(total, max(1, CHUNK_BYTES // (logits * factor_GVD.element_size())))
     buffer = factor_GVD.new_empty(contexts * logits)
-    bias_GS = pad(
-        models.bias_GV.detach(), (0, _stride(factor_GVD) - factor_GVD.shape[1])
-    ).contiguous()
+    bias_GS = pad(inputs.bias.detach(), (0, _stride(factor_GVD) - factor_GVD.shape[1])).contiguous()
     losses_G = torch.zeros(count, dtype=torch.float64, device=factor_GVD.device)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))
-        hidden = aligned(models.hidden_GNKD[:, chunk].reshape(count, -1, width), dtype)
+        hidden = aligned(inputs.hidden[:, chunk].reshape(count, -1, width), dtype)
         product = torch.bmm(hidden, factor_GVD.mT, out=_logits(buffer, hidden, factor_GVD))
         targets_Gm = targets_GN[:, chunk].repeat_interleave(experts, 1)
         log_p_Gm, greatest_Gm, normaliser_Gm = kernels.forward(product, bias_GS, targets_Gm, bend)
-        losses_Gn, share_GnK = _mix(log_p_Gm, models.log_prior_GNK[:, chunk], weights_GN[:, chunk])
+        losses_Gn, share_GnK = _mix(log_p_Gm, inputs.log_prior[:, chunk], weights_GN[:, chunk])
         losses_G += losses_Gn.sum(1)
         if gradients is not None:
-            gradients.log_prior_GNK[:, chunk] = -share_GnK
+            gradients.log_prior[:, chunk] = -share_GnK
             row_values = (share_GnK.reshape(count, -1), greatest_Gm, normaliser_Gm)
-            gradients.bias_GV.add_(
+            gradients.bias.add_(
                 kernels.backward_(product, bias_GS, targets_Gm, bend, row_values, sums)
             )
-            torch.bmm(
-                product, factor_GVD, out=gradients.hidden_GNKD[:, chunk].view(count, -1, width)
-            )
-            add_batched_product_(gradients.weight_GVD, product.mT, hidden, first=start == 0)
+            torch.bmm(product, factor_GVD, out=gradients.hidden[:, chunk].view(count, -1, width))
+            add_batched_product_(gradients.weight, product.mT, hidden, first=start == 0)
     return losses_G, () if gradients is None else _by_parameters(functions, parameters, sums)
 
 

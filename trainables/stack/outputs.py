@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from trainables.device import ALIGNMENT
 from trainables.output_layers import (
     Identity,
+    Inputs,
     Mixture,
     MixtureOfContexts,
     MixtureOfSoftmaxes,
@@ -22,8 +23,8 @@ from trainables.output_layers import (
     PointwiseSoftmax,
     SmoothBend,
     Softcap,
+    cross_entropies,
 )
-from trainables.stack.loss import stacked_cross_entropy
 
 FUNCTION = "function."
 
@@ -66,8 +67,8 @@ class StackedOutput:
         parameters: Mapping[str, Tensor],
         latent_masks: Sequence[Tensor | None] | None,
     ) -> Tensor:
-        """Every model's mean cross-entropy, G; `rows` and `parameters` as `stacked_cross_entropy`
-        takes them, `latent_masks` of mixtures, B x K D a model; None outside training, when factors
+        """Every model's mean cross-entropy, G; `rows` and `parameters` as `cross_entropies` takes
+        them, `latent_masks` of mixtures, B x K D a model; None outside training, when factors
         are not cast either."""
         dtype = (
             hidden_GTBC.dtype
@@ -90,15 +91,8 @@ class StackedOutput:
             ).unsqueeze(2)
             prior_GNK = torch.zeros_like(prior_GNK[..., :1])
         bent = [tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)]
-        return stacked_cross_entropy(
-            experts_GNKD.to(dtype),
-            prior_GNK,
-            weight_GVD,
-            parameters["bias_V"],
-            rows,
-            self._functions,
-            bent,
-        )
+        inputs = Inputs(experts_GNKD.to(dtype), prior_GNK, weight_GVD, parameters["bias_V"])
+        return cross_entropies(inputs, rows, self._functions, bent).to(weight_GVD.dtype)
 
 
 def _latent(

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.optim import SGD, AdamW
 
 from trainables.device import runs_triton
 from trainables.stack.weights import Weights
-from trainables.training import ADAM_STATE, EagerAdamW, EagerSGD, Trainer, WeightAverage, Window
+from trainables.training import ADAM_STATE, Trainer, WeightAverage, Window
 
 EPSILON = 1e-8
 """Of every Adam here, the usual one (Kingma and Ba 2015)."""
@@ -75,8 +76,8 @@ class StackedUpdate:
         norms = [trainer.config.training.gradient_clip_norm for trainer in trainers]
         self._clip_G = like.new_tensor(norms)
         optimizer = trainers[0].optimizer
-        self._betas = None if isinstance(optimizer, EagerSGD) else optimizer.defaults["betas"]
-        self._decays_apart = isinstance(optimizer, EagerAdamW)
+        self._betas = None if isinstance(optimizer, SGD) else optimizer.defaults["betas"]
+        self._decays_apart = isinstance(optimizer, AdamW)
         """Decay shrinks the weights; else it is added to their gradients."""
         self._weights = [
             self._weight(i, *named) for i, named in enumerate(self._named) if named[2].requires_grad

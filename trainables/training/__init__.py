@@ -6,10 +6,9 @@ from trainables.training.loop import (
     ADAM_STATE,
     MAX_LOSS,
     STEPS_PER_LOOK,
-    DivergedError,
-    PrunedError,
     Trainer,
 )
-from trainables.training.optimizers import EagerAdamW, EagerSGD
+from trainables.training.optimizers import EagerSGD
+from trainables.training.progress import DivergedError, PrunedError
 from trainables.training.recipe import Window
 from trainables.training.streams import MAX_EXTRA, ROWS_PER_LOSS, mean_loss, parallel_streams

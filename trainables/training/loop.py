@@ -1,9 +1,6 @@
 """The training loop, stoppable after any step, bit for bit the same after it; what differs between
-kinds of language model is the recipe's (`trainables.training.recipe`).
-
-Everything that the next step depends on is in `Progress`, the model, Adam's moments, the average,
-the kept weights, the carried hidden state and the two random generators; `Trainer.snapshot` writes
-these and `Trainer.restore` reads them."""
+kinds of language model is the recipe's (`trainables.training.recipe`). `Trainer.snapshot` has all
+that the next step depends on, and `Trainer.restore` takes it."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from trainables.config import LanguageTrialConfig, TransformerTrialConfig, TrialConfig
+from trainables.config import LanguageTrialConfig, TransformerTrialConfig
 from trainables.corpora import Corpus
 from trainables.device import (
     generator,
@@ -32,7 +29,8 @@ from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, weights_swapped
 from trainables.training.lstm import LstmRecipe
-from trainables.training.progress import Progress
+from trainables.training.optimizers import optimizer_of
+from trainables.training.progress import DivergedError, Progress, PrunedError
 from trainables.training.recipe import Recipe, Window
 from trainables.training.streams import mean_loss, parallel_streams
 from trainables.training.transformer import TransformerRecipe
@@ -51,28 +49,14 @@ STEPS_PER_LOOK = 50
 """How often the loss is fetched from the device to see whether the run has diverged."""
 
 
-class DivergedError(Exception):
-    """Training left the finite numbers; the text says where."""
-
-
-class PrunedError(Exception):
-    """A search wants no more of this trial; the text says why."""
-
-
 RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], EpochRanks]
 
 
 def recipe_of(config: LanguageTrialConfig, corpus: Corpus) -> Recipe:
     """How the model of this config is trained."""
-    match config:
-        case TransformerTrialConfig():
-            return TransformerRecipe(config, len(corpus.train))
-        case TrialConfig():
-            return LstmRecipe(config)
-
-
-def _no_ranks(_model: LanguageModel, _corpus: Corpus, _config: LanguageTrialConfig) -> EpochRanks:
-    return EpochRanks()
+    if isinstance(config, TransformerTrialConfig):
+        return TransformerRecipe(config, len(corpus.train))
+    return LstmRecipe(config)
 
 
 class Trainer:
@@ -83,13 +67,12 @@ class Trainer:
         config: LanguageTrialConfig,
         corpus: Corpus,
         runtime: Runtime,
-        ranks: RanksOf = _no_ranks,
+        ranks: RanksOf = lambda *_: EpochRanks(),
     ) -> None:
         """`ranks` measures the weights that validation used, at the end of every epoch."""
         self.config, self.corpus, self.runtime, self._ranks = config, corpus, runtime, ranks
         training, evaluation = config.training, config.evaluation
-        # For output layers of a user's own, which may draw from the global generators; ours have
-        # their own.
+        # For output layers of a user's own, which may draw from the global generators.
         torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
         self._recipe = recipe_of(config, corpus)
@@ -98,16 +81,16 @@ class Trainer:
         self.model.train_in(training.precision)
         self.masks = generator(config.seed, runtime.device)
         self._parameters = tuple(self.model.parameters())
-        self.optimizer = self._recipe.optimizer(self.model)
+        self.optimizer = optimizer_of(self.model, training)
         self.streams_TB = parallel_streams(
             corpus.train, training.batch_size, runtime.device, split="train"
         )
         self.valid = corpus.valid[: evaluation.valid_tokens]
         self.state: list[LstmState] = self.model.zero_state(training.batch_size)
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
-        self.progress = Progress(
-            position=self._recipe.first_position(len(self.streams_TB), self.draws)
-        )
+        self.progress = Progress(position=self._start_of_text())
+        self.ends_epoch = False
+        """Whether the last step was the last one of an epoch."""
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
@@ -148,8 +131,9 @@ class Trainer:
         DivergedError."""
         progress, started = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
-        self._look()
-        if self.epoch_is_over():
+        if progress.step % STEPS_PER_LOOK == 0:
+            self._raise_if_diverged(self.epoch_loss.item() / progress.epoch_tokens, "train")
+        if self.ends_epoch:
             on_epoch(self.end_epoch(valid_loss))
         now = time.monotonic()
         progress.wall_seconds += step_s + now - started
@@ -160,8 +144,7 @@ class Trainer:
             self._saved_at = time.monotonic()
 
     def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
-        """Return whether it is time for one: those of all trials take at most `CHECKPOINT_SHARE` of
-        the time."""
+        """Those of all trials take at most `CHECKPOINT_SHARE` of the time."""
         every_s = self.runtime.checkpoint_every_s
         least_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
         return not every_s or (
@@ -219,36 +202,23 @@ class Trainer:
         return self._recipe.rate(base_rate, window, tokens)
 
     def advance(self, window: Window) -> None:
-        """Count a step that was made."""
-        progress, tokens = self.progress, window.steps * self.config.training.batch_size
+        """Count a step that was made. An epoch ends at the end of the text, or after
+        `epoch_tokens`; at the end of the text, go back to its start."""
+        progress, training = self.progress, self.config.training
+        tokens = window.steps * training.batch_size
         progress.step += 1
         progress.tokens += tokens
         progress.epoch_tokens += tokens
         progress.position = window.end
+        at_end = self._recipe.pass_is_over(window.end, len(self.streams_TB))
+        limit = training.epoch_tokens
+        self.ends_epoch = at_end if limit is None else progress.epoch_tokens >= limit
+        if at_end:
+            progress.position = self._start_of_text()
+            self.state = self.model.zero_state(training.batch_size)
 
-    def _look(self) -> None:
-        """See now and then whether the loss is a number still."""
-        if self.progress.step % STEPS_PER_LOOK == 0:
-            self._raise_if_diverged(self.epoch_loss.item() / self.progress.epoch_tokens, "train")
-
-    def epoch_is_over(self) -> bool:
-        """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the
-        end of the stream, go back to its start."""
-        over = self.ends_epoch
-        if self._at_end:
-            self.progress.position = self._recipe.first_position(len(self.streams_TB), self.draws)
-            self.state = self.model.zero_state(self.config.training.batch_size)
-        return over
-
-    @property
-    def ends_epoch(self) -> bool:
-        """The same, with nothing changed."""
-        limit = self.config.training.epoch_tokens
-        return self._at_end if limit is None else self.progress.epoch_tokens >= limit
-
-    @property
-    def _at_end(self) -> bool:
-        return self._recipe.pass_is_over(self.progress.position, len(self.streams_TB))
+    def _start_of_text(self) -> int:
+        return self._recipe.first_position(len(self.streams_TB), self.draws)
 
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
         """Validate, take the ranks, keep the weights if they are the best so far, see whether to
@@ -280,16 +250,14 @@ class Trainer:
             valid_loss=valid_loss,
             averaging=self.average is not None,
             seconds=progress.epoch_seconds,
-            press_rank=ranks.press_rank,
-            entropy_rank=ranks.entropy_rank,
-            kl_rank=ranks.kl_rank,
+            **ranks._asdict(),
         )
         if self.average is None and self._recipe.starts_averaging(
             epoch=number, valid_loss=valid_loss, earlier_losses=earlier_losses
         ):
             self.average = WeightAverage(self.model)
         progress.epochs.append(metrics)
-        progress.epoch_tokens, progress.epoch_seconds = 0, 0.0
+        progress.epoch_tokens, progress.epoch_seconds, self.ends_epoch = 0, 0.0, False
         self.epoch_loss.zero_()
         return metrics
 
@@ -301,18 +269,14 @@ class Trainer:
             )
 
     def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
-        """Raise PrunedError where the last epoch was worse than `stop_above`, see `train`,
-        allows."""
-        if not self.progress.epochs:
-            return
-        last = self.progress.epochs[-1]
-        if last.valid_loss > stop_above.get(last.epoch, math.inf):
-            best = min(epoch.valid_loss for epoch in self.progress.epochs)
+        """Raise PrunedError if the last epoch was worse than `stop_above` allows, see `train`."""
+        losses = [epoch.valid_loss for epoch in self.progress.epochs]
+        most = stop_above.get(len(losses), math.inf)
+        if losses and losses[-1] > most:
             raise PrunedError(
-                f"stopped after epoch {last.epoch}: its validation loss of {last.valid_loss:.5f} "
-                f"nats per token was "
-                f"above {stop_above[last.epoch]:.5f}, what the better trials had there; its best "
-                f"was {best:.5f}"
+                f"stopped after epoch {len(losses)}: its validation loss of {losses[-1]:.5f} nats "
+                f"per token was above {most:.5f}, what the better trials had there; its best was "
+                f"{min(losses):.5f}"
             )
 
     @torch.no_grad()

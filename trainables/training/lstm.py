@@ -14,9 +14,8 @@ from typing_extensions import override
 
 from trainables.config import TrialConfig
 from trainables.corpora import Corpus
-from trainables.language_model import AwdLstm, Contexts, LanguageModel, LstmContexts
+from trainables.language_model import AwdLstm, Contexts, LstmContexts
 from trainables.training.averaging import should_switch
-from trainables.training.optimizers import EagerAdam, EagerSGD, adam_or_sgd
 from trainables.training.recipe import Recipe, Window
 from trainables.training.start import scale_start
 from trainables.training.streams import MAX_EXTRA, draw_window
@@ -36,10 +35,6 @@ class LstmRecipe(Recipe):
         if config.model.start == "scaled":
             scale_start(model, corpus.train)
         return model
-
-    @override
-    def optimizer(self, model: LanguageModel) -> EagerSGD | EagerAdam:
-        return adam_or_sgd(model, self.config.training)
 
     @override
     def first_position(self, length: int, draws: torch.Generator) -> int:

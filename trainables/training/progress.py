@@ -1,10 +1,18 @@
-"""How far a training has come."""
+"""How far a training has come, and what may end it."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel
 
 from trainables.trial_folder import EpochMetrics
+
+
+class DivergedError(Exception):
+    """Training left the finite numbers; the text says where."""
+
+
+class PrunedError(Exception):
+    """A search wants no more of this trial; the text says why."""
 
 
 class Progress(BaseModel):

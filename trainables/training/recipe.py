@@ -11,7 +11,6 @@ from torch import Tensor
 
 from trainables.corpora import Corpus
 from trainables.language_model import Contexts, LanguageModel
-from trainables.training.optimizers import EagerAdam, EagerAdamW, EagerSGD
 
 
 class Window(NamedTuple):
@@ -36,11 +35,6 @@ class Recipe(ABC):
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
         """The model with its starting weights."""
-
-    @abstractmethod
-    def optimizer(self, model: LanguageModel) -> EagerSGD | EagerAdam | EagerAdamW:
-        """What moves its weights. Every group of parameters has its learning rate by the config as
-        `base_lr`."""
 
     @abstractmethod
     def first_position(self, length: int, draws: torch.Generator) -> int:

@@ -9,8 +9,7 @@ from typing_extensions import override
 
 from trainables.config import TransformerTrialConfig
 from trainables.corpora import Corpus
-from trainables.language_model import LanguageModel, Transformer
-from trainables.training.optimizers import EagerAdamW, adamw
+from trainables.language_model import Transformer
 from trainables.training.recipe import Recipe, Window
 from trainables.training.start import start_at_frequencies
 
@@ -45,10 +44,6 @@ class TransformerRecipe(Recipe):
         model.initialise(draws)
         start_at_frequencies(model, corpus.train, hidden_deviation=1.0)
         return model
-
-    @override
-    def optimizer(self, model: LanguageModel) -> EagerAdamW:
-        return adamw(model, self.config.training)
 
     @override
     def first_position(self, length: int, draws: torch.Generator) -> int:

@@ -90,7 +90,7 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
         for _ in range(steps):
             stack.step()
             for trainer in members:
-                if trainer.epoch_is_over():
+                if trainer.ends_epoch:
                     trainer.end_epoch()
         if leaving is not None:
             stack.leave(leaving)

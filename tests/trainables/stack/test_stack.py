@@ -159,7 +159,7 @@ def one_step(trainer: Trainer) -> None:
 
 
 def ended(trainer: Trainer, valid_loss: float | None = None) -> None:
-    if trainer.epoch_is_over():
+    if trainer.ends_epoch:
         trainer.end_epoch(valid_loss)
 
 

@@ -170,7 +170,6 @@ def agree(config: TrialConfig) -> None:
         found = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
         trainer.epoch_loss.zero_()
         trainer.progress.epoch_tokens = 0
-        trainer.epoch_is_over()
         assert found == pytest.approx(reference.step(average=False), rel=1e-4)
     assert trainer.progress.position == reference.position
     for name, parameter in trainer.model.named_parameters():
@@ -211,7 +210,7 @@ def test_validation_uses_the_mean_of_all_weights_since_the_switch() -> None:
     while epochs < 3:
         trainer.step()
         reference.step(average=epochs >= 1)
-        if trainer.epoch_is_over():
+        if trainer.ends_epoch:
             trainer.end_epoch()
             epochs += 1
     assert trainer.average is not None
@@ -232,7 +231,7 @@ def test_an_epoch_of_a_token_budget_goes_on_where_the_last_one_ended() -> None:
             before = trainer.epoch_loss.item()
             trainer.step()
             seen.append(trainer.epoch_loss.item() - before)
-            if trainer.epoch_is_over():
+            if trainer.ends_epoch:
                 trainer.progress.epoch_tokens = 0
                 trainer.epoch_loss.zero_()
         losses.append(seen)
@@ -247,7 +246,7 @@ def test_the_kept_model_is_the_one_of_the_best_validation_loss() -> None:
     kept_after: dict[int, dict[str, Tensor]] = {}
     while len(trainer.progress.epochs) < 8:
         trainer.step()
-        if trainer.epoch_is_over():
+        if trainer.ends_epoch:
             number = trainer.end_epoch().epoch
             source = (
                 trainer.average.tensors

@@ -145,7 +145,6 @@ def test_twelve_steps_agree_with_the_float64_protocol(
         found = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
         trainer.epoch_loss.zero_()
         trainer.progress.epoch_tokens = 0
-        trainer.epoch_is_over()
         assert found == pytest.approx(reference.step(position), rel=1e-4)
     for name, parameter in trainer.model.named_parameters():
         difference = (parameter.detach().double() - reference.at[name].detach()).abs().max()
@@ -164,7 +163,7 @@ def test_every_pass_has_whole_windows_from_another_start_and_every_token_is_in_s
         assert inputs_TB.shape == (12, 4) and torch.equal(inputs_TB[1:].flatten(), targets_N[:-4])
         passes[-1].append(window[:2])
         trainer.advance(window)
-        if trainer.epoch_is_over():
+        if trainer.ends_epoch:
             passes.append([])
     starts = [windows[0][0] for windows in passes[:-1]]
     assert set(starts) == set(range(12))
@@ -194,7 +193,7 @@ def test_the_rate_rises_and_falls_to_its_share_at_the_last_step_also_that_of_slo
     while not trainer.finished:
         trainer.step()
         rates.append([group["lr"] for group in trainer.optimizer.param_groups])
-        if trainer.epoch_is_over():
+        if trainer.ends_epoch:
             trainer.end_epoch()
     assert len(rates) == 3 * math.ceil(1_000 / 48)
     peak = np.array([group["base_lr"] for group in trainer.optimizer.param_groups])
@@ -258,7 +257,7 @@ def test_resuming_from_any_step_gives_the_same_next_steps(
         resumed.restore(*newest)
         for trainer in (straight, resumed):
             trainer.step()
-            if trainer.epoch_is_over():
+            if trainer.ends_epoch:
                 trainer.end_epoch()
         tensors, _ = resumed.snapshot()
         assert resumed.progress.position == straight.progress.position
