@@ -35,8 +35,6 @@ from trainables.trial_folder.folder import TrialFolder
 KEPT = 2
 UNKNOWN = "0" * 64
 """What stands for the checksum while it is computed."""
-UNSEALED = ({"progress", "trial_id"}, {"trial_id"})
-"""The entries of the state in the files that version 1 wrote, without a checksum."""
 CHUNK = 2**20
 
 
@@ -63,8 +61,8 @@ def _write_sealed(path: Path, content: bytes) -> None:
 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError where the file is not
-    whole, has changed since or is not one of ours; one of version 1 has no checksum."""
+    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError if the file is not whole,
+    has changed since or is not one of ours."""
     open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
@@ -79,11 +77,7 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
                     f"{path} is not a checkpoint of this program: its state is no object"
                 )
             stated = state.pop("sha256", None)
-            if (
-                state.keys() not in UNSEALED
-                if stated is None
-                else _checksum(path, str(stated)) != stated
-            ):
+            if stated is None or _checksum(path, str(stated)) != stated:
                 raise DamagedFileError(f"{path} is not what was written, by its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118

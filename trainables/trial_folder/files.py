@@ -140,17 +140,12 @@ def sealed(text: str) -> bytes:
 
 
 def unsealed(path: Path) -> bytes:
-    """The JSON that was `sealed` into a file. Raises OSError, and DamagedFileError where its bytes
-    have changed.
-
-    One without a checksum is from an older version and is given as it is. Its reader must take no
-    unknown entry: then a damaged seal does not pass for none."""
+    """The JSON that was `sealed` into a file. Raises OSError, and DamagedFileError if its bytes have
+    changed."""
     content = read_file(path)
     seal = SEAL.match(content)
-    if seal is None:
-        return content
-    text = b"{" + content[seal.end() :]
-    if sha256(text) != seal[1].decode():
+    text = b"{" + content[seal.end() :] if seal else content
+    if seal is None or sha256(text) != seal[1].decode():
         raise DamagedFileError(f"{path} is not what was written, by its checksum")
     return text
 

@@ -207,8 +207,7 @@ class TrialFolder:
         """Raise DamagedFileError where the kept weights are others than those that the result is
         of."""
         outcome = self.outcome()
-        checksum = outcome.checksums.get(KEPT_WEIGHTS) if outcome is not None else None
-        if checksum not in (None, self._kept_checksum()):
+        if outcome is not None and outcome.checksums.get(KEPT_WEIGHTS) != self._kept_checksum():
             raise DamagedFileError(f"{self.kept_weights} is not what was written, by its checksum")
 
     def _kept_checksum(self) -> str:

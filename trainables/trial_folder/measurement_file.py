@@ -40,7 +40,7 @@ class _MeasurementFile(Frozen):
     metrics: dict[str, Metric]
     has_spectrum: bool
     spectrum_sha256: str | None = None
-    """None where there is no spectrum, or where an older version wrote this."""
+    """None without a spectrum."""
 
     @field_validator("metrics")
     @classmethod

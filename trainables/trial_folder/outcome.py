@@ -85,7 +85,7 @@ class TrialOutcome(Frozen):
     """Versions of the code and packages, host, device: see
     `trainables.trial_folder.environment`."""
     checksums: dict[str, str] = {}
-    """SHA-256 of the files beside this record, by name; empty in records of older versions."""
+    """SHA-256 of the files beside this record, by name."""
 
     @field_validator("cause", mode="before")
     @classmethod

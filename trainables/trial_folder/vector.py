@@ -20,12 +20,11 @@ def write_vector(path: Path, values: NDArray[float64]) -> str:
     return sha256(buffer.getvalue())
 
 
-def read_vector(path: Path, checksum: str | None = None) -> NDArray[float64]:
-    """What `write_vector` wrote. Raises OSError where it cannot be read, DamagedFileError for
-    anything but finite float64 values in one row, or another file than the one with this checksum;
-    None: written by an older version."""
+def read_vector(path: Path, checksum: str | None) -> NDArray[float64]:
+    """What `write_vector` wrote. Raises OSError if it cannot be read, DamagedFileError for another
+    file than the one with this checksum, or anything but finite float64 values in one row."""
     content = read_file(path)
-    if checksum is not None and sha256(content) != checksum:
+    if sha256(content) != checksum:
         raise DamagedFileError(f"{path} is not what was written, by its checksum")
     # A vector's header follows from its length: none is ever parsed.
     header = _header(0)
