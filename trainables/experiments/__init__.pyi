@@ -1,0 +1,1 @@
+from .kinds import measure_experiment as measure_experiment

@@ -1,0 +1,10 @@
+from .awd_lstm import EMBEDDING_BOUND as EMBEDDING_BOUND
+from .awd_lstm import AwdLstm as AwdLstm
+from .awd_lstm import LstmContexts as LstmContexts
+from .base import Contexts as Contexts
+from .base import LanguageModel as LanguageModel
+from .base import LstmState as LstmState
+from .head import OutputHead as OutputHead
+from .transformer import NORM_EPSILON as NORM_EPSILON
+from .transformer import Rotation as Rotation
+from .transformer import Transformer as Transformer

@@ -1,0 +1,17 @@
+from .base import LayerShape as LayerShape
+from .base import OutputLayer as OutputLayer
+from .base import PointwiseSoftmax as PointwiseSoftmax
+from .building import build_output_layer as build_output_layer
+from .cross_entropy import cross_entropies as cross_entropies
+from .custom import load_layers as load_layers
+from .fused import Inputs as Inputs
+from .fused import kernels_fit as kernels_fit
+from .gss import SmoothBend as SmoothBend
+from .mixtures import Mixture as Mixture
+from .mixtures import MixtureOfContexts as MixtureOfContexts
+from .mixtures import MixtureOfSoftmaxes as MixtureOfSoftmaxes
+from .plif import START as START
+from .plif import PiecewiseLinear as PiecewiseLinear
+from .pointwise import Identity as Identity
+from .pointwise import Pointwise as Pointwise
+from .softcap import Softcap as Softcap

@@ -1,0 +1,13 @@
+from .averaging import WeightAverage as WeightAverage
+from .loop import ADAM_STATE as ADAM_STATE
+from .loop import MAX_LOSS as MAX_LOSS
+from .loop import STEPS_PER_LOOK as STEPS_PER_LOOK
+from .loop import Trainer as Trainer
+from .optimizers import EagerSGD as EagerSGD
+from .progress import DivergedError as DivergedError
+from .progress import PrunedError as PrunedError
+from .recipe import Window as Window
+from .streams import MAX_EXTRA as MAX_EXTRA
+from .streams import ROWS_PER_LOSS as ROWS_PER_LOSS
+from .streams import mean_loss as mean_loss
+from .streams import parallel_streams as parallel_streams
