@@ -113,9 +113,7 @@ def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_pat
     sweep.tell("a", at=0)
     folder = trial_directory(tmp_path, IDS[0])
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text(
-        TrialOutcome(trial_id=IDS[0], state="done").model_dump_json()
-    )
+    TrialFolder(folder, IDS[0]).write_result(TrialOutcome(trial_id=IDS[0], state="done"), None)
     sweep.ended("a", DEATH)
     assert states(store)[0] == "done"
 
@@ -172,9 +170,7 @@ def test_an_end_that_the_store_does_not_take_is_told_as_no_end_of_the_trial(
     store.record(TrialOutcome(trial_id=IDS[3], state="done"), run_id=1, spectrum=None, attempt=2)
     folder = trial_directory(tmp_path, IDS[3])
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text(
-        TrialOutcome(trial_id=IDS[3], state="done").model_dump_json()
-    )
+    TrialFolder(folder, IDS[3]).write_result(TrialOutcome(trial_id=IDS[3], state="done"), None)
     sweep.ended("a", DEATH)
     assert {PLAN[1].trial_id, PLAN[3].trial_id} == sweep.heard.outcomes.keys()
     assert (sweep.finished, sweep.claimed) == (False, [])

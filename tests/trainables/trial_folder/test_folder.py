@@ -4,7 +4,6 @@ there is as none; which code a result says it comes from."""
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def unlocked(folder: TrialFolder) -> Iterator[None]:
     yield
 
 
-def test_the_later_worker_has_the_right_and_nobody_once_it_left(tmp_path: Path) -> None:
+def test_later_worker_has_the_right(tmp_path: Path) -> None:
     first, second = TrialFolder(tmp_path, "a"), TrialFolder(tmp_path, "a")
     first.take_over()
     first.check_fence()
@@ -45,9 +44,7 @@ def test_the_later_worker_has_the_right_and_nobody_once_it_left(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_later_workers_result_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny_trial.trial(epochs=2)
     runtime = Runtime(checkpoint_every_s=0.0)
     monkeypatch.setattr(trial, "load", lambda *_, **__: tiny_trial.corpus())
@@ -61,14 +58,14 @@ def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
             assert trial.run_trial(config, directory=tmp_path, runtime=runtime).state == "done"
             texts.append((tmp_path / "result.json").read_bytes())
 
-    with pytest.raises(SupersededError, match="another worker has taken over"):
+    with pytest.raises(SupersededError, match="another worker"):
         trial.run_trial(config, directory=tmp_path, runtime=runtime, on_epoch=run_on_elsewhere)
     assert (tmp_path / "result.json").read_bytes() == texts[0]
     files = {"config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors"}
     assert {path.name for path in tmp_path.iterdir()} == files
 
 
-def test_a_measurement_is_read_as_it_was_written_and_only_of_its_trial(tmp_path: Path) -> None:
+def test_measurement_is_read_as_written(tmp_path: Path) -> None:
     TrialFolder(tmp_path, "a").write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
     measurement = TrialFolder(tmp_path, "a").measurement("spectrum@2")
     assert measurement is not None
@@ -76,73 +73,26 @@ def test_a_measurement_is_read_as_it_was_written_and_only_of_its_trial(tmp_path:
     assert metrics == {"press_rank": 2}
     assert spectrum is not None and spectrum.tolist() == VALUES.tolist()
     assert TrialFolder(tmp_path, "a").measurement("top_k@1") is None
-    with pytest.raises(DamagedFileError, match="is another measurement"):
+    with pytest.raises(DamagedFileError, match="another measurement"):
         TrialFolder(tmp_path, "b").measurement("spectrum@2")
 
 
-def npy(values: np.ndarray) -> bytes:
-    """The content of a .npy file."""
-    file = io.BytesIO()
-    np.save(file, values)
-    return file.getvalue()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"PK\x03\x04 no archive",
-        b"\x93NUMPY\x01\x00cut",
-        npy(VALUES)[:-1],
-        npy(VALUES).replace(b")", b"("),  # numpy's own reader ends this one with a TokenError
-        npy(np.array([[1.0]])),
-        npy(np.array([1])),
-        npy(np.array([np.nan])),
-        None,
-    ],
-)
-def test_a_damaged_spectrum_is_refused_and_then_as_good_as_none(
-    tmp_path: Path, content: bytes | None
-) -> None:
+def test_damaged_spectrum_is_measured_again(tmp_path: Path) -> None:
     notes: list[str] = []
     folder = TrialFolder(tmp_path, "a", notes.append)
     folder.write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
     [path] = tmp_path.glob("*.npy")
-    path.unlink()
-    if content is None:
-        path.mkdir()
-    else:
-        path.write_bytes(content)
+    path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedFileError, match=r"spectrum@2\.npy"):
         folder.measurement("spectrum@2")
-    assert [folder.has_measurement("spectrum@2"), folder.has_measurement("spectrum@2")] == [
-        False,
-        False,
-    ]
-    assert len(notes) == 1 and "spectrum@2 is measured again" in notes[0]
+    assert [folder.has_measurement("spectrum@2") for _ in range(2)] == [False, False]
+    assert len(notes) == 1 and "measured again" in notes[0]
 
 
-def test_outside_a_checkout_the_code_is_what_the_image_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_version_outside_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.delenv("SWEEPS_CODE_VERSION", raising=False)
     assert environment.code_version.__wrapped__() == "unknown"
     monkeypatch.setenv("SWEEPS_CODE_VERSION", "0123456789ab")
     assert environment.code_version.__wrapped__() == "0123456789ab"
-
-
-def test_with_its_checkpoints_goes_whatever_killed_workers_left_half_written(
-    tmp_path: Path,
-) -> None:
-    folder = TrialFolder(tmp_path, "0" * 64)
-    kept = [tmp_path / "result.json", tmp_path / "kept.safetensors"]
-    for path in [
-        *kept,
-        folder.checkpoint(1),
-        *(tmp_path / f".{path.name}.1-01234567.tmp" for path in kept),
-    ]:
-        path.write_bytes(b"x")
-    folder.forget_checkpoints()
-    assert sorted(tmp_path.iterdir()) == sorted(kept)

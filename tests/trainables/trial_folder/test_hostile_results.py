@@ -1,5 +1,5 @@
-"""Results and measurements that no worker wrote: each is refused in a sentence, and none is
-recorded."""
+"""Results and measurements that no worker wrote, under a right seal: each is refused in a sentence,
+and none is recorded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from trainables.trial_folder.files import DamagedFileError
-from trainables.trial_folder.folder import TrialFolder
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialFolder, TrialOutcome
+from trainables.trial_folder.files import sealed
 
 EPOCH = EpochMetrics(
     epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0
@@ -21,14 +20,12 @@ SOUND: dict[str, Any] = TrialOutcome(
     state="done",
     epochs=(EPOCH,),
     measurements={"perplexity@1": {"test_perplexity": 2.0}},
-).model_dump(mode="json", exclude={"checksums"})
-"""As version 1 wrote it, without a checksum: what it says is all that can be looked at."""
-
+).model_dump(mode="json")
 WORDS = json.dumps({"next": "tons", "probability": 0.5, "rank": 1, "top": [["tons", 0.5]]})
 
 
 def changed(**changes: Any) -> bytes:
-    return json.dumps({**SOUND, **changes}).encode()
+    return sealed(json.dumps({**SOUND, **changes}, indent=1))
 
 
 def epochs(**changes: Any) -> bytes:
@@ -44,8 +41,9 @@ RESULTS = {
     "a bad version": measured(("perplexity@" + "9" * 30, {"x": 1})),
     "a name that moves the cursor": measured(("\x1b[2J@1", {"x": 1})),
     "a huge integer": measured(("perplexity@1", {"x": 10**40})),
-    "an integer beyond Python's own limit": b'{"trial_id": "a", "state": "done", "measurements": {"x@1": {"y": %b}}}'
-    % (b"9" * 10_000),
+    "an integer beyond Python's own limit": sealed(
+        '{\n "trial_id": "a", "state": "done", "measurements": {"x@1": {"y": %s}}}' % ("9" * 10_000)
+    ),
     "a number in words": measured(("perplexity@1", {"test_perplexity": "low"})),
     "a number that is true": measured(("spectrum@1", {"effective_rank_1e-3": True})),
     "words that are none": measured(("top_k@1", {"top_k even 1": "{}"})),
@@ -54,21 +52,22 @@ RESULTS = {
     "a metric called like an inner setting": measured(("x@1", {"training.epochs": 1})),
     "a metric called like a column": measured(("x@1", {"name": "x"})),
     "a doubled metric": measured(("perplexity@1", {"x": 1}), ("spectrum@1", {"x": 1})),
-    "not a number": changed().replace(b"2.0", b"NaN"),
-    "infinity": changed().replace(b"2.0", b"1e999"),
+    "not a number": measured(("perplexity@1", {"x": float("nan")})),
+    "infinity": sealed(json.dumps(SOUND, indent=1).replace("2.0", "1e999")),
     "a table for a number": measured(("perplexity@1", {"x": {"y": 1}})),
-    "a list": b"[]",
-    "a number": b"1",
+    "a list": sealed("[]"),
     "an unknown state": changed(state="running"),
     "an unknown entry": changed(more=1),
     "an epoch twice": changed(epochs=[SOUND["epochs"][0]] * 2),
     "a huge epoch": epochs(epoch=2**40),
     "a huge count": epochs(tokens=2**70),
     "a negative rank": epochs(press_rank=-1),
-    "a loss that is none": changed(epochs=[{**SOUND["epochs"][0], "valid_loss": "low"}]),
-    "no UTF-8": changed(cause="x").replace(b'"x"', b'"\xff"'),
-    "half a character": changed(cause="x").replace(b'"x"', b'"\\ud800"'),
-    "a deep nest": b'{"trial_id":' * 100_000,
+    "a loss that is none": epochs(valid_loss="low"),
+    "half a character": changed(cause="\ud800"),
+    "a deep nest": sealed("{\n" + '"trial_id":' * 100_000),
+    "no seal": json.dumps(SOUND, indent=1).encode(),
+    "another seal": changed().replace(b"2.0", b"3.0"),
+    "no UTF-8": changed().replace(b'"a"', b'"\xff"'),
     "nothing": b"",
     "zeros": bytes(4096),
     "another trial's": changed(trial_id="b"),
@@ -76,7 +75,7 @@ RESULTS = {
 }
 
 
-def test_what_they_are_made_from_is_sound(tmp_path: Path) -> None:
+def test_sound_results_are_read(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_bytes(changed())
     assert TrialFolder(tmp_path, "a").outcome() == TrialOutcome.model_validate(SOUND)
     (tmp_path / "result.json").write_bytes(measured(("top_k@1", {"top_k even 1": WORDS})))
@@ -84,7 +83,7 @@ def test_what_they_are_made_from_is_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_a_result_that_cannot_be_recorded_is_refused(tmp_path: Path, name: str) -> None:
+def test_hostile_result_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "result.json").write_bytes(RESULTS[name])
     folder = TrialFolder(tmp_path, "a")
     with pytest.raises(DamagedFileError, match=r"result\.json is"):
@@ -96,22 +95,17 @@ def test_a_result_that_cannot_be_recorded_is_refused(tmp_path: Path, name: str) 
 @pytest.mark.parametrize(
     "metrics", [{"test_perplexity": "low"}, {"seed": 1}, {"name": "x"}, {"x": 10**40}]
 )
-def test_a_later_measurement_that_cannot_be_recorded_is_refused(
-    tmp_path: Path, metrics: dict[str, object]
-) -> None:
+def test_hostile_measurement_is_refused(tmp_path: Path, metrics: dict[str, object]) -> None:
     content = {"trial_id": "a", "name": "top_k@1", "metrics": {"x": 1}, "has_spectrum": False}
-    file = tmp_path / "measurement-top_k@1.json"
-    folder = TrialFolder(tmp_path, "a")
-    file.write_text(json.dumps(content))
+    file, folder = tmp_path / "measurement-top_k@1.json", TrialFolder(tmp_path, "a")
+    file.write_bytes(sealed(json.dumps(content, indent=1)))
     assert folder.measurement("top_k@1") == ({"x": 1}, None)
-    file.write_text(json.dumps({**content, "metrics": metrics}))
-    with pytest.raises(DamagedFileError, match="is no complete measurement"):
+    file.write_bytes(sealed(json.dumps({**content, "metrics": metrics}, indent=1)))
+    with pytest.raises(DamagedFileError, match="no complete measurement"):
         folder.measurement("top_k@1")
 
 
-def test_an_exception_may_say_anything(tmp_path: Path) -> None:
-    cause = TrialOutcome(trial_id="a", state="failed", cause="a\0b\x1b[31m\ud800é").cause
-    assert cause == "a?b?[31m?é"
-    TrialFolder(tmp_path, "a").write_result(
-        TrialOutcome(trial_id="a", state="failed", cause=cause), None
-    )
+def test_exception_may_say_anything(tmp_path: Path) -> None:
+    outcome = TrialOutcome(trial_id="a", state="failed", cause="a\0b\x1b[31m\ud800é")
+    assert outcome.cause == "a?b?[31m?é"
+    TrialFolder(tmp_path, "a").write_result(outcome, None)

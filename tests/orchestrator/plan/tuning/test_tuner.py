@@ -24,7 +24,7 @@ from tests.support.scripted_trials import work_in
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan, table
 from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
-from trainables.trial_folder.folder import trial_directory
+from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
@@ -206,7 +206,7 @@ def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(
     folder = trial_directory(tmp_path, trial.trial_id)
     folder.mkdir(parents=True)
     outcome = TrialOutcome(trial_id=trial.trial_id, state="pruned", cause="not good enough")
-    (folder / "result.json").write_text(outcome.model_dump_json())
+    TrialFolder(folder, trial.trial_id).write_result(outcome, None)
     recorder = Recorder(store, FolderStorage(tmp_path), store.begin_run(RUN))
     assert recorder.recover([trial], note=print) == 0
     assert store.states([trial.trial_id]) == {trial.trial_id: "planned"}
