@@ -22,8 +22,14 @@ from trainables.config import (
     SoftmaxConfig,
 )
 from trainables.device import products_in
-from trainables.output_layers import LayerShape, PointwiseSoftmax, build_output_layer, fused
-from trainables.stack.loss import stacked_cross_entropy
+from trainables.output_layers import (
+    Inputs,
+    LayerShape,
+    PointwiseSoftmax,
+    build_output_layer,
+    cross_entropies,
+    fused,
+)
 
 pytest.importorskip("triton", reason="Triton exists for Linux only")
 EXPERTS, WIDTH = 15, 24
@@ -85,11 +91,8 @@ def test_losses_and_gradients_equal_the_formulas(
     ]
     for leaf in leaves:
         leaf.requires_grad_()
-    hidden, prior, weight, bias, *parameters = leaves
     with products_in("float32", device):
-        losses = stacked_cross_entropy(
-            hidden, prior, weight, bias, rows, [layer.function] * models, parameters
-        )
+        losses = cross_entropies(Inputs(*leaves[:4]), rows, [layer.function] * models, leaves[4:])
         results = [losses.detach(), *torch.autograd.grad(losses.sum(), leaves)]
     assert [launch.call_count for launch in launches] == [-(-contexts // chunk)] * 2, (
         "the loss had no kernels"
