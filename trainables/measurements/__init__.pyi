@@ -20,9 +20,14 @@ from .ranks import press_tolerance as press_tolerance
 from .ranks import rank_modulo_prime as rank_modulo_prime
 from .ranks import rank_report as rank_report
 from .ranks import stable_rank as stable_rank
+from .registry import attempt as attempt
 from .registry import epoch_ranks as epoch_ranks
 from .registry import log_p_rows as log_p_rows
 from .registry import measure as measure
+from .registry import perplexity_of as perplexity_of
+from .registry import rank_tokens as rank_tokens
+from .registry import ranks_of as ranks_of
+from .registry import spectra_at as spectra_at
 from .spectrum import FLOAT64_EPS as FLOAT64_EPS
 from .spectrum import Method as Method
 from .spectrum import Spectrum as Spectrum

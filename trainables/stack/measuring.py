@@ -13,7 +13,7 @@ from torch import Tensor
 from trainables.config import PERPLEXITY, SPECTRUM
 from trainables.device import products_in
 from trainables.language_model import LanguageModel
-from trainables.measurements.registry import (
+from trainables.measurements import (
     attempt,
     measure,
     perplexity_of,

@@ -116,10 +116,11 @@ def test_a_reported_result_without_its_spectrum_is_refused_and_is_no_end(
 
 
 def test_it_is_said_whether_the_store_took_a_result(recorder: Recorder, tmp_path: Path) -> None:
-    leave(tmp_path, 0, done(0))
-    assert [recorder.outcome(done(0)), recorder.outcome(done(0))] == [True, False]
-    [(outcome, reported)] = recorder.unreported(IDS, may_be_pruned=False)
-    assert (outcome.metrics, reported) == (done(0).metrics, False)
+    folder = TrialFolder(leave(tmp_path, 0, done(0)), IDS[0])
+    outcome = folder.outcome()
+    assert outcome is not None
+    assert [recorder.outcome(outcome), recorder.outcome(outcome)] == [True, False]
+    assert recorder.unreported(IDS, may_be_pruned=False) == [(outcome, False)]
 
 
 def test_later_measurements_are_recorded_with_their_spectrum_once(
@@ -136,6 +137,6 @@ def test_later_measurements_are_recorded_with_their_spectrum_once(
     names = ["spectrum@1", "top_k@1", "other@1"]
     recorded, problems = recorder.measurements({IDS[0]: names})
     assert recorded == 2
-    assert "measurement-other@1.json is no complete measurement" in problems[IDS[0]]
+    assert "measurement-other@1.json" in problems[IDS[0]]
     assert recorder.measurements({IDS[0]: names}) == (0, problems)
     np.testing.assert_array_equal(store.spectra(KEY)[IDS[0]], VALUES)

@@ -18,9 +18,8 @@ from trainables.measurements.log_probabilities import context_vectors, log_proba
 from trainables.output_layers import LayerShape, build_output_layer
 from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
-from trainables.trial_folder.checkpoint import Checkpoints
-from trainables.trial_folder.folder import TrialFolder
+from trainables.training import Trainer
+from trainables.trial_folder import load_tensors, save_tensors
 
 LAYER = """
 import torch
@@ -69,9 +68,8 @@ def imported(folder: Path, text: str = LAYER) -> ModuleType:
     return module
 
 
-def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) -> None:
+def test_layer_starts_from_the_seed_and_resumes(tmp_path: Path) -> None:
     config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Projected))
-    checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
     straight, resumed, other = (
         Trainer(config.model_copy(update={"seed": seed}), tiny.corpus(), Runtime())
         for seed in (7, 7, 8)
@@ -82,12 +80,10 @@ def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) 
     assert torch.equal(first, second) and not torch.equal(first, third)
     for _ in range(3):
         straight.step()
-    checkpoints.save(3, *straight.snapshot())
+    save_tensors(tmp_path / "state", *straight.snapshot())
     for _ in range(3):
         straight.step()
-    newest = checkpoints.latest("cpu")
-    assert newest is not None
-    resumed.restore(*newest)
+    resumed.restore(*load_tensors(tmp_path / "state"))
     for _ in range(3):
         resumed.step()
     for (name, one), two in zip(
@@ -96,43 +92,38 @@ def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) 
         assert torch.equal(one, two), name
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"), [("Counting", "has buffers \\(seen\\)"), ("NoLayer", "is none: fix it")]
-)
-def test_a_class_that_cannot_be_kept_is_refused(tmp_path: Path, name: str, sentence: str) -> None:
+@pytest.mark.parametrize(("name", "sentence"), [("Counting", "buffers"), ("NoLayer", "subclass")])
+def test_layers_that_are_refused(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         build_output_layer(CustomConfig.of(getattr(imported(tmp_path), name)), SHAPE)
-
-
-def test_a_class_that_no_worker_could_find_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="at the top of its file"):
+    with pytest.raises(UserError, match="at the top"):
         CustomConfig.of(imported(tmp_path).make())
 
 
 @pytest.mark.parametrize(
     "line", ["import helper", "from helper import GAIN", "    from helper.part import x"]
 )
-def test_a_file_that_needs_its_neighbour_is_refused(tmp_path: Path, line: str) -> None:
+def test_file_that_needs_its_neighbour(tmp_path: Path, line: str) -> None:
     (tmp_path / "helper.py").write_text("GAIN = 1.0\n")
     text = LAYER + f"\ndef later():\n    {line.strip()}\n"
-    with pytest.raises(UserError, match="imports helper, which lies beside it"):
+    with pytest.raises(UserError, match="imports helper"):
         CustomConfig.of(imported(tmp_path, text).Projected)
 
 
-def test_a_file_beside_the_project_itself_may_import_it() -> None:
+def test_file_beside_the_project() -> None:
     path = Path(__file__).parents[3] / "own_layers.py"
     output_layer._refuse_neighbours(path, LAYER)
-    with pytest.raises(UserError, match="imports sweep, which lies beside it"):
+    with pytest.raises(UserError, match="imports sweep"):
         output_layer._refuse_neighbours(path, LAYER + "import sweep\n")
 
 
 @pytest.mark.parametrize("text", ["1 +", "raise ValueError('no')", "import sys; sys.exit(3)"])
-def test_a_file_that_cannot_be_run_says_why(text: str) -> None:
-    with pytest.raises(UserError, match=r"broken\.py cannot be read: \w+.*fix it"):
+def test_file_that_cannot_be_run(text: str) -> None:
+    with pytest.raises(UserError, match=r"broken\.py"):
         load_layers(TextFile(name="broken.py", text=text))
 
 
-def test_a_layer_whose_probabilities_do_not_sum_to_one_is_not_measured(tmp_path: Path) -> None:
+def test_probabilities_must_sum_to_one(tmp_path: Path) -> None:
     config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Unnormalised))
     model = Trainer(config, tiny.corpus(), Runtime()).model
     contexts = context_vectors(model, tiny.corpus().test, window=70)

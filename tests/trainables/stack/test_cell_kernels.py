@@ -99,7 +99,7 @@ shapes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 40))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @given(shape=shapes, scale=st.sampled_from([0.01, 1.0, 10.0, 200.0]), seed=st.integers(0, 1000))
 @settings(max_examples=8, deadline=None)
-def test_a_step_and_its_gradients_equal_the_formulas(
+def test_step_and_gradients_equal_the_formulas(
     dtype: torch.dtype, shape: tuple[int, int, int], scale: float, seed: int
 ) -> None:
     step = Step(shape, dtype, scale, seed)
@@ -116,24 +116,6 @@ def test_a_step_and_its_gradients_equal_the_formulas(
     torch.testing.assert_close(by_c, true_by_c, rtol=1e-5, atol=2e-6)
 
 
-def test_gradients_are_the_differences_of_the_formulas() -> None:
-    step = Step((2, 2, 5), torch.float32, 1.0, 0)
-    step.forward_()
-    small = 1e-6
-    sums, c = step.sums.double().contiguous(), step.c_both[:, 0].double().contiguous()
-    for gradient, tensor in zip(step.backward(), (sums, c), strict=True):
-        flat, values = gradient.reshape(-1), tensor.view(-1)
-        for place in range(len(values)):
-            values[place] += small
-            above = step.objective(sums, c)
-            values[place] -= 2 * small
-            below = step.objective(sums, c)
-            values[place] += small
-            assert flat[place].item() == pytest.approx(
-                float(above - below) / (2 * small), abs=2e-6, rel=1e-5
-            )
-
-
 def test_small_numbers_keep_their_digits() -> None:
     """Where the state starts from nothing and inputs are small, h is as small as they are."""
     step = Step((1, 1, 30), torch.float32, 1e-4, 1)
@@ -144,7 +126,7 @@ def test_small_numbers_keep_their_digits() -> None:
     torch.testing.assert_close(h, true_h, rtol=1e-5, atol=0)
 
 
-def test_a_nan_stays_in_its_model() -> None:
+def test_nan_stays_in_its_model() -> None:
     step = Step((2, 3, 20), torch.float32, 1.0, 0)
     step.sums[0, 1, 7] = torch.nan
     c, h = step.forward_()
@@ -154,25 +136,11 @@ def test_a_nan_stays_in_its_model() -> None:
     )
 
 
-with_and_without = pytest.mark.parametrize("kernels", [True, False])
-
-
-@with_and_without
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("batch", "inputs", "width"), [(3, 6, 21), (1, 1, 1), (4, 20, 16)])
-def test_a_layer_is_that_of_the_framework_one_by_one(
-    batch: int,
-    inputs: int,
-    width: int,
-    dtype: torch.dtype,
-    kernels: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if not kernels:
-        monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
+def test_layer_is_that_of_the_framework(dtype: torch.dtype) -> None:
     errors = []
     for seed in range(1 if dtype == torch.float32 else 3):
-        layer = stacked_layers.layer(batch, inputs, width, seed=seed)
+        layer = stacked_layers.layer(3, 6, 21, seed=seed)
         ours = stacked_layers.results(layer.to(DEVICE, torch.float32), dtype)
         pairs = zip(ours, stacked_layers.true_results(layer), strict=True)
         errors.append(
@@ -184,28 +152,27 @@ def test_a_layer_is_that_of_the_framework_one_by_one(
     assert all(median(of_result) <= tolerance for of_result in zip(*errors, strict=True))
 
 
-@with_and_without
-def test_with_products_in_bf16_a_cell_adds_up_what_bf16_has_no_digits_for(
-    kernels: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("kernels", [True, False])
+def test_bf16_cell_adds_up_small_steps(kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step adds 2^-10 to a c of 1, whose next number in bf16 is 1 + 2^-7."""
     if not kernels:
         monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
     steps = 64
     zero, one = (torch.full((1, 1, 1), value, device=DEVICE) for value in (0.0, 1.0))
-    bias_14 = torch.tensor([[50.0, 50.0, 2.0**-10, 0.0]], device=DEVICE)
-    weights = lstm.LstmWeights(
-        zero.expand(1, 4, 1), zero.expand(1, 4, 1), bias_14, torch.zeros_like(bias_14)
-    )
-    inputs, lengths = zero.expand(steps, 1, 1).unsqueeze(0), torch.tensor([steps], device=DEVICE)
+    bias = torch.tensor([[50.0, 50.0, 2.0**-10, 0.0]], device=DEVICE)
+    none = zero.expand(1, 4, 1)
     outputs, state = lstm.stacked_lstm(
-        inputs, lstm.StackedState(zero, one), weights, lengths, torch.bfloat16
+        zero.expand(steps, 1, 1).unsqueeze(0),
+        lstm.StackedState(zero, one),
+        lstm.LstmWeights(none, none, bias, torch.zeros_like(bias)),
+        torch.tensor([steps], device=DEVICE),
+        torch.bfloat16,
     )
     assert float(state.c) == pytest.approx(1 + steps * 2.0**-10, abs=1e-6)
     assert {tensor.dtype for tensor in (outputs, *state)} == {torch.float32}
 
 
-def test_a_step_of_a_stack_with_kernels_is_that_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stack_steps_with_kernels_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the output layers too, in all of their kinds at once."""
 
     def weights_after_a_step() -> list[Tensor]:
@@ -230,7 +197,7 @@ def test_a_step_of_a_stack_with_kernels_is_that_without(monkeypatch: pytest.Monk
         assert (weight - without).norm() <= 1e-5 * without.norm() + 1e-7
 
 
-def test_float64_and_a_cpu_go_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     from trainables.stack import cell_kernels
 
     sums = torch.zeros(1, 1, 4, device=DEVICE)

@@ -13,73 +13,38 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support import tiny_trial as tiny
-from tests.support.cpu_graphs import DRAWS, CpuGraphs, NotForGraphsError
-from tests.support.device_trials import transformer_on
-from trainables.config import (
-    EtAsgdConfig,
-    GssConfig,
-    LmsPlifConfig,
-    MocConfig,
-    MosConfig,
-    MosPlifConfig,
-    OutputLayerConfig,
-    SoftcapConfig,
-    SoftmaxConfig,
-    TrialConfig,
-)
+from tests.support.cpu_graphs import DRAWS, CpuGraphs
+from tests.support.device_trials import STACKED, transformer_on
+from trainables.config import EtAsgdConfig, GssConfig, MosConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
 from trainables.stack import Stack, draws_of, masks, program
 from trainables.training import Trainer
 
-LAYERS: tuple[OutputLayerConfig, ...] = (
-    SoftmaxConfig(),
-    GssConfig(c=-1.5, k=2.5),
-    SoftcapConfig(cap=15.0),
-    LmsPlifConfig(knots=31, limit=3.0),
-    MosConfig(mixtures=2, latent_dropout=0.3),
-    MocConfig(mixtures=2, latent_dropout=0.0),
-    MosPlifConfig(knots=20, mixtures=2),
-)
 
-
-@pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch) -> list[CpuGraphs]:
-    """Those that stacks take from now on."""
-    made = list[CpuGraphs]()
-
-    def graphs_on(_device: torch.device) -> CpuGraphs:
-        made.append(CpuGraphs())
-        return made[-1]
-
-    monkeypatch.setattr(program, "graphs_on", graphs_on)
-    return made
-
-
-def trainers_of(optimizer: str) -> list[Trainer]:
+def trainers_of(optimizer: str, layers: int = len(STACKED)) -> list[Trainer]:
     """One of every layer; some average from their first epoch on, which end at different steps.
     With "adamw", of Transformers."""
-    if optimizer == "adamw":
-        return [
-            transformer_on(
-                "cpu", layer, seed=number + 1, epoch_tokens=700 + 200 * number, weight_decay=0.1
+    trainers = []
+    for number, layer in enumerate(STACKED[:layers]):
+        tokens = 700 + 200 * number
+        if optimizer == "adamw":
+            trainer = transformer_on(
+                "cpu", layer, seed=number + 1, epoch_tokens=tokens, weight_decay=0.1
             )
-            for number, layer in enumerate(LAYERS)
-        ]
-    rate = 5.0 if optimizer == "sgd" else 0.003
-    configs = [
-        tiny.trial(
-            output_layer=layer,
-            averaging=EtAsgdConfig(switch_epoch=1 if number < 2 else 9),
-            optimizer=optimizer,
-            learning_rate=rate,
-            epoch_tokens=700 + 200 * number,
-            bptt=12 - number,
-            weight_decay=1e-3,
-            warm_up_tokens=500,
-        ).model_copy(update={"seed": number + 1})
-        for number, layer in enumerate(LAYERS)
-    ]
-    return [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
+        else:
+            config = tiny.trial(
+                output_layer=layer,
+                averaging=EtAsgdConfig(switch_epoch=1 if number < 2 else 9),
+                optimizer=optimizer,
+                learning_rate=5.0 if optimizer == "sgd" else 0.003,
+                epoch_tokens=tokens,
+                bptt=14 - number,
+                weight_decay=1e-3,
+                warm_up_tokens=500,
+            ).model_copy(update={"seed": number + 1})
+            trainer = Trainer(config, tiny.corpus(), Runtime())
+        trainers.append(trainer)
+    return trainers
 
 
 def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
@@ -101,48 +66,51 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    return {
-        name: tensor
-        for name, tensor in trainer.snapshot()[0].items()
-        if "random.global" not in name
-    }
+    tensors, _ = trainer.snapshot()
+    return {name: tensor for name, tensor in tensors.items() if "random.global" not in name}
 
 
-@pytest.mark.parametrize(("optimizer", "captures"), [("sgd", 8), ("adam", 8), ("adamw", 2)])
-def test_replayed_steps_are_the_steps_to_the_last_bit(
-    optimizer: str, captures: int, graphs: list[CpuGraphs], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Over windows of many lengths, of which Transformers have one, the start of averages, the end
-    of the text, and changes of mates."""
-    replayed = with_changes_of_mates(trainers_of(optimizer))
-    assert sum(made.replays for made in graphs) > 20
-    assert sum(made.captures for made in graphs) > captures
-    monkeypatch.undo()
-    for trainer, expected in zip(
-        replayed, with_changes_of_mates(trainers_of(optimizer)), strict=True
-    ):
+def assert_equal(trainers: Sequence[Trainer], others: Sequence[Trainer]) -> None:
+    for trainer, expected in zip(trainers, others, strict=True):
         result = numbers_of(trainer)
         assert any(name.startswith("average.") for name in result) == (expected.average is not None)
         for name, tensor in numbers_of(expected).items():
             assert torch.equal(result[name], tensor), name
 
 
-def test_a_length_is_captured_when_it_comes_again_and_no_more_are_than_there_is_room_for(
-    graphs: list[CpuGraphs], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("optimizer", "captures"), [("sgd", 8), ("adam", 8), ("adamw", 2)])
+def test_replayed_steps_are_the_steps(
+    optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """To the last bit, over windows of many lengths, of which Transformers have one, the start of
+    averages, the end of the text, and changes of mates."""
+    graphs = list[CpuGraphs]()
+
+    def graphs_on(_device: torch.device) -> CpuGraphs:
+        graphs.append(CpuGraphs())
+        return graphs[-1]
+
+    monkeypatch.setattr(program, "graphs_on", graphs_on)
+    replayed = with_changes_of_mates(trainers_of(optimizer))
+    assert sum(made.replays for made in graphs) > 20
+    assert sum(made.captures for made in graphs) > captures
+    monkeypatch.undo()
+    assert_equal(replayed, with_changes_of_mates(trainers_of(optimizer)))
+
+
+def test_graphs_are_captured_at_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as there is room for them."""
+    graphs, done = CpuGraphs(), list[int]()
+    monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
     monkeypatch.setattr(program, "MOST_GRAPHS", 2)
-    done = list[str]()
     replays = program._Replays(torch.device("cpu"))
     for key in (12, 13, 12, 12, 14, 13, 14, 14, 13):
-        replays.run(key, lambda key=key: done.append(f"{key}"))  # type: ignore[misc]
-    [made] = graphs
-    assert (made.as_it_stands, made.captures, made.replays) == (5, 2, 4)
-    assert done == ["12", "13", "12", "14", "13", "14", "14"]
+        replays.run(key, lambda key=key: done.append(key))  # type: ignore[misc]
+    assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (5, 2, 4)
+    assert done == [12, 13, 12, 14, 13, 14, 14]
 
 
-def test_without_memory_for_one_more_graph_that_of_the_others_is_given_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_scarce_memory_gives_all_graphs_back(monkeypatch: pytest.MonkeyPatch) -> None:
     made, done = list[weakref.ref[CpuGraphs]](), list[int]()
 
     class OneGraph(CpuGraphs):
@@ -168,15 +136,15 @@ def test_without_memory_for_one_more_graph_that_of_the_others_is_given_back(
 
 
 @pytest.mark.parametrize("share", [0.1, 0.995])
-def test_without_memory_for_graphs_steps_are_done_as_they_stand(
+def test_steps_survive_a_capture_without_memory(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A capture ends in the forward pass, or in the update when weights have moved and gradients
-    wait to be used."""
+    """It ends in the forward pass, or in the update when weights have moved and gradients wait to
+    be used."""
 
     def after_twelve_steps(made: CpuGraphs) -> list[Trainer]:
         monkeypatch.setattr(program, "graphs_on", lambda _device: made)
-        trainers = trainers_of("sgd")
+        trainers = trainers_of("sgd", 3)
         stack = Stack(trainers)
         for _ in range(12):
             stack.step()
@@ -184,66 +152,9 @@ def test_without_memory_for_graphs_steps_are_done_as_they_stand(
 
     enough = CpuGraphs()
     expected = after_twelve_steps(enough)
-    assert enough.replays > 0
     scarce = CpuGraphs(share * enough.operations[0])
-    for trainer, alike in zip(after_twelve_steps(scarce), expected, strict=True):
-        result = numbers_of(trainer)
-        for name, tensor in numbers_of(alike).items():
-            assert torch.equal(result[name], tensor), name
-    assert (scarce.as_it_stands, scarce.captures, scarce.replays) == (12, 1, 0)
-
-
-@pytest.mark.parametrize(
-    "work",
-    [lambda x: x.sum().item(), lambda x: x + torch.tensor([1.0]), lambda x: x.bernoulli_(0.5)],
-)
-def test_what_no_graph_can_do_is_refused(work: Callable[[Tensor], object]) -> None:
-    graph = CpuGraphs()
-    for way in (graph.run, graph.captured):
-        with pytest.raises(NotForGraphsError):
-            way(lambda: (work(torch.ones(3)), None)[1])
-
-
-def places(stack: Stack) -> dict[str, int]:
-    """Where everything lies that a graph would read or write."""
-    owned = stack._program
-    tensors = {
-        f"{index}.{name}": t
-        for index, tr in enumerate(stack.trainers)
-        for name, t in numbers_of(tr).items()
-    }
-    lasting = {
-        name: t
-        for name, t in tensors.items()
-        if not any(part in name for part in ("random", "state", "kept"))
-    }
-    lasting |= {
-        f"{i}.state.{n}": t
-        for i, tr in enumerate(stack.trainers)
-        for n, hc in enumerate(tr.state)
-        for t in hc
-    }
-    lasting |= {"numbers": owned._numbers, **owned._draws._drawn}
-    return {name: tensor.data_ptr() for name, tensor in lasting.items()}
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_tensors_stay_where_they_are_whatever_the_lengths(optimizer: str) -> None:
-    trainers = trainers_of(optimizer)
-    for trainer in trainers[:2]:
-        trainer.step()
-        trainer.end_epoch()
-    stack = Stack(trainers)
-    stack.step()
-    before, lengths = places(stack), set[int]()
-    assert any("average" in name for name in before)
-    for _ in range(30):
-        starts = [trainer.progress.position for trainer in stack.trainers]
-        stack.step()
-        ends = [trainer.progress.position for trainer in stack.trainers]
-        lengths.add(max(end - start for start, end in zip(starts, ends, strict=True)))
-        assert places(stack) == before
-    assert len(lengths) > 5
+    assert_equal(after_twelve_steps(scarce), expected)
+    assert enough.replays > 0 == scarce.replays and scarce.captures == 1
 
 
 class Drawing(TorchDispatchMode):
@@ -272,61 +183,39 @@ def in_float64() -> Iterator[None]:
     torch.set_default_dtype(before)
 
 
-def after(configs: Sequence[TrialConfig], *, stacked: bool) -> tuple[list[Trainer], int]:
-    """The trainers after twelve steps, and how many draws the last one took of all of them; draws
-    of windows, which are of the host, are not counted."""
-    trainers = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
-    stack = Stack(trainers) if stacked else None
-    for _ in range(12):
-        with Drawing() as drawing:
-            if stack is not None:
-                stack.step()
-            else:
-                for trainer in trainers:
-                    trainer.step()
-    return trainers, drawing.draws - 2 * len(trainers)
-
-
-def noisy(config: TrialConfig, deviation: float = 0.1, seed: int = 7) -> TrialConfig:
+def noisy(config: TrialConfig, deviation: float = 0.1) -> TrialConfig:
     model = config.model.model_copy(update={"embedding_noise": deviation})
-    return config.model_copy(update={"model": model, "seed": seed})
+    return config.model_copy(update={"model": model})
 
 
-def check_like_alone(configs: Sequence[TrialConfig]) -> tuple[int, int]:
-    """That a stack's trials are as alone; returns the draws of a step, alone and in the stack."""
-    alone, of_alone = after(configs, stacked=False)
-    together, of_together = after(configs, stacked=True)
-    for expected, trainer in zip(alone, together, strict=True):
-        result = numbers_of(trainer)
-        for name, tensor in numbers_of(expected).items():
-            if name.startswith("random."):
-                assert torch.equal(result[name], tensor), name
-            else:
-                torch.testing.assert_close(result[name], tensor, rtol=1e-9, atol=1e-9, msg=name)
-    return of_alone, of_together
+def draws_of_steps(trainers: Sequence[Trainer], steps: int) -> int:
+    """How many draws the last of these steps of a stack takes; those of windows, which are of the
+    host, are not counted."""
+    stack = Stack(trainers)
+    for _ in range(steps):
+        with Drawing() as drawing:
+            stack.step()
+    return drawing.draws - 2 * len(trainers)
 
 
-@pytest.mark.usefixtures("in_float64")
-def test_sixteen_models_of_one_seed_draw_as_one() -> None:
-    configs = [
-        noisy(tiny.trial(output_layer=GssConfig(c=c, k=k)))
-        for c in (-3.0, -1.0, 0.0, 2.0)
-        for k in (0.5, 1.5, 2.0, 4.0)
-    ]
-    of_alone, of_together = check_like_alone(configs)
-    assert of_alone == 16 * of_together
-    assert (
-        of_together == 9
-    )  # of words, noise, embedded words, and weights and outputs of three layers
+def assert_as_alone(trainers: Sequence[Trainer]) -> None:
+    for trainer in trainers:
+        alone = Trainer(trainer.config, tiny.corpus(), Runtime())
+        for _ in range(trainer.progress.step):
+            alone.step()
+        assert torch.equal(trainer.masks.get_state(), alone.masks.get_state())
+        for name, parameter in alone.model.named_parameters():
+            torch.testing.assert_close(
+                trainer.model.get_parameter(name), parameter, rtol=1e-9, atol=1e-9, msg=name
+            )
 
 
 @pytest.mark.usefixtures("in_float64")
-def test_models_that_differ_in_what_they_draw_do_not_share_it() -> None:
-    """By dropout, by the width of a mixture, by the length of windows where there is noise, by
-    seed; the first two, which differ in the length of windows alone, and the next two, in nothing,
-    share."""
-    mixture = MosConfig(mixtures=2, latent_dropout=0.3)
-    plain = noisy(tiny.trial(), 0.0)
+def test_equal_draws_are_shared() -> None:
+    """The first two models differ in the length of windows alone, and the next two in nothing that
+    is drawn: these share. Others differ by windows where there is noise, by dropout, seed and the
+    width of a mixture."""
+    plain, mixtures = noisy(tiny.trial(), 0.0), [MosConfig(mixtures=k, latent_dropout=0.3) for k in (2, 3)]  # fmt: skip
     configs = [
         plain,
         noisy(tiny.trial(bptt=9), 0.0),
@@ -335,41 +224,27 @@ def test_models_that_differ_in_what_they_draw_do_not_share_it() -> None:
         noisy(tiny.trial(bptt=9)),
         plain.model_copy(update={"model": plain.model.model_copy(update={"dropout_hidden": 0.4})}),
         plain.model_copy(update={"seed": 8}),
-        noisy(tiny.trial(output_layer=mixture), 0.0),
-        noisy(tiny.trial(output_layer=MosConfig(mixtures=3, latent_dropout=0.3)), 0.0),
+        *(noisy(tiny.trial(output_layer=mixture), 0.0) for mixture in mixtures),
     ]
-    of_alone, of_together = check_like_alone(configs)
-    assert of_alone - of_together == 8 + 9
+    trainers = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
+    # Of words, embedded words, and weights and outputs of three layers; noise; latent vectors.
+    assert draws_of_steps(trainers, 8) == 7 * 8 + 2 + 2
+    assert_as_alone(trainers)
 
 
 @pytest.mark.usefixtures("in_float64")
-def test_models_that_shared_their_draws_part_for_good() -> None:
+def test_parted_models_stay_apart() -> None:
     """One of them makes a step alone, and comes back."""
-    configs = [
-        noisy(tiny.trial(output_layer=layer))
-        for layer in (SoftmaxConfig(), GssConfig(c=1.0, k=2.0))
-    ] * 2
-    together = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
-    stack, draws = Stack(together), []
-    for number in range(6):
-        if number == 3:
-            together[0].step()
-        with Drawing() as drawing:
-            stack.step()
-        draws.append(drawing.draws - 2 * len(configs))
-    assert draws == [9, 9, 9, 18, 18, 18]
-    for trainer in together:
-        expected = Trainer(trainer.config, tiny.corpus(), Runtime())
-        for _ in range(trainer.progress.step):
-            expected.step()
-        assert torch.equal(trainer.masks.get_state(), expected.masks.get_state())
-        for name, parameter in expected.model.named_parameters():
-            torch.testing.assert_close(
-                trainer.model.get_parameter(name), parameter, rtol=1e-9, atol=1e-9, msg=name
-            )
+    layers = (SoftmaxConfig(), GssConfig(c=1.0, k=2.0))
+    configs = [noisy(tiny.trial(output_layer=layer)) for layer in layers]
+    trainers = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
+    assert draws_of_steps(trainers, 3) == 9
+    trainers[0].step()
+    assert draws_of_steps(trainers, 3) == 18
+    assert_as_alone(trainers)
 
 
-def test_models_that_have_parted_stay_apart_where_their_generators_meet_again() -> None:
+def test_generators_that_meet_again_stay_apart() -> None:
     """As those of a GPU do, whose states are alike after noise for windows of other lengths."""
     generators = [torch.Generator().manual_seed(7) for _ in range(2)]
     of_model = draws_of(noisy(tiny.trial()), tiny.VOCABULARY, 9)
