@@ -9,8 +9,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 NEEDED = {"numpy", "packaging", "pluggy", "pydantic", "pytest", "scipy", "torch"}
 """Packages of pyproject.toml and the tests' that may be imported."""
@@ -89,10 +87,3 @@ except SystemExit as ended:
     assert {*figures["ceilings"]["tflop_s"]} == {"tf32", "float32"} and figures["ceilings"][
         "copy_gb_s"
     ] > 0
-
-
-@pytest.mark.parametrize("package", ["ray", "sqlalchemy"])
-def test_what_is_taken_to_be_missing_cannot_be_imported(package: str) -> None:
-    assert "missing" in run_without_others(
-        f"try:\n    import {package}\nexcept ModuleNotFoundError as e:\n    print(e)"
-    )

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.support import tiny_trial as tiny
 from tests.support.device_trials import STACKED, losses, trainer_on, transformer_on
 from trainables.config import EtAsgdConfig, OutputLayerConfig
 from trainables.device import Graphs
@@ -77,16 +76,6 @@ def test_in_float32_perplexities_are_the_same_to_a_thousandth(
             trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in (alone, together)
         )
         assert float(result.exp()) == pytest.approx(float(expected.exp()), rel=1e-3)
-
-
-def test_a_trial_of_a_stack_validates_and_goes_on_alone(device: str) -> None:
-    trainers = [trainer_on(device, STACKED[2], seed=seed) for seed in (1, 2)]
-    stack = Stack(trainers)
-    for _ in range(5):
-        stack.step()
-    for trainer in trainers:
-        assert trainer.end_epoch().valid_loss < 2 * torch.tensor(float(tiny.VOCABULARY)).log()
-        trainer.step()
 
 
 def with_changes_of_mates(device: str, optimizer: str) -> list[Trainer]:
