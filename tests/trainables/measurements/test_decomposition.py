@@ -3,18 +3,14 @@ are known."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from trainables.measurements.decomposition import (
     BANDWIDTH,
     BLOCK,
     eigenvalues_in_place,
-    singular_values,
 )
 
 EPS = np.finfo(np.float64).eps
@@ -65,18 +61,3 @@ def test_reflectors_that_have_nothing_to_do(size: int) -> None:
     diagonal = np.arange(float(size))
     assert np.array_equal(eigenvalues_in_place(only_lower(np.diag(diagonal))), diagonal)
     assert np.array_equal(eigenvalues_in_place(only_lower(np.zeros((size, size)))), np.zeros(size))
-
-
-@pytest.mark.parametrize(("device", "driver"), [("meta", "gesvd"), ("cpu", None)])
-def test_a_gpu_is_asked_for_the_qr_algorithm(
-    device: str, driver: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There is no GPU to ask here, so this looks at the question; Jacobi's, its default, stops at a
-    tolerance."""
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        torch.linalg, "svdvals", lambda matrices, *, driver: asked.append((matrices, driver))
-    )
-    matrices = torch.empty(2, 3, 3, device=device)
-    singular_values(matrices)
-    assert asked == [(matrices, driver)]

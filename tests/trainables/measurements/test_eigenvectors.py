@@ -53,7 +53,7 @@ def test_leading_eigenvectors_are_numpys(
     np.testing.assert_allclose(leading @ leading.T, expected, rtol=0, atol=1e-9)
 
 
-def test_what_makes_the_matrix_tridiagonal_may_be_no_reflection() -> None:
+def test_reflectors_with_nothing_to_do() -> None:
     """Of a diagonal matrix every reflector is the identity."""
     decomposed = SymmetricMatrix(torch.diag(torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)))
     assert decomposed.eigenvalues_V.tolist() == [3.0, 2.0, 1.0]

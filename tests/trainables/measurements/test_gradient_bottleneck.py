@@ -64,7 +64,7 @@ def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("config", EVERY_LAYER, ids=lambda config: config.name)
 @pytest.mark.parametrize(("vocabulary", "width"), [(40, 5), (6, 5), (5, 5), (4, 5)])
-def test_share_and_angle_are_those_of_a_dense_projection(
+def test_share_and_angle_of_a_dense_projection(
     config: OutputLayerConfig, vocabulary: int, width: int
 ) -> None:
     """Where V = d + 1, and less, all of g is within the columns."""
@@ -73,6 +73,7 @@ def test_share_and_angle_are_those_of_a_dense_projection(
     metrics = gradient_bottleneck_metrics(layer, weight, hidden, targets)
     shares, angles = dense(gradients_and_jacobians(config, layer, weight, hidden, targets))
     assert metrics["gradient_contexts"] == 7
+    assert ("gradient_norm_lost" in metrics) == isinstance(config, SoftmaxConfig)
     assert metrics["gradient_lost_share"] == pytest.approx(shares.mean(), rel=1e-8, abs=1e-15)
     assert metrics["gradient_angle_degrees"] == pytest.approx(angles.mean(), rel=1e-6)
     to_columns = np.degrees(np.arccos(np.sqrt(1 - shares)))
@@ -84,10 +85,9 @@ def test_share_and_angle_are_those_of_a_dense_projection(
 
 
 @pytest.mark.parametrize(("vocabulary", "width"), [(30, 4), (200, 50)])
-def test_of_random_weights_it_is_one_less_d_over_v(vocabulary: int, width: int) -> None:
+def test_random_weights_lose_one_less_d_over_v(vocabulary: int, width: int) -> None:
     """P is uniform at h = 0, and the projections of all one-hot vectors on any d dimensions have
-    squares of d in all: exact in the mean over every word. Elsewhere within the error of a mean
-    over contexts."""
+    squares of d in all: exact in the mean over every word."""
     layer = layer_of(SoftmaxConfig(), vocabulary, width)
     parameters_of(layer)["bias_V"].data.zero_()
     _, weight, _ = inputs(1, width, vocabulary)
@@ -97,19 +97,9 @@ def test_of_random_weights_it_is_one_less_d_over_v(vocabulary: int, width: int) 
     )
     expected = 1 - width / (vocabulary - 1)
     assert metrics["gradient_lost_share"] == pytest.approx(expected, rel=1e-12)
-    contexts = 300
-    hidden, _, targets = inputs(contexts, width, vocabulary, seed=1)
-    metrics = gradient_bottleneck_metrics(layer, weight, hidden * 0.1 / width**0.5, targets)
-    # Of a random direction the share is that of a beta distribution of these moments.
-    free = vocabulary - 1
-    deviation = math.sqrt(2 * width * (free - width) / (free**2 * (free + 2)))
-    assert abs(float(metrics["gradient_lost_share"]) - expected) < 4 * deviation / math.sqrt(
-        contexts
-    )
-    assert abs(expected - (1 - width / vocabulary)) < 1 / vocabulary
 
 
-def test_where_all_directions_move_alike_the_angle_is_that_to_the_columns() -> None:
+def test_angle_to_orthonormal_columns() -> None:
     layer = layer_of(SoftmaxConfig(), 20, 4)
     hidden, weight, targets = inputs(1, 4, 20)
     orthonormal = torch.linalg.qr(weight - weight.mean(0)).Q
@@ -121,7 +111,7 @@ def test_where_all_directions_move_alike_the_angle_is_that_to_the_columns() -> N
 
 
 @pytest.mark.parametrize("rank", [5, 2])
-def test_the_norm_lost_is_that_in_the_kernel_of_the_weights(rank: int) -> None:
+def test_norm_lost_is_in_the_kernel(rank: int) -> None:
     """Also of output weights of a lower rank."""
     vocabulary, width = 60, 5
     layer = layer_of(SoftmaxConfig(), vocabulary, width)
@@ -139,15 +129,7 @@ def test_the_norm_lost_is_that_in_the_kernel_of_the_weights(rank: int) -> None:
     assert metrics["gradient_lost_share"] == pytest.approx(dense(pairs)[0].mean(), rel=1e-10)
 
 
-def test_the_norm_lost_is_of_a_plain_softmax_alone() -> None:
-    for config in EVERY_LAYER[1:]:
-        hidden, weight, targets = inputs(2, 3, 10)
-        assert "gradient_norm_lost" not in gradient_bottleneck_metrics(
-            layer_of(config, 10), weight, hidden, targets
-        )
-
-
-def test_a_certain_next_word_has_no_gradient_and_is_left_out() -> None:
+def test_certain_next_word_is_left_out() -> None:
     layer = layer_of(SoftmaxConfig(), 10)
     parameters_of(layer)["bias_V"].data[3] = 5000.0
     hidden, weight, _ = inputs(2, 3, 10)
@@ -157,20 +139,17 @@ def test_a_certain_next_word_has_no_gradient_and_is_left_out() -> None:
     assert one["gradient_contexts"] == 1 and 0 < float(one["gradient_lost_share"]) < 1
 
 
-def test_contexts_are_evenly_spaced_and_have_a_next_word() -> None:
+def test_contexts_are_evenly_spaced() -> None:
     assert sampled_contexts(5) == [0, 1, 2, 3]
     many = sampled_contexts(10_000)
     assert len(many) == gradient_bottleneck.CONTEXTS and many[-1] == 9_998
     assert set(np.diff(many)) == {39, 40} and many[0] in (38, 39)
 
 
-@pytest.mark.parametrize("head_rank", [None, 3])
 @pytest.mark.parametrize(
-    "config",
-    [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)],
-    ids=lambda config: config.name,
+    ("config", "head_rank"), [(GssConfig(c=-1.5, k=2.5), None), (MosConfig(mixtures=3), 3)]
 )
-def test_of_a_model_it_is_that_of_its_layer_at_its_contexts(
+def test_model_has_the_bottleneck_of_its_layer(
     monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig, head_rank: int | None
 ) -> None:
     """A head of a lower rank than the contexts' width has a Jacobian of that rank, whatever its

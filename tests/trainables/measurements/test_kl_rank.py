@@ -15,16 +15,14 @@ from scipy.special import log_softmax, logsumexp
 from torch import Tensor
 
 from tests.support import tiny_trial as tiny
-from trainables.config import KL_RANK, GssConfig, LmsPlifConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.config import KL_RANK, GssConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.corpora import markov_language
 from trainables.errors import UserError
 from trainables.measurements import directions, eigenvectors, measure
-from trainables.measurements.directions import SAMPLE_ROWS
 from trainables.measurements.kl_rank import (
     BOUNDS,
     FEW_ROWS,
     KlRanks,
-    approximations,
     curve_around,
     kl_rank_metrics,
     kl_ranks,
@@ -90,27 +88,18 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_ranks_and_curve_are_those_of_numpys_svd(shape: tuple[int, int], dtype: type) -> None:
+def test_ranks_and_curve_are_numpys(shape: tuple[int, int], dtype: type) -> None:
     log_p: Matrix = bent_log_p(*shape, 5).astype(dtype)
     assert_same(log_p, found(log_p))
 
 
 @pytest.mark.parametrize("shape", [(7, 40), (60, 200), (200, 150)])
-def test_a_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]) -> None:
+def test_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]) -> None:
     for module in (directions, eigenvectors):
         monkeypatch.setattr(module, "on_gpu", lambda _: True)
     monkeypatch.setattr(directions, "PANEL", 7)
     log_p = bent_log_p(*shape, 5).astype(np.float32)
     assert_same(log_p, found(log_p))
-
-
-def test_a_thousand_by_a_thousand_is_as_brute_force_says() -> None:
-    log_p = bent_log_p(1000, 1000, 20, k=1.5, spread=0.8)
-    ranks = found(log_p)
-    assert 21 < ranks.ranks["1e-3"] < 80, (
-        "more than a softmax needs, and few enough for brute force"
-    )
-    assert_same(log_p, ranks)
 
 
 def nearly_all_directions(rows: int, columns: int) -> Matrix:
@@ -124,9 +113,7 @@ def nearly_all_directions(rows: int, columns: int) -> Matrix:
     "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ranks_near_the_number_of_directions_are_those_of_brute_force(
-    shape: tuple[int, int], dtype: type
-) -> None:
+def test_ranks_near_the_number_of_directions(shape: tuple[int, int], dtype: type) -> None:
     """L_r is then L less its last directions."""
     log_p: Matrix = nearly_all_directions(*shape).astype(dtype)
     ranks = found(log_p)
@@ -135,28 +122,7 @@ def test_ranks_near_the_number_of_directions_are_those_of_brute_force(
     assert 0.4 * min(shape) < ranks.ranks["1e-1"]
 
 
-@pytest.mark.parametrize(
-    "ranks", [[0], [150], [75], [76], [3, 9], [80, 149], [0, 1, 2, 40, 90, 91], [1, 76, 77, 150]]
-)
-def test_each_approximation_is_numpys_and_the_widest_gap_costs_nothing(ranks: list[int]) -> None:
-    log_p = nearly_all_directions(200, 150)
-    centred = log_p - log_p.mean(1, keepdims=True)
-    vectors = np.linalg.svd(centred)[2].T
-    stops = [0, *ranks, 150]
-    gap = int(np.argmax(np.diff(stops)))
-    unused = torch.tensor(vectors)
-    unused[:, stops[gap] : stops[gap + 1]] = torch.nan
-    made = {
-        rank: kept.clone()
-        for rank, kept in approximations(torch.tensor(centred), unused, ranks, 150)
-    }
-    assert sorted(made) == ranks
-    for rank, kept in made.items():
-        expected = centred @ vectors[:, :rank] @ vectors[:, :rank].T
-        np.testing.assert_allclose(kept, expected, atol=1e-12)
-
-
-def test_a_sample_says_where_to_look_and_all_rows_what_is_there() -> None:
+def test_sample_says_where_to_look() -> None:
     """The first half of the rows needs other directions than the second."""
     rows, columns = FEW_ROWS + 100, 60
     log_p = np.concatenate([bent_log_p(rows // 2, columns, 3), bent_log_p(rows // 2, columns, 20)])
@@ -171,53 +137,30 @@ def test_a_sample_says_where_to_look_and_all_rows_what_is_there() -> None:
     assert len(passes) <= 4, "one for the Gram matrix, few for the curve"
 
 
-def test_a_sample_is_evenly_spaced_over_all_chunks() -> None:
-    rows = 3 * SAMPLE_ROWS
-    log_p = np.log(np.linspace(0.1, 0.9, rows))[:, None] * [[1.0, 0.0]]
-    sample = directions.Directions(
-        lambda: torch.from_numpy(log_p).split(100), rows=rows, columns=2
-    ).sample()
-    np.testing.assert_array_equal(sample, log_p[::3])
-
-
-def test_where_half_of_the_directions_are_asked_for_all_are_there_whatever_was_made_before() -> (
-    None
-):
-    log_p = torch.from_numpy(nearly_all_directions(200, 100))
-    made = directions.Directions(lambda: [log_p], rows=200, columns=100)
-    count = made.count
-    few, half = count // 2 - 1, count // 2 + 2
-    assert half < made.leading(few).shape[1] < count
-    assert made.leading(half).shape[1] == count
-
-
-@pytest.mark.parametrize("rank", [20, 100])
-def test_the_matrix_of_a_generated_language_has_at_most_its_true_rank(rank: int) -> None:
+def test_generated_language_has_at_most_its_rank() -> None:
     """One less, as a row's normaliser is centred away."""
-    log_p = np.asarray(markov_language(rank).log_p_VV)
+    log_p = np.asarray(markov_language(20).log_p_VV)
     ranks = found(log_p)
-    assert ranks.ranks["1e-3"] <= rank - 1
+    assert ranks.ranks["1e-3"] <= 19
     assert ranks.ranks["1e-1"] < ranks.ranks["1e-2"] < ranks.ranks["1e-3"]
 
 
-def test_a_softmax_needs_no_more_than_its_width_and_the_bias() -> None:
+def test_softmax_needs_its_width_and_bias() -> None:
     ranks = found(bent_log_p(300, 100, 8, k=1.0))
     assert ranks.ranks["1e-3"] == 9
     assert ranks.curve[9] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_what_all_rows_have_in_common_costs_one_direction_and_even_odds_none() -> None:
+def test_equal_rows_need_one_direction() -> None:
     uniform = np.full((30, 8), -np.log(8.0))
     assert found(uniform).ranks == dict.fromkeys(BOUNDS, 0)
     shares = np.tile(log_softmax(np.arange(8.0)), (30, 1))
     assert found(shares).ranks == dict.fromkeys(BOUNDS, 1)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(length=st.integers(1, 300), seed=st.integers(0, 2**32 - 1))
-def test_of_a_falling_curve_the_first_rank_below_each_limit_is_found(
-    length: int, seed: int
-) -> None:
+def test_first_rank_below_each_limit(length: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     curve = np.cumsum(10 ** random.uniform(-6, 0, length))[::-1] / 10
     starts = random.integers(0, length, 3).tolist()
@@ -240,29 +183,15 @@ def test_of_a_falling_curve_the_first_rank_below_each_limit_is_found(
     assert {0, *(2**power for power in range(9) if 2**power < last)} <= seen.keys()
 
 
-@pytest.mark.parametrize(("start", "least"), [(20, 20), (16, 20), (5, 5), (6, 5)])
-def test_of_a_curve_that_rises_again_a_crossing_is_found_that_may_be_a_later_one(
-    start: int, least: int
-) -> None:
-    """It is at the limit at r = 5 alone, between the powers of two, and from 20 on."""
-    curve = [2.0 - 0.05 * rank for rank in range(20)] + [0.05] * 12
-    curve[5] = 0.1
-    seen = curve_around(
-        lambda ranks: [curve[rank] for rank in ranks], [0.1], [start], len(curve) - 1
-    )
-    assert min(rank for rank, kl in seen.items() if kl <= 0.1) == least
-    assert seen[least] <= 0.1 < seen[least - 1] and (5 in seen) == (least == 5)
-
-
-def test_the_kl_of_steep_bends_rises_at_many_ranks() -> None:
+def test_kl_of_steep_bends_rises() -> None:
     steep = bent_log_p(256, 500, 20, k=3.0, spread=10.0)
     rises = np.diff(brute_force(steep, until=-1.0))
     assert (rises > 1e-9).sum() > 40 and rises.max() > 4
     assert_same(steep, found(steep))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_value_that_is_not_finite_is_refused_with_its_row(bad: float) -> None:
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+def test_row_that_is_not_finite_is_named(bad: float) -> None:
     log_p = bent_log_p(50, 20, 3)
     log_p[37, 4] = bad
     with pytest.raises(UserError, match=r"row 37 \(counted from 0\)"):
@@ -270,19 +199,14 @@ def test_a_value_that_is_not_finite_is_refused_with_its_row(bad: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "layer",
-    [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), LmsPlifConfig(knots=1000)],
-    ids=lambda layer: layer.name,
+    ("layer", "rank_contexts"), [(SoftmaxConfig(), None), (GssConfig(c=-1.5, k=2.5), 25)]
 )
-@pytest.mark.parametrize("rank_contexts", [None, 25])
-def test_of_a_model_it_is_that_of_its_log_p_matrix(
+def test_model_has_the_ranks_of_its_matrix(
     layer: OutputLayerConfig, rank_contexts: int | None
 ) -> None:
     corpus, config = tiny.corpus(), tiny.trial(output_layer=layer)
     model = Trainer(config, corpus, Runtime()).model.eval()
-    model.embedding_VD.data *= (
-        150  # so that contexts differ, which those of the tiny trained model hardly do
-    )
+    model.embedding_VD.data *= 150  # so that contexts differ
     limited = config.evaluation.model_copy(update={"rank_contexts": rank_contexts})
     config = config.model_copy(update={"evaluation": limited})
     contexts = context_vectors(model, corpus.test[:rank_contexts], window=70)
@@ -293,9 +217,6 @@ def test_of_a_model_it_is_that_of_its_log_p_matrix(
     curve = brute_force(log_p)
     assert metrics["kl_rank_1e-3"] == len(curve) - 1
     assert [metrics["kl_at_rank_0"], metrics["kl_at_rank_1"]] == pytest.approx(curve[:2], rel=1e-9)
-    assert len(curve) > 5
-    powers = {name for name in metrics if name.startswith("kl_at")} - {"kl_at_rank_0"}
-    assert powers == {f"kl_at_rank_{2**power}" for power in range(9) if 2**power < len(curve) - 1}
-    assert (metrics["kl_rank_rows"], metrics["kl_rank_columns"]) == log_p.shape
+    assert len(curve) > 5 and (metrics["kl_rank_rows"], metrics["kl_rank_columns"]) == log_p.shape
     if layer.name == "softmax":
         assert int(metrics["kl_rank_1e-3"]) <= config.model.embedding_width + 1

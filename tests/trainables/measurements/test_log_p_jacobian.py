@@ -36,9 +36,7 @@ def centred(jacobian: Tensor) -> Tensor:
 
 @every_layer
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_it_is_the_formulas_up_to_what_all_words_share(
-    config: OutputLayerConfig, scale: float
-) -> None:
+def test_jacobian_is_the_formulas(config: OutputLayerConfig, scale: float) -> None:
     layer = layer_of(config, VOCABULARY, WIDTH).eval()
     hidden, weight, _ = inputs(6, WIDTH, VOCABULARY, scale=scale)
     for context in hidden:
@@ -53,9 +51,7 @@ def test_it_is_the_formulas_up_to_what_all_words_share(
 
 
 @every_layer
-def test_the_ways_for_any_layer_give_all_of_it(
-    monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig
-) -> None:
+def test_ways_for_any_layer(monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig) -> None:
     monkeypatch.setattr(module, "COPIES", 2)
     layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
     hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
@@ -98,7 +94,7 @@ class Squared(OutputLayer):
 
 
 @pytest.mark.parametrize("forward_mode", [True, False])
-def test_a_layer_of_the_users_own_needs_a_derivative_of_either_kind(
+def test_users_layer_needs_either_derivative(
     monkeypatch: pytest.MonkeyPatch, forward_mode: bool
 ) -> None:
     monkeypatch.setattr(module, "COPIES", 4)
@@ -108,13 +104,3 @@ def test_a_layer_of_the_users_own_needs_a_derivative_of_either_kind(
     logits = weight @ hidden[0]
     expected = 2 * logits[:, None] * weight
     torch.testing.assert_close(centred(jacobian), centred(expected))
-
-
-def test_a_layer_that_does_not_look_at_the_context_moves_nowhere() -> None:
-    class Constant(Squared):
-        def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
-            return torch.log_softmax(weight_VD.sum(1), dim=0).expand(len(hidden_NC), -1)
-
-    shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
-    hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
-    assert not log_p_jacobian(Constant(shape, forward_mode=True), weight, hidden[0]).any()

@@ -44,7 +44,7 @@ EPOCHS = [
 ]
 
 
-def test_peak_kept_and_last_rank_are_those_of_their_epochs() -> None:
+def test_peak_kept_and_last_rank() -> None:
     assert ranks_by_epoch_metrics(EPOCHS) == {
         "ranked_epochs": 4,
         **{
@@ -63,12 +63,7 @@ def test_peak_kept_and_last_rank_are_those_of_their_epochs() -> None:
     }
 
 
-def test_without_ranks_there_is_none() -> None:
-    assert ranks_by_epoch_metrics([epoch(1, 5.0), epoch(2, 4.0)]) == {"ranked_epochs": 0}
-    assert ranks_by_epoch_metrics([]) == {"ranked_epochs": 0}
-
-
-def test_it_is_of_the_epochs_of_a_trial() -> None:
+def test_epochs_are_those_of_the_trial() -> None:
     config = tiny.trial(epochs=2, epoch_rank_contexts=30)
     trainer = Trainer(config, tiny.corpus(), Runtime(), epoch_ranks)
     tiny.train(trainer)
@@ -81,7 +76,7 @@ def test_it_is_of_the_epochs_of_a_trial() -> None:
     assert "kl_rank_last" not in metrics, "of Transformers alone"
 
 
-def test_at_the_end_of_an_epoch_a_transformers_kl_rank_is_that_of_the_validation_contexts() -> None:
+def test_kl_rank_of_a_transformers_epoch() -> None:
     corpus = tiny.corpus()
     model = Trainer(tiny.trial(output_layer=SoftmaxConfig()), corpus, Runtime()).model.eval()
     model.embedding_VD.data *= 150  # so that contexts differ

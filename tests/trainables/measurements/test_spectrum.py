@@ -66,7 +66,7 @@ def test_singular_values_are_numpys(method: Method, shape: tuple[int, int]) -> N
     block=st.integers(1, 60),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_cutting_the_rows_changes_nothing(
+def test_cut_rows_change_nothing(
     method: Method, rows: int, columns: int, cuts: list[int], block: int, seed: int
 ) -> None:
     """Into calls, or inside a call into blocks."""
@@ -85,21 +85,9 @@ def test_cutting_the_rows_changes_nothing(
     )
 
 
-@every_method
-def test_zero_rows_add_nothing(method: Method) -> None:
-    matrix = np.random.default_rng(3).standard_normal((30, 10))
-    padded = np.insert(matrix, [0, 0, 5, 30], 0.0, axis=0)
-    plain, with_zeros = (matrix_spectrum(rows, method=method) for rows in (matrix, padded))
-    np.testing.assert_allclose(with_zeros.singular_values, plain.singular_values, rtol=1e-12)
-    zeros = matrix_spectrum(np.zeros((5, 10)), method=method)
-    assert not zeros.singular_values.any() and press_rank(zeros) == 0
-
-
 @pytest.mark.parametrize("shape", [(2000, 600), (600, 2000)])
 @pytest.mark.parametrize("seed", range(3))
-def test_gram_agrees_with_numpy_above_the_press_tolerance(
-    shape: tuple[int, int], seed: int
-) -> None:
+def test_gram_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> None:
     """`make bench` asks the same of 16,000 contexts and 4,000 words."""
     log_p = gss_log_p(*shape, seed=seed)
     rows, columns = log_p.shape
@@ -115,7 +103,7 @@ def test_gram_agrees_with_numpy_above_the_press_tolerance(
 
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
 @pytest.mark.parametrize("wide", [False, True])
-def test_each_method_resolves_as_far_as_it_says(columns: int, wide: bool) -> None:
+def test_methods_resolve_as_far_as_stated(columns: int, wide: bool) -> None:
     """Values at the resolution come out within 2%, and zeros come out below it."""
     for method in METHODS:
         rows = 3 * columns + 1
@@ -134,13 +122,13 @@ def test_each_method_resolves_as_far_as_it_says(columns: int, wide: bool) -> Non
 
 
 @given(rows=st.integers(1, 10**9), columns=st.integers(1, 10**6))
-def test_gram_always_resolves_the_press_tolerance_of_float32(rows: int, columns: int) -> None:
+def test_gram_resolves_the_float32_tolerance(rows: int, columns: int) -> None:
     ratio = press_tolerance(np.ones(1), rows=rows, columns=columns, eps=FLOAT32_EPS)
     assert ratio > resolution("gram", rows=rows, columns=columns)
 
 
 @pytest.mark.parametrize("stream", [GramSpectrum(1000), QrSpectrum(1000)])
-def test_an_update_does_not_copy_the_square_matrix(stream: GramSpectrum | QrSpectrum) -> None:
+def test_update_does_not_copy_the_matrix(stream: GramSpectrum | QrSpectrum) -> None:
     rows = np.random.default_rng(6).standard_normal((10, 1000))
     tracemalloc.start()
     try:
@@ -155,7 +143,7 @@ def test_an_update_does_not_copy_the_square_matrix(stream: GramSpectrum | QrSpec
 @pytest.mark.parametrize(
     ("bad", "dtype"), [(np.nan, np.float16), (np.inf, np.float32), (-np.inf, np.float64)]
 )
-def test_the_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) -> None:
+def test_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) -> None:
     stream = spectrum_stream(method, 5)
     stream.update(np.ones((40, 5), dtype=dtype))
     rows = np.ones((10, 5), dtype=dtype)
@@ -177,23 +165,3 @@ def test_values_at_the_end_of_the_range(method: Method) -> None:
             scaled = numpy_svd(matrix / matrix.max())
             found = matrix_spectrum(matrix / 16, method=method).singular_values
             np.testing.assert_allclose(found / (matrix.max() / 16), scaled, rtol=1e-12)
-
-
-@every_method
-def test_no_rows(method: Method) -> None:
-    with pytest.raises(UserError, match="no rows"):
-        log_p_spectrum([np.ones((0, 4))], rows=0, columns=4, method=method)
-
-
-@every_method
-@pytest.mark.parametrize(
-    "rows", [np.ones((2, 3)), np.ones(4), np.ones((2, 4), dtype=np.int64), np.ones((2, 4)) * 1j]
-)
-def test_rows_of_another_shape_or_type(method: Method, rows: NDArray[Any]) -> None:
-    with pytest.raises(ValueError, match=r"shape \(any, 4\)"):
-        spectrum_stream(method, 4).update(rows)
-
-
-def test_a_matrix_larger_than_the_memory() -> None:
-    with pytest.raises(UserError, match="keep fewer columns"):
-        GramSpectrum(10_000_000)

@@ -12,21 +12,16 @@ from scipy.spatial.distance import cosine
 from scipy.stats import spearmanr
 
 from tests.support import tiny_trial as tiny
-from tests.support.faulty_server import REAL_DATA
 from tests.support.tiny_trial import trained
 from trainables.config import SoftmaxConfig, TextFile
-from trainables.corpora.benchmarks import Benchmark, read_folder, read_published
+from trainables.corpora.benchmarks import Benchmark, read_folder
 from trainables.measurements.registry import measure
 from trainables.measurements.word_similarity import similarity_metrics, spearman_rho
 from trainables.runtime import Runtime
 
-needs_data = pytest.mark.skipif(
-    not REAL_DATA.is_dir(), reason="the real benchmarks are not beside this repository"
-)
-
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=30))
-def test_rho_is_scipys_whatever_the_ties(values: list[tuple[int, int]]) -> None:
+def test_rho_is_scipys(values: list[tuple[int, int]]) -> None:
     x, y = (np.array(side, dtype=np.float64) for side in zip(*values, strict=True))
     found = spearman_rho(x, y)
     if min(len(set(x)), len(set(y))) == 1:
@@ -45,14 +40,14 @@ def test_rho_is_scipys_whatever_the_ties(values: list[tuple[int, int]]) -> None:
     ],
     ids=["two pairs", "equal scores", "equal cosines", "nothing"],
 )
-def test_rho_is_left_out_where_it_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
+def test_rho_that_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
     benchmark = Benchmark(name="B", file=TextFile(name="EN-B.txt", text="\n".join(lines)))
     embedding = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
     metrics = similarity_metrics(embedding, ("<eos>", "w1", "w2", "w3", "w4"), [benchmark])
     assert metrics == {"similarity pairs B": pairs}
 
 
-def test_rho_of_a_folder_of_ones_own_is_over_the_pairs_whose_lower_cased_words_are_known(
+def test_rho_of_an_own_folder(
     tmp_path: Path,
 ) -> None:
     dice = np.random.default_rng(1)
@@ -73,17 +68,3 @@ def test_rho_of_a_folder_of_ones_own_is_over_the_pairs_whose_lower_cased_words_a
     rho = pytest.approx(spearmanr(cosines, [score for *_, score in usable]).statistic)
     prefix = f"similarity-{folder.tag}"
     assert metrics == {f"{prefix} MINE": rho, f"{prefix} pairs MINE": len(usable)}
-
-
-@needs_data
-def test_the_published_benchmarks_are_measured_by_name() -> None:
-    corpus = tiny.corpus()
-    model = trained(SoftmaxConfig())
-    metrics = measure(
-        ["word_similarity@1"], model, corpus, tiny.trial(), Runtime(data_dir=REAL_DATA)
-    )
-    assert metrics["word_similarity@1"].metrics == {
-        f"similarity pairs {benchmark.name}": 0 for benchmark in read_published(REAL_DATA)
-    }
-    elsewhere = Runtime(data_dir=Path("nowhere"), benchmarks_dir=REAL_DATA)
-    assert measure(["word_similarity@1"], model, corpus, tiny.trial(), elsewhere) == metrics

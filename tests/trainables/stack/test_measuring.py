@@ -63,10 +63,10 @@ def assert_same(measured: object, expected: dict[str, Measured]) -> None:
     for name in (PERPLEXITY, SPECTRUM):
         assert measured[name].metrics.keys() == expected[name].metrics.keys()
         for key, value in expected[name].metrics.items():
-            if not isinstance(value, str):
-                # The entropy is of all singular values, zeros too.
-                value = pytest.approx(value, rel=1e-6 if key == "entropy_rank" else 1e-9)
-            assert measured[name].metrics[key] == value, key
+            # The entropy is of all singular values, zeros too.
+            near = 1e-6 if key == "entropy_rank" else 1e-9
+            known = value if isinstance(value, str) else pytest.approx(value, rel=near)
+            assert measured[name].metrics[key] == known, key
     assert [measured[name] for name in NAMES[2:]] == [expected[name] for name in NAMES[2:]]
 
 
