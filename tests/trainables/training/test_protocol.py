@@ -20,10 +20,8 @@ from tests.support import tiny_trial as tiny
 from trainables.config import (
     AveragingConfig,
     EtAsgdConfig,
-    GssConfig,
     MosConfig,
     NtAsgdConfig,
-    OutputLayerConfig,
     TrialConfig,
 )
 from trainables.output_layers import PiecewiseLinear, Pointwise, building
@@ -33,7 +31,7 @@ from trainables.training.loop import DivergedError, Trainer
 from trainables.trial_folder.checkpoint import Checkpoints
 from trainables.trial_folder.folder import TrialFolder
 
-STEPS = 50
+STEPS = 40
 
 
 def lstm(
@@ -142,26 +140,16 @@ class Reference:
         return (mean / (1 - 0.9**self.steps)) / ((square / (1 - 0.999**self.steps)) ** 0.5 + 1e-8)
 
 
-@pytest.mark.parametrize("layer", formulas.EVERY_LAYER, ids=lambda layer: layer.name)
-def test_fifty_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig) -> None:
-    agree(tiny.trial(output_layer=layer, dropout=False))
-
-
-def test_fifty_steps_of_adam_with_a_warm_up_agree_with_its_formulas_in_float64() -> None:
-    agree(tiny.trial(dropout=False, optimizer="adam", learning_rate=0.002, warm_up_tokens=1_000))
-
-
-@pytest.mark.parametrize(
-    "layer", [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3, latent_dropout=0.0)], ids=str
+CONFIGS = (
+    *(tiny.trial(output_layer=layer, dropout=False) for layer in formulas.EVERY_LAYER),
+    tiny.trial(dropout=False, optimizer="adam", learning_rate=0.002, warm_up_tokens=1_000),
+    tiny.trial(output_layer=MosConfig(mixtures=3, latent_dropout=0.0), dropout=False, head_rank=3),
 )
-def test_fifty_steps_with_output_weights_of_a_rank_agree_with_the_float64_protocol(
-    layer: OutputLayerConfig,
-) -> None:
-    agree(tiny.trial(output_layer=layer, dropout=False, head_rank=3))
 
 
-def agree(config: TrialConfig) -> None:
-    """Each step's loss, and the weights after fifty."""
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.output_layer.name)
+def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
+    """In float64: each step's loss, and the weights at the end."""
     corpus = tiny.corpus()
     trainer = Trainer(config, corpus, Runtime())
     reference = Reference(trainer, corpus.train)
@@ -192,7 +180,7 @@ class Wrapped(Pointwise):
         return 0.01
 
 
-def test_a_functions_own_learning_rate_holds_for_a_function_within_it(
+def test_own_learning_rate_of_a_wrapped_function(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(building, "SmoothBend", lambda **_: Wrapped())
@@ -201,7 +189,7 @@ def test_a_functions_own_learning_rate_holds_for_a_function_within_it(
     assert sizes == [(5.0, len(list(trainer.model.parameters())) - 2), (0.01, 2)]
 
 
-def test_validation_uses_the_mean_of_all_weights_since_the_switch() -> None:
+def test_average_is_the_mean_since_the_switch() -> None:
     corpus = tiny.corpus(train_tokens=600)
     config = tiny.trial(dropout=False, averaging=EtAsgdConfig(switch_epoch=1), epochs=3)
     trainer = Trainer(config, corpus, Runtime())
@@ -219,7 +207,7 @@ def test_validation_uses_the_mean_of_all_weights_since_the_switch() -> None:
         torch.testing.assert_close(found.double(), torch.stack(history).mean(0), rtol=0, atol=2e-5)
 
 
-def test_an_epoch_of_a_token_budget_goes_on_where_the_last_one_ended() -> None:
+def test_epoch_of_a_token_budget_goes_on() -> None:
     corpus = tiny.corpus(train_tokens=2000)
     config = tiny.trial(epochs=5, epoch_tokens=700)
     whole = Trainer(tiny.trial(epochs=2), corpus, Runtime())
@@ -238,7 +226,7 @@ def test_an_epoch_of_a_token_budget_goes_on_where_the_last_one_ended() -> None:
     assert losses[0] == pytest.approx(losses[1], rel=1e-9)
 
 
-def test_the_kept_model_is_the_one_of_the_best_validation_loss() -> None:
+def test_best_model_is_kept() -> None:
     corpus = tiny.corpus()
     trainer = Trainer(
         tiny.trial(epochs=8, averaging=NtAsgdConfig(nonmonotone_interval=2)), corpus, Runtime()
@@ -284,7 +272,7 @@ def test_averaging_starts_by_its_rule(
     assert next(switched, None) == switches_after
 
 
-def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path: Path) -> None:
+def test_diverged_run(tmp_path: Path) -> None:
     trainer = Trainer(tiny.trial(learning_rate=1e9, epochs=3), tiny.corpus(), Runtime())
     with pytest.raises(DivergedError, match=r"loss became .* in epoch 1"):
         trainer.train(Checkpoints(TrialFolder(tmp_path, "x")), lambda _: None)

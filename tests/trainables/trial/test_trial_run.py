@@ -4,7 +4,6 @@ that runs one."""
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from search_spaces.catalog import load_study
 from tests.support.command import TIMES
 from trainables.__main__ import _read_config, main
 from trainables.config import (
-    LmsPlifFrozenConfig,
     MosConfig,
     OutputLayerConfig,
     SoftmaxConfig,
@@ -85,16 +83,14 @@ def without_clocks(outcome: dict[str, object]) -> dict[str, object]:
     return outcome
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_a_trial_spares_its_process_the_compiler_of_torch(optimizer: str, tmp_path: Path) -> None:
+def test_trial_imports_neither_compiler_nor_triton(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
-    config.write_text(
-        smoke_trial(**{"training.optimizer": optimizer, "training.epochs": 1}).model_dump_json()
-    )
+    trial = smoke_trial(**{"training.optimizer": "adam", "training.epochs": 1})
+    config.write_text(trial.model_dump_json())
     program = (
         "import sys; from trainables.__main__ import main; status = main(sys.argv[1:]); "
-        "print(status, [name for name in ('torch._dynamo', 'sympy') if name in sys.modules], "
-        "file=sys.stderr)"
+        "print(status, [name for name in ('torch._dynamo', 'sympy', 'triton') if name in "
+        "sys.modules], file=sys.stderr)"
     )
     command = [sys.executable, "-c", program, str(config), "--directory", str(tmp_path / "trial")]
     ended = subprocess.run(
@@ -103,7 +99,7 @@ def test_a_trial_spares_its_process_the_compiler_of_torch(optimizer: str, tmp_pa
     assert ended.stderr.splitlines()[-1] == "0 []"
 
 
-def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_path: Path) -> None:
+def test_files_of_a_done_trial(tmp_path: Path) -> None:
     outcome = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(checkpoint_every_s=0.0))
     assert outcome.state == "done"
     assert {path.name for path in tmp_path.iterdir()} == set(FILES)
@@ -122,25 +118,19 @@ def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_p
     assert (again, epochs) == (outcome, []), "it is not trained again"
 
 
-@pytest.mark.parametrize("lies_there", [None, b"", b"\xff{", "folder"])
-def test_its_folder_holds_its_config_which_nobody_needs(tmp_path: Path, lies_there: object) -> None:
-    """What lies there gives the same trial again; whatever else lies there is left alone."""
+@pytest.mark.parametrize("lies_there", [None, b"\xff{"])
+def test_folder_holds_a_config_that_nobody_needs(tmp_path: Path, lies_there: bytes | None) -> None:
     trial, file = smoke_trial(**{"training.epochs": 1}), tmp_path / "config.json"
-    if isinstance(lies_there, bytes):
+    if lies_there is not None:
         file.write_bytes(lies_there)
-    elif lies_there is not None:
-        file.mkdir()
     assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
     if lies_there is None:
-        content = json.loads(file.read_text())
-        assert content == trial.model_dump(mode="json") and file.read_text().startswith('{\n "')
         assert _read_config(file).trial_id == trial.trial_id
         file.unlink()
     assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
-    assert file.is_dir() == (lies_there == "folder")
 
 
-def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path) -> None:
+def test_two_processes_in_one_folder(tmp_path: Path) -> None:
     """The second comes while the first trains: it waits for the first one's lock and finds its
     result."""
     file, folder = tmp_path / "config.json", tmp_path / "trial"
@@ -170,7 +160,7 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
     )
 
 
-def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
+def test_pruned_trial_goes_on_with_the_same_bits(
     tmp_path: Path,
 ) -> None:
     """Stopped after the second of five epochs, with the averaging switch still to come."""
@@ -182,9 +172,7 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
     for _ in range(2):  # asked again by a search, it stops again, without a step
         pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=above)
         assert pruned.state == "pruned"
-        assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(
-            pruned.cause
-        )
+        assert f"after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
         assert [epoch.valid_loss for epoch in pruned.epochs] == [
             epoch.valid_loss for epoch in straight.epochs[:2]
         ]
@@ -209,22 +197,11 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
     lines = [line.split(" ", 2)[2] for line in (folder / "log.txt").read_text().splitlines()]
     starts = [number for number, line in enumerate(lines) if line.startswith("taken up on ")]
     assert len(starts) == 3 and lines[-1] == "done"
-    assert [line.split(":")[0] for line in lines[: starts[1]][1:]] == [
-        "epoch 1",
-        "epoch 2",
-        "pruned",
-    ]
-    went_on, *epochs = lines[starts[2] + 1 : -1]
-    assert went_on.startswith("goes on from the checkpoint after step ")
-    for line, epoch in zip(epochs, straight.epochs[2:], strict=True):
-        assert (
-            line.startswith(f"epoch {epoch.epoch}: ")
-            and f"validation {math.exp(epoch.valid_loss):.2f}" in line
-        )
-        assert (", averaging," in line) == epoch.averaging
+    assert [line.split(":")[0] for line in lines[1 : starts[1]]] == ["epoch 1", "epoch 2", "pruned"]
+    assert lines[starts[2] + 1].startswith("goes on from the checkpoint after step ")
 
 
-def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_with_masks_of_its_seed_and_step(
+def test_checkpoint_of_a_gpu_goes_on_here(
     tmp_path: Path,
 ) -> None:
     trial = smoke_trial()
@@ -246,7 +223,7 @@ def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_with_masks_of_its_seed_and_step(
     assert outcomes[0] == outcomes[1] and outcomes[0]["state"] == "done"
 
 
-def test_the_ranks_of_the_kept_epoch_are_those_of_the_kept_weights(tmp_path: Path) -> None:
+def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     """Averaged ones here. And taking ranks changes nothing of the training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
@@ -282,7 +259,7 @@ def test_the_ranks_of_the_kept_epoch_are_those_of_the_kept_weights(tmp_path: Pat
     assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.epochs} == {(None, None)}
 
 
-def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_path: Path) -> None:
+def test_rule_holds_after_a_death(tmp_path: Path) -> None:
     """The checkpoint is of the epoch's end, and no result was written: as a kill between the two
     leaves it."""
     config = smoke_trial()
@@ -306,7 +283,7 @@ def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_p
         (None, "cannot read"),
     ],
 )
-def test_a_file_that_is_no_config_gets_one_sentence(
+def test_file_that_is_no_config(
     tmp_path: Path, content: str | None, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config.json"
@@ -327,16 +304,10 @@ def measured(
 
 
 @pytest.mark.parametrize(
-    "layer",
-    [None, SoftmaxConfig(), MosConfig(mixtures=3), LmsPlifFrozenConfig(knots=1000)],
-    ids=lambda layer: layer.name if layer else "gss",
+    "layer", [SoftmaxConfig(), MosConfig(mixtures=3)], ids=lambda layer: layer.name
 )
-def test_a_later_measurement_is_that_of_the_trials_end_bit_for_bit(
-    tmp_path: Path, layer: OutputLayerConfig | None
-) -> None:
-    config = (
-        smoke_trial() if layer is None else smoke_trial().model_copy(update={"output_layer": layer})
-    )
+def test_later_measurement_has_the_same_bits(tmp_path: Path, layer: OutputLayerConfig) -> None:
+    config = smoke_trial().model_copy(update={"output_layer": layer})
     at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
     bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
     assert set(bare.measurements) == {"training@1"}
@@ -368,9 +339,7 @@ def folder(done: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(done, tmp_path / "trial"))
 
 
-def test_a_measurement_is_durable_and_taken_once_and_nothing_is_trained(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measurement_is_taken_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Trainer, "step", None)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     first = measured(folder, "top_k@1")
@@ -385,7 +354,7 @@ def test_a_measurement_is_durable_and_taken_once_and_nothing_is_trained(
     assert measured(folder, "top_k@1", "spectrum@1")["top_k@1"] == first["top_k@1"]
 
 
-def test_what_was_measured_before_a_failure_is_kept(folder: Path) -> None:
+def test_measurements_before_a_failure_are_kept(folder: Path) -> None:
     with pytest.raises(UserError, match="word-similarity"):
         measured(
             folder, "perplexity@1", "word_similarity@1", "top_k@1", runtime=Runtime(data_dir=folder)
@@ -395,9 +364,7 @@ def test_what_was_measured_before_a_failure_is_kept(folder: Path) -> None:
     ]
 
 
-def test_without_the_trials_own_whole_weights_the_cause_names_the_file(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_kept_weights_that_are_damaged(folder: Path, tmp_path: Path) -> None:
     path = folder / "kept.safetensors"
 
     def refused(directory: Path, sentence: str) -> None:
@@ -406,16 +373,16 @@ def test_without_the_trials_own_whole_weights_the_cause_names_the_file(
 
     tensors, _ = load_tensors(path)
     save_tensors(path, tensors, {"trial_id": "another"})
-    refused(folder, "weights of another trial, another")
+    refused(folder, "another trial")
     path.write_bytes(path.read_bytes()[:100])
     refused(folder, "is not a checkpoint")
     path.unlink()
     for directory in (folder, tmp_path / "nowhere"):
-        refused(directory, r"kept\.safetensors is missing: put the trial's folder back")
+        refused(directory, r"kept\.safetensors is missing")
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_trial_that_is_trained_anew_forgets_measurements_of_earlier_weights(folder: Path) -> None:
+def test_new_training_forgets_measurements(folder: Path) -> None:
     config = smoke_trial()
     TrialFolder(folder, config.trial_id).write_measurement(
         "top_k@1", Measured({"perplexity": 1.0}, np.ones(3))
