@@ -28,9 +28,7 @@ def test_a_line_of_an_error_stands_for_it(
         ({"c": 0.0, "k": 2.0, "bend": 1}, "bend: Extra inputs are not permitted"),
     ],
 )
-def test_a_misspelt_name_goes_before_the_one_that_is_missing_for_it(
-    fields: dict[str, float], sentence: str
-) -> None:
+def test_a_misspelt_name_is_told_first(fields: dict[str, float], sentence: str) -> None:
     with pytest.raises(ValidationError) as raised:
         GssConfig.model_validate(fields)
     assert first_problem(raised.value) == sentence

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.faulty_server import REAL_DATA
-from trainables.config.contexts import PTB, even_contexts, published_contexts, read_contexts
-from trainables.corpora.source import test_words as words_of_test
+from trainables.config import even_contexts, published_contexts, read_contexts
+from trainables.config.contexts import PTB
+from trainables.corpora import test_words as words_of_test
 from trainables.errors import UserError
 
 
@@ -23,18 +24,15 @@ def contexts_file(tmp_path: Path, content: object) -> Path:
 @pytest.mark.skipif(
     not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository"
 )
-def test_the_published_contexts_are_followed_by_their_words_in_the_test_text() -> None:
+def test_published_contexts_precede_their_words_in_the_text() -> None:
     words = (REAL_DATA / "ptb" / "test.txt").read_text().replace("\n", " <eos> ").split()
-    found = {
-        (context.group, context.number): words[context.last_token_index + 1]
-        for context in published_contexts()
-    }
-    assert found == {
-        (context.group, context.number): context.next_token for context in published_contexts()
-    }
-    assert set(found) == {
+    contexts = published_contexts()
+    assert [words[context.last_token_index + 1] for context in contexts] == [
+        context.next_token for context in contexts
+    ]
+    assert [(context.group, context.number) for context in contexts] == [
         (group, number) for group in ("yang", "authors", "random") for number in range(1, 7)
-    }
+    ]
     assert words_of_test("ptb", data_dir=REAL_DATA) == tuple(words)
 
 
@@ -45,31 +43,24 @@ def test_the_project_holds_no_text_of_the_corpus() -> None:
     )
 
 
-@pytest.mark.parametrize("tokens", [4, 19, 20, 400, 2_000, 82_430])
-def test_even_contexts_cut_the_text_into_equal_parts_one_at_least_a_token(tokens: int) -> None:
-    contexts = even_contexts(tokens)
-    indices = [context.last_token_index for context in contexts]
-    count = min(18, tokens - 1)
-    assert [(context.group, context.number) for context in contexts] == [
-        ("even", n) for n in range(1, count + 1)
-    ]
+@pytest.mark.parametrize("tokens", [4, 19, 20, 2_000, 82_430])
+def test_even_contexts_cut_the_text_into_equal_parts(tokens: int) -> None:
+    indices = [context.last_token_index for context in even_contexts(tokens)]
+    assert len(indices) == min(18, tokens - 1)
     assert indices[-1] == tokens - 2, "the last one is followed by the last token"
     gaps = {after - before for before, after in zip([-1, *indices], indices, strict=False)}
     assert min(gaps) >= 1 and max(gaps) - min(gaps) <= 1
 
 
 def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
-    path = contexts_file(
-        tmp_path,
-        [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}],
-    )
+    places = [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}]
+    path = contexts_file(tmp_path, places)
     file = read_contexts(path)
-    assert [(context.group, context.number, context.next_token) for context in file.contexts] == [
-        ("own", 1, None),
-        ("a", 2, "cat"),
-    ]
-    assert file.tag == hashlib.sha256(path.read_bytes()).hexdigest()[:8]
-    assert file.measurement == f"top_k-{file.tag}@1"
+    first, second = file.contexts
+    assert (first.group, first.number, first.next_token) == ("own", 1, None)
+    assert (second.group, second.number, second.next_token) == ("a", 2, "cat")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert file.measurement == f"top_k-{digest[:8]}@1"
 
 
 @pytest.mark.parametrize(
@@ -79,17 +70,14 @@ def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
         (b'"\xe4"', "UTF-8"),
         (b"{", "not one"),
         ({"last_token_index": 1}, "not one"),
-        (
-            [{"index": 1}],
-            r"not one \(0.index: Extra inputs are not permitted; did you mean 0.last_token_index\?\)",
-        ),
+        ([{"index": 1}], "did you mean 0.last_token_index"),
         ([{"last_token_index": -1}], "greater than or equal to 0"),
         ([{"last_token_index": 1, "group": "a b"}], "group"),
         ([], "empty list"),
         ([{"last_token_index": 1, "number": 2}, {"last_token_index": 2}], "own 2 twice"),
     ],
 )
-def test_a_file_that_is_no_list_of_contexts_gets_one_sentence(
+def test_a_file_without_contexts_gets_one_sentence(
     tmp_path: Path, content: object, sentence: str
 ) -> None:
     path = contexts_file(tmp_path, content)

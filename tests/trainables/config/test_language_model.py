@@ -24,7 +24,7 @@ def trial(seed: int = 141, c: float = -1.5, k: float = 2.5) -> TrialConfig:
     return TrialConfig(seed=seed, corpus=CORPUS, output_layer=GssConfig(c=c, k=k))
 
 
-def test_writing_a_default_out_or_spelling_a_number_otherwise_is_the_same_trial() -> None:
+def test_a_number_spelled_otherwise_is_the_same_trial() -> None:
     spelled = TrialConfig.model_validate(json.loads(trial(c=0, k=2).canonical_json()))
     assert spelled == trial(c=-0.0, k=2.0)
     assert spelled.trial_id == trial(c=-0.0, k=2.0).trial_id
@@ -37,22 +37,16 @@ def test_a_config_survives_json_with_its_identity(seed: int, c: float, k: float)
 
 
 @given(CONTENT, CONTENT)
-def test_trials_have_one_identity_exactly_if_they_are_equal(a: Content, b: Content) -> None:
+def test_trials_are_equal_exactly_with_one_identity(a: Content, b: Content) -> None:
     assert (trial(*a).trial_id == trial(*b).trial_id) == (trial(*a) == trial(*b))
 
 
 def test_a_copy_is_validated_like_any_other_config() -> None:
-    """Plan and worker must see one identity; a copy that skips validation would be another trial
-    after JSON."""
-    copy = trial().model_copy(
-        update={"output_layer": trial().output_layer.model_copy(update={"c": -0.0})}
-    )
+    """A copy that skips validation would be another trial after JSON."""
+    layer = trial().output_layer.model_copy(update={"c": -0.0})
+    copy = trial().model_copy(update={"output_layer": layer})
     assert TrialConfig.model_validate_json(copy.canonical_json()).trial_id == copy.trial_id
-    for update in (
-        {"learning_rate": 3.0},
-        {"seed": -1},
-        {"training": {"gradient_clip_norm": -1.0}},
-    ):
+    for update in ({"learning_rate": 3.0}, {"seed": -1}):
         with pytest.raises(ValidationError):
             trial().model_copy(update=update)
 
@@ -68,6 +62,7 @@ def test_a_copy_is_validated_like_any_other_config() -> None:
         {"output_layer": {"name": "unheard_of"}},
         {"unheard_of": 1},
         {"model": {"context_width": 30}},
+        {"model": {"head_rank": 401}},
         {"corpus": {"name": "ptb", "sha256": "ab" * 32, "vocabulary_limit": 2}},
     ],
 )
@@ -76,9 +71,7 @@ def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
         TrialConfig.model_validate(json.loads(trial().canonical_json()) | wrong)
 
 
-def test_a_setting_that_was_added_later_is_part_of_the_identity_only_where_it_differs_from_what_was() -> (
-    None
-):
+def test_only_changed_later_settings_are_part_of_the_identity() -> None:
     before = trial().model_dump(mode="json")
     for section, added in ADDED_LATER["language_model"].items():
         for name, value in added.items():
@@ -109,23 +102,11 @@ def test_any_setting_is_replaced_by_its_dotted_key() -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        (
-            {"training.learning_rat": 5.0},
-            "has no key 'training.learning_rat': did you mean training.learning_rate",
-        ),
-        ({"kind": "dirichlet"}, "of the kind language_model has no key 'kind'"),
-        (
-            {"training.epochs": 0},
-            "with_values cannot give training.epochs the value 0: it should be greater than",
-        ),
-        (
-            {"model.embedding_width": 3},
-            "with_values makes a config that cannot be: gss ties its weights",
-        ),
-        (
-            {"model.head_rank": 999},
-            "with_values makes a config that cannot be: model.head_rank is at most the width",
-        ),
+        ({"training.learning_rat": 5.0}, "did you mean training.learning_rate"),
+        ({"kind": "dirichlet"}, "no key 'kind'"),
+        ({"training.epochs": 0}, "training.epochs .*greater than"),
+        ({"model.embedding_width": 3}, "ties its weights"),
+        ({"model.head_rank": 999}, "at most the width"),
         ({"training": 1, "training.epochs": 3}, "'training' is the single value 1"),
     ],
 )

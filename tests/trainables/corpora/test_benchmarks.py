@@ -17,22 +17,16 @@ TEXTS = {"EN-A.txt": "cat\tdog\t7.5\r\n", "EN-B.txt": "sun  moon 1\n"}
 def test_what_is_missing_is_downloaded_once_and_verified(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(
-        UserError,
-        match=f"13 .* is missing: get it with: .*fetch word-similarity --data-dir {tmp_path}",
-    ):
+    with pytest.raises(UserError, match=f"fetch word-similarity --data-dir {tmp_path}"):
         read_published(tmp_path)
     publish(web, monkeypatch, "word-similarity", TEXTS)
     for _ in range(2):
         ensure("word-similarity", data_dir=tmp_path)
     assert sorted(web.requests) == [f"word-similarity/t.{name}" for name in TEXTS]
-    assert {
-        benchmark.file.name: benchmark.file.text for benchmark in read_published(tmp_path)
-    } == TEXTS
+    files = [benchmark.file for benchmark in read_published(tmp_path)]
+    assert {file.name: file.text for file in files} == TEXTS
     (tmp_path / "word-similarity" / "EN-A.txt").write_text("cat dog 1\n")
-    with pytest.raises(
-        UserError, match=r"EN-A\.txt is not the published file.*corpus fetch word-similarity"
-    ):
+    with pytest.raises(UserError, match=r"EN-A\.txt is not .*corpus fetch word-similarity"):
         ensure("word-similarity", data_dir=tmp_path)
 
 

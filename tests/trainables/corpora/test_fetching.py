@@ -3,7 +3,6 @@ itself."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,14 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.faulty_server import WebServer, publish
-from trainables.corpora import CorpusIdentity, check, ensure, fetch
+from trainables.corpora import PUBLISHED, PUBLISHED_CORPORA, CorpusIdentity, check, ensure, fetch
 from trainables.corpora.fetching import download
-from trainables.corpora.published import (
-    PUBLISHED,
-    PUBLISHED_CORPORA,
-    PublishedFolder,
-    corpus_sha256,
-)
+from trainables.corpora.published import PublishedFolder, corpus_sha256
 from trainables.errors import UserError
 
 TINY = {"train.txt": "a b a\nc a <unk>\n" * 20_000, "valid.txt": "a c\n", "test.txt": "b a\n"}
@@ -70,10 +64,7 @@ def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(
     (tmp_path / tiny / "valid.txt").write_text("spoilt\n")
     web.requests.clear()
     for read in (check, ensure):
-        with pytest.raises(
-            UserError,
-            match=r"tiny/valid\.txt is not .*expected SHA-256 .*, got .*corpus fetch tiny",
-        ):
+        with pytest.raises(UserError, match=r"tiny/valid\.txt is not .*corpus fetch tiny"):
             read(tiny, data_dir=tmp_path)
     assert web.requests == []
     fetch(tiny, data_dir=tmp_path)
@@ -87,22 +78,17 @@ def test_wrong_counts_of_a_published_corpus_are_told(
     monkeypatch.setitem(
         PUBLISHED_CORPORA, tiny, replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6)
     )
-    with pytest.raises(
-        UserError, match=r"tokens of 5 types, and .* tokens of 6 types in .*: correct them there"
-    ):
+    with pytest.raises(UserError, match=r"of 5 types, and .* of 6 types"):
         fetch(tiny, data_dir=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (
-            "novels",
-            f"only {', '.join(PUBLISHED_CORPORA)} and word-similarity are downloaded; got 'novels'",
-        ),
-        ("pydocs", "pydocs is built in, with nothing to download"),
-        ("markov-100", "markov is built in, with nothing to download"),
-        ("markov-3", "a number from 5 to 500; got 'markov-3'"),
+        ("novels", "only ptb, wikitext-2 and word-similarity"),
+        ("pydocs", "pydocs is built in"),
+        ("markov-100", "markov is built in"),
+        ("markov-3", "from 5 to 500"),
     ],
 )
 def test_only_published_corpora_are_downloaded(name: str, message: str, tmp_path: Path) -> None:
@@ -122,10 +108,9 @@ def test_a_busy_server_and_broken_connections_are_tried_again(
 @pytest.mark.parametrize(
     ("statuses", "dropped", "requests", "sentence"),
     [
-        ([503] * 4, [], 4, r"failed 4 times in a row \(503 .*again later"),
-        ([403], [], 1, r"failed \(403 .*the address"),
-        ([404], [], 1, r"failed \(404 .*the address"),
-        ([], [1000] * 4, 4, r"failed 4 times in a row \(the connection broke off\): type"),
+        ([503] * 4, [], 4, "4 times in a row .503 .*again later"),
+        ([403], [], 1, "failed .403 .*the address"),
+        ([], [1000] * 4, 4, "4 times in a row .the connection broke off"),
     ],
 )
 def test_a_server_without_the_file_ends_the_download(
@@ -147,27 +132,12 @@ def test_a_server_without_the_file_ends_the_download(
 @pytest.mark.parametrize(
     ("variable", "value", "url", "sentence"),
     [
-        (
-            "no_proxy",
-            "127.0.0.1",
-            "http://127.0.0.1:9/",
-            r"4 times in a row \(Connection refused\)",
-        ),
-        (
-            "http_proxy",
-            "http://127.0.0.1:9",
-            "http://a.invalid/",
-            r"\(the proxy .*settings: Connection refused\)",
-        ),
-        (
-            "REQUESTS_CA_BUNDLE",
-            "/nowhere",
-            "https://a.invalid/",
-            r"failed \(Could not .*: /nowhere\): look",
-        ),
+        ("no_proxy", "127.0.0.1", "http://127.0.0.1:9/", "Connection refused"),
+        ("http_proxy", "http://127.0.0.1:9", "http://a.invalid/", "the proxy .*refused"),
+        ("REQUESTS_CA_BUNDLE", "/nowhere", "https://a.invalid/", "Could not .*: /nowhere"),
     ],
 )
-def test_a_network_that_is_not_set_up_is_one_sentence(
+def test_a_wrong_network_is_one_sentence(
     variable: str,
     value: str,
     url: str,
@@ -198,31 +168,24 @@ def test_a_file_has_its_permissions_before_it_has_its_name(
         os.umask(mask)
 
 
-@pytest.mark.parametrize("served", ["b a", "a b\n", ""])
+@pytest.mark.parametrize("served", ["b a", ""])
 def test_other_content_is_never_put_in_place(
     tiny: str, web: WebServer, tmp_path: Path, served: str
 ) -> None:
     fetch(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "test.txt").write_text("what was here before")
     web.files["tiny/t.test.txt"] = served.encode()
-    with pytest.raises(UserError, match="does not serve the published file") as caught:
+    with pytest.raises(UserError, match="does not serve the published file"):
         fetch(tiny, data_dir=tmp_path)
-    for content in (TINY["test.txt"], served):
-        assert hashlib.sha256(content.encode()).hexdigest() in str(caught.value)
     assert files_in(tmp_path / tiny) == TINY | {"test.txt": "what was here before"}
 
 
-def test_a_full_disk_is_one_sentence(
+def test_a_folder_without_room_is_one_sentence(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pooch.core.temporary_file", lambda **_: nullcontext("/dev/full"))
-    with pytest.raises(UserError, match=r"free space.*\(No space left on device\): make room"):
-        fetch(tiny, data_dir=tmp_path)
-
-
-def test_a_folder_that_cannot_be_made_is_one_sentence(tiny: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        UserError, match=r"can be written; .*file/tiny is not one \(Not a directory\)"
-    ):
+    with pytest.raises(UserError, match=r"file/tiny .*Not a directory"):
         fetch(tiny, data_dir=tmp_path / "file")
+    monkeypatch.setattr("pooch.core.temporary_file", lambda **_: nullcontext("/dev/full"))
+    with pytest.raises(UserError, match=r"No space left on device.*make room"):
+        fetch(tiny, data_dir=tmp_path)

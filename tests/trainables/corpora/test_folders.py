@@ -18,40 +18,46 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_a_generated_language_says_its_rank_in_its_name() -> None:
-    built_in = {"markov": 100, "markov-5": 5, "markov-20": 20, "markov-500": 500, "pydocs": None}
+def test_a_language_says_its_rank_in_its_name() -> None:
+    ranks = {"markov": 100, "markov-5": 5, "markov-500": 500, "pydocs": None}
     others = {"ptb": None, "mark": None}
-    assert {name: markov_rank(name) for name in built_in | others} == built_in | others
-    assert [name for name in built_in | others if is_built_in(name)] == list(built_in)
+    assert {name: markov_rank(name) for name in ranks | others} == ranks | others
+    assert [name for name in ranks | others if is_built_in(name)] == list(ranks)
 
 
 @pytest.mark.parametrize(
-    ("typed", "name"), [("pydocs", "pydocs"), ("markov-100", "markov"), ("markov-20", "markov-20")]
+    ("typed", "name"),
+    [
+        ("pydocs", "pydocs"),
+        ("markov-100", "markov"),
+        ("markov-20", "markov-20"),
+        ("spam-1000",) * 2,
+    ],
 )
-def test_a_built_in_corpus_has_one_name_and_no_data_folder(
-    typed: str, name: str, data: Path
-) -> None:
+def test_a_built_in_corpus_has_no_folder(typed: str, name: str, data: Path) -> None:
     assert resolve_argument(typed, data) == (name, None)
-    with pytest.raises(UserError, match="built in and has no folder"):
+    with pytest.raises(UserError, match="no folder"):
         locate(typed, data)
 
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
-        ("markov-3", 5),
-        ("markov-501", 500),
-        *((name, 20) for name in ("markov-x", "markov-", "markov-020", "markov-20.0")),
+        ("markov-3", "markov-5"),
+        ("markov-501", "markov-500"),
+        *((f"markov-{wrong}", "markov-20") for wrong in ("x", "", "020", "20.0")),
+        ("spam-99", "spam-100"),
+        ("spam-200001", "spam-200000"),
+        ("spam-0100", "spam-100"),
+        ("spam-0", "spam-100"),
     ],
 )
-def test_a_rank_that_there_is_not_is_answered_with_the_nearest(name: str, nearest: int) -> None:
-    with pytest.raises(
-        UserError, match=rf"a number from 5 to 500; got '{name}': try markov-{nearest}$"
-    ):
+def test_a_wrong_number_is_answered_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(UserError, match=f"'{name}': try {nearest}$"):
         resolve_argument(name, None)
 
 
-def test_a_name_is_looked_up_in_the_data_folder_which_is_data_here(
+def test_a_name_is_looked_up_in_the_data_folder(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert resolve_argument("novels", data) == ("novels", data)
@@ -72,12 +78,12 @@ def test_a_path_names_the_folder_and_its_data_folder(
 
 
 def test_a_path_to_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train\.txt, valid\.txt, test\.txt; there is no folder"):
+    with pytest.raises(UserError, match="there is no folder"):
         resolve_argument(f"{tmp_path}/nothing", None)
 
 
 @pytest.mark.parametrize("name", ["pydocs", "markov-x"])
-def test_a_folder_cannot_take_the_name_of_a_built_in_corpus(name: str, tmp_path: Path) -> None:
+def test_no_folder_has_the_name_of_a_built_in_corpus(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     with pytest.raises(UserError, match="rename the folder"):
         resolve_argument(str(tmp_path / name), None)
@@ -90,10 +96,7 @@ def test_a_folder_cannot_take_the_name_of_a_built_in_corpus(name: str, tmp_path:
 def test_an_unknown_corpus_is_answered_with_the_nearest_names(
     data: Path, typed: str, meant: str
 ) -> None:
-    with pytest.raises(
-        UserError,
-        match=rf"unknown corpus '{typed}': did you mean {meant}.*pydocs, markov, ptb, wikitext-2",
-    ):
+    with pytest.raises(UserError, match=f"did you mean {meant}.*pydocs, markov, ptb"):
         resolve_argument(typed, data)
 
 

@@ -5,25 +5,19 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-import subprocess
-import sys
 from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.faulty_server import REPOSITORY
-from trainables.config import CorpusConfig
-from trainables.config.built_in_corpora import MARKOV_TOKENS
-from trainables.corpora import identity, load
-from trainables.corpora.markov import MarkovLanguage, markov_language, markov_texts, states
-from trainables.corpora.text import SPLITS, tokenise
+from tests.support.other_process import sha256_elsewhere
+from trainables.config import MARKOV_TOKENS, CorpusConfig
+from trainables.corpora import SPLITS, MarkovLanguage, identity, load, markov_language, tokenise
+from trainables.corpora.markov import markov_texts, states
 from trainables.measurements.ranks import press_rank, rank_modulo_prime
 from trainables.measurements.spectrum import FLOAT64_EPS, matrix_spectrum
 
-RANKS = (5, 20, 100, 250, 500)
 DEFAULT_SHA256 = "b6d3b49c53582b52a436bb81f68e4f1211780f14b018ba1b836e46673d7ec11d"
 SEVEN_SHA256 = "375f0f34d7d7c9329c5e1ffffa51ccd740d41bd548b31c81dbff8efc325c2b4c"
 
@@ -41,8 +35,8 @@ def chain(language: MarkovLanguage) -> NDArray[np.int64]:
     return np.array([place[token] for token in tokenise(markov_texts(100)["train"])])
 
 
-@pytest.mark.parametrize("rank", RANKS)
-def test_the_matrix_has_the_stated_rank_by_press_by_numpy_and_exactly(rank: int) -> None:
+@pytest.mark.parametrize("rank", [5, 100, 500])
+def test_the_matrix_has_the_stated_rank(rank: int) -> None:
     language = markov_language(rank)
     spectrum = matrix_spectrum(language.log_p_VV, method="qr")
     assert press_rank(spectrum, eps=FLOAT64_EPS) == rank
@@ -52,7 +46,7 @@ def test_the_matrix_has_the_stated_rank_by_press_by_numpy_and_exactly(rank: int)
 
 
 @pytest.mark.parametrize("rank", [5, 500])
-def test_the_matrix_is_the_product_of_the_factors_to_the_last_bit(rank: int) -> None:
+def test_the_matrix_is_exactly_the_product(rank: int) -> None:
     """In whole numbers of Python, which do not round."""
     language = markov_language(rank)
     right = language.right_VR.tolist()
@@ -80,9 +74,7 @@ def test_a_row_is_the_log_of_a_distribution_in_fifty_digits(language: MarkovLang
         assert off < 1e-12
 
 
-def test_the_stationary_distribution_is_one_that_a_step_leaves_alone(
-    language: MarkovLanguage,
-) -> None:
+def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguage) -> None:
     share, p_VV = np.full(1000, 1e-3), np.exp(language.log_p_VV)
     for _ in range(200):
         share = share @ p_VV
@@ -97,18 +89,16 @@ def test_words_are_as_unequal_as_zipf_says(language: MarkovLanguage) -> None:
     assert -1.3 < slope < -0.8
 
 
-def test_transitions_in_the_text_are_drawn_from_the_stated_rows(
+def test_transitions_are_drawn_from_the_stated_rows(
     language: MarkovLanguage, chain: NDArray[np.int64]
 ) -> None:
     """Pearson's chi-square over all cells that expect 5 or more, the others of a row in one; a
-    wrong matrix fails."""
+    nearly right matrix fails."""
     counts_VV = np.zeros((1000, 1000))
     np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
     p_VV = np.exp(language.log_p_VV)
     tempered_VV = p_VV**0.97
     assert abs(_chi_square_deviations(counts_VV, p_VV)) < 4
-    assert _chi_square_deviations(counts_VV, np.roll(p_VV, 1, axis=0)) > 100
-    assert _chi_square_deviations(counts_VV, np.tile(language.stationary(), (1000, 1))) > 100
     assert _chi_square_deviations(counts_VV, tempered_VV / tempered_VV.sum(1, keepdims=True)) > 4
 
 
@@ -143,19 +133,9 @@ def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> 
 def test_a_machine_with_other_instructions_makes_the_same_text() -> None:
     """numpy without AVX and BLAS kernels of an old processor round sums and exponentials
     otherwise."""
-    program = (
-        "from trainables.corpora import identity; print(identity('markov-7', data_dir=None).sha256)"
+    elsewhere = sha256_elsewhere(
+        "markov-7",
+        NPY_DISABLE_CPU_FEATURES="AVX512F AVX512CD AVX2 FMA3",
+        OPENBLAS_CORETYPE="Prescott",
     )
-    old = {
-        "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX2 FMA3",
-        "OPENBLAS_CORETYPE": "Prescott",
-    }
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=REPOSITORY,
-        env={**os.environ, **old},
-    )
-    assert run.stdout.strip() == identity("markov-7", data_dir=None).sha256 == SEVEN_SHA256
+    assert elsewhere == identity("markov-7", data_dir=None).sha256 == SEVEN_SHA256

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import Counter
 from pydoc_data.topics import topics
 
 import pytest
 
-from tests.support.faulty_server import REPOSITORY
-from trainables.corpora import identity
+from tests.support.other_process import sha256_elsewhere
+from trainables.corpora import SPLITS, identity, tokenise
 from trainables.corpora.pydocs import deal, paragraphs, prose_sentences, split_texts
-from trainables.corpora.text import SPLITS, tokenise
+from trainables.errors import UserError
 
 NESTED_TOPICS = [
     "The first topic\n***************\n\nThis is a paragraph of the reference.\n\n   x = [1, 2]\n  "
@@ -25,7 +24,7 @@ def joined(paragraph: str) -> list[str]:
     return [" ".join(sentence) for sentence in prose_sentences(paragraph)]
 
 
-def test_prose_becomes_lower_case_sentences_of_words_and_punctuation() -> None:
+def test_prose_becomes_lower_case_sentences() -> None:
     text = (
         '* The \u201cvalue\u201d of *x* is "3.5" (see call()).  It isn\u2019t non-\n  local. [2]\n'
     )
@@ -48,11 +47,9 @@ def test_what_is_not_running_text_is_dropped(noise: str) -> None:
     assert joined(noise) == []
 
 
-def test_a_repeated_paragraph_counts_once_however_it_is_wrapped() -> None:
-    texts = [
-        " ".join(sentence) for paragraph in paragraphs(NESTED_TOPICS) for sentence in paragraph
-    ]
-    assert texts == [
+def test_a_repeated_paragraph_counts_once() -> None:
+    found = paragraphs(NESTED_TOPICS)
+    assert [" ".join(sentence) for paragraph in found for sentence in paragraph] == [
         "this is a paragraph of the reference .",
         "another paragraph stands before it .",
     ]
@@ -75,7 +72,7 @@ def test_hardly_a_test_sentence_stands_in_the_train_split() -> None:
     assert sum(sentence in train for sentence in test) / len(test) < 0.05
 
 
-def test_splits_have_80_10_10_percent_of_the_tokens_and_the_same_subjects() -> None:
+def test_splits_have_their_shares_and_the_same_subjects() -> None:
     tokens = {split: tokenise(text) for split, text in split_texts().items()}
     total = sum(len(split) for split in tokens.values())
     assert total > 45_000
@@ -87,29 +84,13 @@ def test_splits_have_80_10_10_percent_of_the_tokens_and_the_same_subjects() -> N
         assert sum(token not in seen for token in tokens[split]) / len(tokens[split]) < 0.06
 
 
-def test_a_process_with_another_order_of_hashes_makes_the_same_text() -> None:
-    program = "from trainables.corpora import identity; print(identity('pydocs', data_dir=None))"
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=REPOSITORY,
-        env={"PYTHONHASHSEED": "1"},
-    )
-    assert run.stdout.strip() == str(identity("pydocs", data_dir=None))
+def test_another_order_of_hashes_makes_the_same_text() -> None:
+    here = identity("pydocs", data_dir=None).sha256
+    assert sha256_elsewhere("pydocs", PYTHONHASHSEED="1") == here
 
 
-def test_a_python_without_its_documentation_says_what_to_do() -> None:
-    program = (
-        "import sys; sys.modules['pydoc_data.topics'] = None\n"
-        "from trainables.corpora import identity\n"
-        "from trainables.errors import UserError\n"
-        "try: identity('pydocs', data_dir=None)\n"
-        "except UserError as error: print(error)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY
-    )
-    assert "no module pydoc_data" in run.stdout
-    assert "--corpus ptb" in run.stdout
+def test_a_python_without_documentation_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
+    split_texts.cache_clear()
+    with pytest.raises(UserError, match=r"no module pydoc_data.*--corpus ptb"):
+        split_texts()

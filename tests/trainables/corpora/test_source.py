@@ -26,9 +26,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_published_corpora_have_the_published_sizes_without_any_data(
-    name: str, tmp_path: Path
-) -> None:
+def test_published_corpora_have_the_published_sizes(name: str, tmp_path: Path) -> None:
     corpus = identity(name, data_dir=tmp_path)
     sizes = (corpus.train_tokens, corpus.valid_tokens, corpus.test_tokens, corpus.vocabulary_size)
     assert sizes == PUBLISHED[name]
@@ -57,23 +55,21 @@ def test_a_folder_is_identified_by_the_hashes_of_its_files(data: Path) -> None:
     )
 
 
-def test_a_published_corpus_that_lacks_a_file_says_how_to_fetch_it(tmp_path: Path) -> None:
+def test_a_missing_published_file_can_be_fetched(tmp_path: Path) -> None:
     data = tmp_path / "my data"
     write_corpus(data / "ptb")
-    with pytest.raises(
-        UserError, match=f"{data}/ptb/train.txt is missing.*corpus fetch ptb --data-dir '{data}'"
-    ):
+    with pytest.raises(UserError, match=f"ptb/train.txt .*corpus fetch ptb --data-dir '{data}'"):
         check("ptb", data_dir=data)
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, r"novels/valid\.txt is missing: add it"),
-        (b"caf\xe9\n", r"novels/valid\.txt has the byte 0xe9 at offset 3"),
-        (b"", r"valid\.txt of 'novels' has none \(0 bytes\)"),
-        (b"\n \n", r"valid\.txt of 'novels' has none \(3 bytes\)"),
-        ("a folder", r"novels/valid\.txt could not be read \(Is a directory\)"),
+        (None, "missing: add it"),
+        (b"caf\xe9\n", "byte 0xe9 at offset 3"),
+        (b"", "0 bytes"),
+        (b"\n \n", "3 bytes"),
+        ("a folder", "Is a directory"),
     ],
 )
 def test_a_split_that_cannot_be_used_is_named(
@@ -86,5 +82,5 @@ def test_a_split_that_cannot_be_used_is_named(
     elif content:
         path.mkdir()
     for read in (check, identity):
-        with pytest.raises(UserError, match=sentence):
+        with pytest.raises(UserError, match=rf"valid\.txt.*{sentence}"):
             read("novels", data_dir=data)

@@ -4,29 +4,23 @@ text for all."""
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
 
-from tests.support.faulty_server import REPOSITORY
+from tests.support.other_process import sha256_elsewhere
 from trainables.config import CorpusConfig, is_built_in, is_generated, spam_floor, spam_symbols
-from trainables.corpora import identity, load, resolve_argument
+from trainables.corpora import SPLITS, identity, load, tokenise
 from trainables.corpora.source import measured_identity, read_texts
 from trainables.corpora.spam import SHA256, spam_identity, spam_texts
-from trainables.corpora.text import SPLITS, tokenise
-from trainables.errors import UserError
 
 HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be0707c"
 
 
 @pytest.mark.parametrize("symbols", [100, 1000])
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_floor_is_the_entropy_of_what_follows_every_beginning_of_a_text(
-    symbols: int, split: str
-) -> None:
+def test_the_floor_is_the_entropy_of_the_text(symbols: int, split: str) -> None:
     """Counted from the text alone: after each beginning, how often each token comes next."""
     following: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     tokens = tokenise(spam_texts(symbols)[split])
@@ -43,7 +37,7 @@ def test_the_floor_is_the_entropy_of_what_follows_every_beginning_of_a_text(
 
 
 @pytest.mark.parametrize("symbols", [100, 2500, 32_000])
-def test_every_symbol_is_in_every_split_equally_often_and_alone_in_its_text(symbols: int) -> None:
+def test_symbols_are_equally_often_in_every_split(symbols: int) -> None:
     for split, text in spam_texts(symbols).items():
         lines = [line.split(" ") for line in text.splitlines()]
         assert {len(line) for line in lines} == {7} and all(len(set(line)) == 1 for line in lines)
@@ -75,16 +69,9 @@ def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
         assert measured.sha256 == HUNDRED_SHA256
 
 
-def test_another_process_makes_the_same_text_without_numpy() -> None:
-    program = (
-        "import sys; from trainables.corpora import identity; print(identity('spam-100', "
-        "data_dir=None).sha256);"
-        "assert not {'numpy', 'torch'} & set(sys.modules)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY
-    )
-    assert run.stdout.strip() == HUNDRED_SHA256
+def test_another_process_makes_the_text_without_numpy() -> None:
+    check = "import sys; assert not {'numpy', 'torch'} & set(sys.modules)"
+    assert sha256_elsewhere("spam-100", and_then=check) == HUNDRED_SHA256
 
 
 def test_a_model_reads_every_symbol_and_an_end_of_text() -> None:
@@ -96,19 +83,7 @@ def test_a_model_reads_every_symbol_and_an_end_of_text() -> None:
     ).all()
 
 
-def test_a_number_of_symbols_that_there_is_not_is_answered_with_the_nearest() -> None:
-    assert {name: spam_symbols(name) for name in ("spam-1000", "ptb", "markov", "spam", "spam-mails")} == {
-        "spam-1000": 1000, "ptb": None, "markov": None, "spam": None, "spam-mails": None,
-    }  # fmt: skip
-    assert is_built_in("spam-1000") and is_generated("spam-1000") and not is_built_in("spam-mails")
-    assert resolve_argument("spam-1000", None) == ("spam-1000", None)
-    for name, nearest in {
-        "spam-99": 100,
-        "spam-200001": 200_000,
-        "spam-0100": 100,
-        "spam-0": 100,
-    }.items():
-        with pytest.raises(
-            UserError, match=rf"from 100 to 200,000; got '{name}': try spam-{nearest}$"
-        ):
-            resolve_argument(name, None)
+def test_a_language_says_its_symbols_in_its_name() -> None:
+    assert spam_symbols("spam-1000") == 1000 and is_generated("spam-1000")
+    for name in ("ptb", "markov", "spam", "spam-mails"):
+        assert spam_symbols(name) is None and is_built_in(name) is (name == "markov")

@@ -41,7 +41,7 @@ def square(**changes: Any) -> dict[str, Metric]:
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0, 5.0])
-def test_targets_have_mean_variance_and_entropy_of_the_dirichlet(alpha: float) -> None:
+def test_targets_have_the_moments_of_the_dirichlet(alpha: float) -> None:
     rows, outcomes = 20_000, 10
     p_NV, log_p_NV = draw_targets(alpha=alpha, targets=rows, outcomes=outcomes, seed=3)
     mean = 1 / outcomes
@@ -53,16 +53,13 @@ def test_targets_have_mean_variance_and_entropy_of_the_dirichlet(alpha: float) -
     assert abs(entropies.mean() - expected) < 5 * entropies.std() / np.sqrt(rows)
 
 
-def test_targets_survive_where_every_gamma_variate_of_a_row_underflows() -> None:
+def test_targets_survive_underflowing_gamma_variates() -> None:
     """At alpha = 1e-4 hardly any variate is above the least float64: naive rows would be 0 / 0."""
-    assert (np.random.default_rng(0).standard_gamma(1e-4, (200, 3)).sum(axis=1) == 0).any()
     p_NV, log_p_NV = draw_targets(alpha=1e-4, targets=200, outcomes=3, seed=0)
     assert np.isfinite(log_p_NV).all()
     np.testing.assert_allclose(p_NV.sum(axis=1), 1.0, rtol=1e-12)
     assert (np.diff(np.sort(log_p_NV, axis=1)[:, -2:]) > 0).all(), "every target has one mode"
-    assert (np.bincount(log_p_NV.argmax(axis=1), minlength=3) > 30).all(), (
-        "and no outcome is preferred"
-    )
+    assert (np.bincount(log_p_NV.argmax(axis=1), minlength=3) > 30).all()
 
 
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
@@ -76,9 +73,7 @@ def test_the_loss_is_that_of_the_layers_own_log_probabilities(layer: OutputLayer
     )
 
 
-def test_softmax_as_wide_as_its_targets_are_many_reaches_their_entropy_and_a_narrow_one_does_not() -> (
-    None
-):
+def test_only_a_wide_softmax_reaches_the_entropy() -> None:
     """At d = N = M the logits are any matrix at all, so that the gap can close."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
@@ -87,15 +82,11 @@ def test_softmax_as_wide_as_its_targets_are_many_reaches_their_entropy_and_a_nar
     assert metrics["modes_matched"] == 100 and metrics["met_rule"] == 1
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_one_others() -> None:
-    layer, few = LmsPlifConfig(knots=50), FitConfig(adam_steps=20, most_rounds=1)
+def test_a_seed_gives_the_same_bits_again() -> None:
+    layer, few = LmsPlifConfig(knots=50), FitConfig(adam_steps=20, most_rounds=1, tolerance=0.0)
     first, again, other = (square(size=30, layer=layer, fit=few, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
-
-
-def test_a_fit_that_meets_the_limit_says_so() -> None:
-    metrics = square(size=30, fit=FitConfig(adam_steps=0, most_rounds=1, tolerance=0.0))
-    assert (metrics["met_rule"], metrics["iterations"]) == (0, 20)
+    assert (first["met_rule"], first["iterations"]) == (0, 40), "the limit ended it"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +101,7 @@ def test_only_a_learned_piecewise_function_starts_as_the_identity(
     assert torch.allclose(bent - bent[0], logits - logits[0], atol=1e-6) == identity
 
 
-def test_the_comparison_is_the_mean_divergence_and_the_share_of_right_modes() -> None:
+def test_the_comparison_is_the_mean_divergence() -> None:
     model = Model(small(SoftmaxConfig())).double()
     targets = draw_targets(alpha=0.3, targets=7, outcomes=9, seed=4)
     logits = (model.contexts_ND @ model.outcomes_VD.T).detach().numpy()

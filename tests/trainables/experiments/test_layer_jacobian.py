@@ -60,33 +60,34 @@ def test_metrics_of_spectra_worked_by_hand() -> None:
     sigma_NR = np.array([[8.0, 4.0, 2.0, 0.5], [8.0, 4.0, 1.0, 1e-17]])
     gaussian_NR = np.array([[3.0, 2.0, 1.0, 0.3], [4.0, 2.0, 2.0, 1e-17]])
     metrics = spectrum_metrics(sigma_NR, np.array([0, 1]), gaussian_NR)
-    assert metrics["zero_share"] == 1 / 8
-    assert metrics["singular_share"] == 0.5
-    assert metrics["vanishing_1e-1"] == 2 / 8
-    assert metrics["vanishing_1e-3"] == metrics["vanishing_1e-6"] == 1 / 8, (
-        "the rounding counts as zero"
-    )
-    assert metrics["mean_vanishing_1e-3"] == 0
-    assert metrics["log10_condition_nonzero"] == pytest.approx((math.log10(16) + math.log10(8)) / 2)
-    gaussian = (math.log10(10) + math.log10(2)) / 2
-    assert metrics["log10_condition_excess"] == pytest.approx(
-        (math.log10(16) + math.log10(8)) / 2 - gaussian
-    )
+    condition, gaussian = math.log10(16 * 8) / 2, math.log10(10 * 2) / 2
+    by_hand = {
+        "zero_share": 1 / 8,
+        "singular_share": 1 / 2,
+        "vanishing_1e-1": 2 / 8,
+        "vanishing_1e-3": 1 / 8,  # rounding counts as zero
+        "vanishing_1e-6": 1 / 8,
+        "mean_vanishing_1e-3": 0,
+        "log10_condition_nonzero": condition,
+        "log10_condition_excess": condition - gaussian,
+        "sigma_max": 8,
+        "sigma_middle": 4,
+        "sigma_min": 0.25,
+        "stable_rank": (8**2 + 4**2 + 1.5**2 + 0.25**2) / 8**2,
+        "first_half_r2": 1,
+        "input_spread": 0,
+    }
+    assert {name: metrics[name] for name in by_hand} == pytest.approx(by_hand)
     assert "log10_condition" not in metrics, "the median over inputs is infinite"
-    assert (metrics["sigma_max"], metrics["sigma_middle"], metrics["sigma_min"]) == (8.0, 4.0, 0.25)
-    assert metrics["stable_rank"] == pytest.approx((8**2 + 4**2 + 1.5**2 + 0.25**2) / 8**2)
-    assert metrics["first_half_r2"] == pytest.approx(1)
-    assert metrics["input_spread"] == 0
     assert all(math.isfinite(float(value)) for value in metrics.values())
     finite = spectrum_metrics(sigma_NR[[0, 0, 1]], np.array([0, 0, 1]), gaussian_NR[[0, 0, 1]])
     assert finite["log10_condition"] == pytest.approx(math.log10(16)), "of three, one infinite one"
 
 
-def test_a_jacobian_of_zeros_leaves_out_what_it_has_not() -> None:
+def test_a_jacobian_of_zeros_has_no_condition_number() -> None:
     metrics = spectrum_metrics(np.zeros((1, 4)), np.array([4]), np.zeros((1, 4)))
     assert (metrics["zero_share"], metrics["entropy_rank"]) == (1.0, 0.0)
-    conditions = {"log10_condition", "log10_condition_nonzero", "log10_condition_excess"}
-    assert not {*conditions, "first_half_r2", "input_spread"} & set(metrics)
+    assert "log10_condition" not in metrics and "input_spread" not in metrics
     assert all(math.isfinite(float(value)) for value in metrics.values())
 
 
@@ -108,7 +109,7 @@ def test_a_row_is_zero_where_all_experts_are_off(gates: str, experts: int) -> No
     assert float(found.metrics["vanishing_1e-6"]) >= float(found.metrics["zero_share"])
 
 
-def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_seed() -> None:
+def test_a_trial_is_the_mean_over_its_inputs() -> None:
     config = LayerJacobianConfig(
         seed=7, layer=DenseLayerConfig(), width=16, inputs=150, input_distribution="uniform"
     )
@@ -126,28 +127,15 @@ def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_see
     np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
 
 
-def test_layers_of_one_seed_share_no_weights() -> None:
-    """With shared experts and inputs, the zeros of two mixtures are the same ones: ten seeds would
-    be fewer draws."""
-    layers = [ExpertsLayerConfig(experts=2), ExpertsLayerConfig(experts=2, gates="constant")]
-    configs = [LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=40) for layer in layers]
-    softmax, constant = (
-        measure(config, Runtime())["layer_jacobian@2"].metrics["zero_share"] for config in configs
-    )
-    assert softmax != constant
-
-
-def test_the_gaussian_beside_a_jacobian_has_its_rows_of_zeros() -> None:
+def test_the_gaussian_has_the_rows_of_zeros() -> None:
     jacobian_NOI = torch.ones(2, 3, 4, dtype=torch.float64)
     jacobian_NOI[0, 1] = 0.0
     drawn_NOI = gaussian_like(jacobian_NOI, torch.Generator().manual_seed(1))
-    assert torch.equal(
-        (drawn_NOI == 0).all(dim=2), torch.tensor([[False, True, False], [False, False, False]])
-    )
+    assert torch.equal(drawn_NOI == 0, jacobian_NOI == 0)
     assert len(set(drawn_NOI[drawn_NOI != 0].tolist())) == 20
 
 
-def test_a_dense_layer_has_the_condition_number_of_a_gaussian_with_as_many_rows() -> None:
+def test_a_dense_layer_is_conditioned_like_a_gaussian() -> None:
     """Half of its rows are zero, the others as good as independent: what its condition number says
     is their number."""
     config = LayerJacobianConfig(seed=1, layer=DenseLayerConfig(), width=64, inputs=200)

@@ -45,7 +45,7 @@ def test_the_layer_is_the_gated_sum_of_its_experts(
         assert outputs[n, o].item() == pytest.approx(expected, abs=1e-12)
 
 
-def test_weights_start_glorot_uniform_each_expert_for_itself_and_biases_at_zero() -> None:
+def test_each_expert_starts_glorot_uniform() -> None:
     layer = MixtureOfExperts(ExpertsLayerConfig(experts=3), 100, 200, gate_bias=True)
     layer.initialise(torch.Generator().manual_seed(1))
     assert layer.gate_weights_KUI is not None and layer.gate_bias_KU is not None

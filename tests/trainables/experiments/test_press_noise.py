@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from search_spaces.press_robustness import FLOAT32_VARIANCES, VARIANCES
-from trainables.config import PressNoiseConfig
-from trainables.config.measurement_names import PRESS_NOISE
+from trainables.config import PRESS_NOISE, PressNoiseConfig
 from trainables.experiments.press_noise import (
     add_noise,
     cut_log_p,
@@ -19,7 +18,7 @@ from trainables.experiments.press_noise import (
 )
 from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank
 from trainables.runtime import Runtime
-from trainables.trial_folder.outcome import Metric
+from trainables.trial_folder import Metric
 
 SMALL = PressNoiseConfig(seed=3, size=60)
 
@@ -48,7 +47,7 @@ def test_the_factors_multiply_to_log_probabilities() -> None:
     assert sigma[0] > 80 * math.log(80), "the bound of every log-P matrix"
 
 
-@pytest.mark.parametrize("rank", [3, 10, 18])
+@pytest.mark.parametrize("rank", [3, 18])
 def test_the_cut_is_numpys_normalised(rank: int) -> None:
     left, right = log_p_factors(80, seed=5)
     full_left, full_sigma, full_right = np.linalg.svd(left @ right.T)
@@ -65,10 +64,9 @@ def test_the_noise_has_variance_c_over_n_squared() -> None:
     assert small == pytest.approx(large / 10, abs=1e-15)
 
 
-@pytest.mark.parametrize("size", [120, 300, 600])
+@pytest.mark.parametrize("size", [120, 600])
 def test_every_printed_noise_counts_as_a_plain_svd(size: int) -> None:
-    """Both are off by rounding, so a singular value at the tolerance may pass in one of them
-    alone."""
+    """A singular value at the tolerance may pass in one of them alone."""
     _, _, right = cut_log_p(size, 10, 1)
     for c in VARIANCES:
         matrix = noisy(size, c)
@@ -89,13 +87,6 @@ def test_float32_ranks_are_numpys_within_one(c: float) -> None:
     assert counted["noisy_press_rank"] == pytest.approx(
         np.count_nonzero(sigma > tolerance(sigma, "float32")), abs=1
     )
-
-
-def test_noise_without_weight_fills_the_press_rank_alone() -> None:
-    clean, filled = metrics(noise_variance=1e-32), metrics(noise_variance=1e-16)
-    assert (clean["noisy_press_rank"], filled["noisy_press_rank"]) == (10, 60)
-    for name in EFFECTIVE_RANK_EPSILONS:
-        assert clean[f"noisy_effective_rank_{name}"] == filled[f"noisy_effective_rank_{name}"]
 
 
 def test_round_trips_are_numpys_and_cut_nothing() -> None:
@@ -122,8 +113,3 @@ def test_float32_trips_round_in_float32() -> None:
         for p in ("float64", "float32")
     )
     assert single > 1e12 * double
-
-
-def test_no_metric_has_the_name_of_a_setting() -> None:
-    assert not set(metrics(round_trips=1)) & set(PressNoiseConfig.model_fields)
-    assert not set(metrics(noise_variance=1e-2)) & set(PressNoiseConfig.model_fields)

@@ -12,15 +12,11 @@ import pytest
 from pydantic import ValidationError
 
 from trainables.config import CorpusConfig, EvaluationConfig, TrueRankConfig
-from trainables.config.kinds import read_config
-from trainables.corpora import identity
-from trainables.corpora.markov import markov_language, markov_texts
-from trainables.corpora.text import tokenise
+from trainables.corpora import identity, markov_language, read_texts, tokenise
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial.trial_run import run_trial
-from trainables.trial_folder.outcome import TrialOutcome
-from trainables.trial_folder.vector import read_vector
+from trainables.trial import run_trial
+from trainables.trial_folder import TrialOutcome
 
 ROWS = 1200
 
@@ -36,7 +32,8 @@ def run(directory: Path, variant: Any, name: str = "markov-20", rows: int = ROWS
 
 def written_out(rank: int, rows: int) -> tuple[list[int], np.ndarray]:
     language = markov_language(rank)
-    states = [language.types.index(token) for token in tokenise(markov_texts(rank)["test"])[:rows]]
+    text = read_texts(f"markov-{rank}", data_dir=None)["test"].text
+    states = [language.types.index(token) for token in tokenise(text)[:rows]]
     return states, language.log_p_VV[states]
 
 
@@ -44,7 +41,7 @@ def test_the_exact_matrix_is_measured_as_numpy_measures_it(tmp_path: Path) -> No
     found = run(tmp_path, "float64").measurements
     states, matrix = written_out(20, ROWS)
     sigma = np.linalg.svd(matrix, compute_uv=False)
-    kept = read_vector(tmp_path / "spectrum.npy")
+    kept = np.load(tmp_path / "spectrum.npy")
     np.testing.assert_allclose(kept[:20], sigma[:20], rtol=1e-11)
     spectrum, about = found["spectrum@1"], found["true_rank@1"]
     assert spectrum["press_rank"] == about["true_rank"] == about["language_rank"] == 20
@@ -62,9 +59,7 @@ def test_the_exact_matrix_is_measured_as_numpy_measures_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("variant", ["float32", "noise"])
-def test_what_float32_loses_counts_by_the_eps_of_float64_alone(
-    tmp_path: Path, variant: str
-) -> None:
+def test_what_float32_loses_counts_in_float64(tmp_path: Path, variant: str) -> None:
     found = run(tmp_path, variant).measurements
     about = found["true_rank@1"]
     assert found["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
@@ -75,7 +70,7 @@ def test_what_float32_loses_counts_by_the_eps_of_float64_alone(
     assert 0.9 * most < float(about["press_rank_float64"]) <= most
 
 
-def test_rows_with_too_few_contexts_have_the_rank_that_they_can_have(tmp_path: Path) -> None:
+def test_too_few_contexts_have_a_lower_rank(tmp_path: Path) -> None:
     about = run(tmp_path, "float64", name="markov-250", rows=150).measurements["true_rank@1"]
     states, _ = written_out(250, 150)
     assert about["language_rank"] == 250
@@ -96,11 +91,7 @@ def test_rows_with_too_few_contexts_have_the_rank_that_they_can_have(tmp_path: P
     ],
 )
 def test_a_corpus_without_a_known_truth_is_refused(corpus: dict[str, Any], sentence: str) -> None:
-    content = {
-        "kind": "true_rank",
-        "seed": 1,
-        "variant": "float64",
-        "corpus": {"sha256": "0" * 64, **corpus},
-    }
     with pytest.raises((UserError, ValidationError), match=sentence):
-        read_config(content)
+        TrueRankConfig.model_validate(
+            {"seed": 1, "variant": "float64", "corpus": {"sha256": "0" * 64, **corpus}}
+        )

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from tests.support import tiny_trial as tiny
-from trainables.config import GssConfig, LanguageModelConfig, SoftmaxConfig
+from trainables.config import GssConfig, SoftmaxConfig
 from trainables.language_model import AwdLstm, OutputHead
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
+from trainables.training import Trainer
 
 
 @pytest.mark.parametrize("rank", [None, 2, 30, 100])
@@ -26,19 +26,13 @@ def test_entries_start_with_the_deviation_whatever_the_rank(rank: int | None) ->
     torch.testing.assert_close(head.weight(), 3 * weight_VD)
 
 
-def test_only_the_head_of_a_rank_starts_otherwise_than_the_tied_model() -> None:
-    tied, ranked = (
-        AwdLstm(
-            LanguageModelConfig(
-                embedding_width=8, hidden_width=12, context_width=8, head_rank=rank
-            ),
-            layer,
-            40,
-        )
-        for rank, layer in ((None, GssConfig(c=0, k=2)), (3, GssConfig(c=0, k=2)))
-    )
-    for model in (tied, ranked):
-        model.initialise(torch.Generator().manual_seed(3))
+def test_only_the_head_starts_otherwise_than_tied() -> None:
+    models = []
+    for rank in (None, 3):
+        config = tiny.trial(output_layer=GssConfig(c=0, k=2), head_rank=rank)
+        models.append(AwdLstm(config.model, config.output_layer, 40))
+        models[-1].initialise(torch.Generator().manual_seed(3))
+    tied, ranked = models
     assert tied.output_weight() is tied.embedding_VD
     names = dict(ranked.named_parameters())
     for name, parameter in tied.named_parameters():
@@ -47,9 +41,7 @@ def test_only_the_head_of_a_rank_starts_otherwise_than_the_tied_model() -> None:
 
 
 @pytest.mark.parametrize("start", ["published", "scaled"])
-def test_the_log_p_matrix_of_a_trained_softmax_has_the_rank_of_its_head_and_two_more(
-    start: str,
-) -> None:
+def test_trained_softmax_has_rank_two_above_its_head(start: str) -> None:
     config = tiny.trial(output_layer=SoftmaxConfig(), head_rank=2, epochs=1)
     config = config.model_copy(update={"model": config.model.model_copy(update={"start": start})})
     corpus = tiny.corpus()
@@ -61,6 +53,4 @@ def test_the_log_p_matrix_of_a_trained_softmax_has_the_rank_of_its_head_and_two_
         list(log_probability_rows(model, context_vectors(model, corpus.test, window=70)))
     )
     assert np.linalg.matrix_rank(log_p_NV, rtol=1e-12) == 4
-    assert not torch.allclose(before, trainer.model.output_weight().float(), atol=1e-3), (
-        "it was trained"
-    )
+    assert not torch.allclose(before, model.output_weight().float(), atol=1e-3), "it was trained"

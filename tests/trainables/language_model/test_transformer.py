@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.support import tiny_transformer as tiny
+from tests.support import tiny_trial
 from tests.support import transformer_formulas as formulas
 from tests.support.output_layer_formulas import EVERY_LAYER
 from trainables.config import (
@@ -22,7 +23,7 @@ from trainables.config import (
     TransformerConfig,
     TransformerTrialConfig,
 )
-from trainables.language_model import Transformer
+from trainables.language_model import AwdLstm, Transformer
 from trainables.parameters import parameter_count
 
 VOCABULARY = 15
@@ -68,7 +69,7 @@ def test_log_p_is_that_of_the_formulas(layer: OutputLayerConfig, head: dict[str,
 @pytest.mark.parametrize(
     "layer", [SoftmaxConfig(), GssConfig(c=-1, k=2), MosConfig(mixtures=2)], ids=str
 )
-def test_a_token_changes_log_p_from_itself_on_and_not_before(layer: OutputLayerConfig) -> None:
+def test_a_token_changes_only_later_log_p(layer: OutputLayerConfig) -> None:
     model, before_TB = drawn(tiny.trial(output_layer=layer, model={"layers": 3})), tokens(12, 2)
     log_p = log_p_of(model, before_TB)
     for t in range(12):
@@ -76,7 +77,7 @@ def test_a_token_changes_log_p_from_itself_on_and_not_before(layer: OutputLayerC
         after_TB[t, 0] = (after_TB[t, 0] + 1) % VOCABULARY
         changed_TB = (log_p_of(model, after_TB) - log_p).abs().amax(2)
         assert not changed_TB[:t].gt(1e-13).any()
-        assert changed_TB[t:, 0].min() > 1e-6, "and every context after it sees it"
+        assert changed_TB[t:, 0].min() > 1e-6, "every context after it sees it"
         assert changed_TB[:, 1].max() < 1e-13, "other windows do not"
 
 
@@ -115,7 +116,7 @@ def test_gradients_are_those_of_finite_differences(
         ), name
 
 
-def test_nothing_is_drawn_from_the_global_generator_and_dropout_repeats() -> None:
+def test_dropout_draws_from_its_generator_alone() -> None:
     state, config = torch.get_rng_state(), tiny.trial(model={"dropout": 0.3}).model
     model, tokens_TB = Transformer(config, SoftmaxConfig(), VOCABULARY).train(), tokens(7, 2)
     model.initialise(torch.Generator().manual_seed(1))
@@ -125,15 +126,11 @@ def test_nothing_is_drawn_from_the_global_generator_and_dropout_repeats() -> Non
     )
     assert torch.equal(first, second) and not torch.allclose(first, other)
     assert torch.equal(torch.get_rng_state(), state)
-    with pytest.raises(ValueError, match="generator for its dropout"):
-        model.contexts(tokens_TB, [])
 
 
 @pytest.mark.parametrize("width", [32, 128])
 @pytest.mark.parametrize("head", ["tied", "untied"])
-def test_at_the_start_the_residual_stream_has_a_variance_of_one_and_logits_are_small(
-    width: int, head: str
-) -> None:
+def test_streams_start_with_variance_one_and_small_logits(width: int, head: str) -> None:
     config = TransformerConfig.model_validate(
         {"width": width, "layers": 4, "heads": 2, "head": head}
     )
@@ -156,26 +153,9 @@ def test_the_arithmetic_counts_what_the_built_model_trains(
     layer: OutputLayerConfig, head: dict[str, Any]
 ) -> None:
     config = tiny.trial(output_layer=layer, model={"width": 60, "heads": 3, "layers": 5} | head)
+    lstm = tiny_trial.trial(output_layer=layer, head_rank=head.get("head_rank"))
     with torch.device("meta"):
-        built = Transformer(config.model, config.output_layer, 2000)
-    assert parameter_count(config, 2000) == sum(
-        p.numel() for p in built.parameters() if p.requires_grad
-    )
-
-
-def test_on_a_gpu_bf16_is_of_the_products_alone() -> None:
-    """On torch's device without memory, which goes a GPU's way; sums and norms keep the dtype of
-    the weights."""
-    model = Transformer(tiny.trial().model, SoftmaxConfig(), VOCABULARY).to("meta").train()
-    model.train_in("bf16")
-    dtypes = dict[str, torch.dtype]()
-    for name, module in model.named_modules():
-        module.register_forward_hook(
-            lambda _m, _i, output, name=name: dtypes.update({name: output.dtype})
-        )
-    contexts = model.contexts(
-        torch.zeros(7, 2, dtype=torch.long, device="meta"), [], torch.Generator()
-    )
-    assert contexts.dropped_TBC.dtype == torch.float32
-    assert dtypes["layers.1"] == dtypes["layers.1.feed_forward_norm"] == torch.float32
-    assert dtypes["layers.1.attention"] == dtypes["layers.0.feed_forward.gate_up"] == torch.bfloat16
+        models = Transformer(config.model, layer, 2000), AwdLstm(lstm.model, layer, 2000)
+    for trial, model in zip((config, lstm), models, strict=True):
+        trained = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+        assert parameter_count(trial, 2000) == trained

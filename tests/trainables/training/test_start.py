@@ -28,7 +28,7 @@ from trainables.config import (
 from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import centred_bias
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
+from trainables.training import Trainer
 
 CORNERS = [
     GssConfig(c=c, k=k) for c in (C_VALUES[0], C_VALUES[-1]) for k in (K_VALUES[0], K_VALUES[-1])
@@ -36,13 +36,12 @@ CORNERS = [
 
 
 def scaled(layer: OutputLayerConfig) -> TrialConfig:
-    config = tiny.trial(output_layer=layer)
-    return config.model_copy(update={"model": config.model.model_copy(update={"start": "scaled"})})
+    return tiny.trial(output_layer=layer).with_values({"model.start": "scaled"})
 
 
 @pytest.mark.parametrize("trial", [scaled, tiny_transformer.of_layer], ids=["lstm", "transformer"])
 @pytest.mark.parametrize("layer", [*formulas.EVERY_LAYER, *CORNERS], ids=str)
-def test_after_a_context_vector_of_zeros_words_are_as_frequent_as_in_the_text(
+def test_words_start_as_frequent_as_in_the_text(
     layer: OutputLayerConfig, trial: Callable[[OutputLayerConfig], LanguageTrialConfig]
 ) -> None:
     corpus = tiny.corpus()
@@ -57,7 +56,7 @@ def test_after_a_context_vector_of_zeros_words_are_as_frequent_as_in_the_text(
     np.testing.assert_allclose(log_p[0].numpy(), np.log(counts / counts.sum()), atol=1e-4)
 
 
-def test_a_frequency_beyond_what_the_function_reaches_stays_at_the_end() -> None:
+def test_a_frequency_beyond_the_function_stays_at_its_end() -> None:
     flat = PiecewiseLinear(2, limit=1.0, learning_rate=0.1)
     with torch.no_grad():
         flat.weight_K.fill_(-30.0)  # slopes of 1e-13
@@ -65,23 +64,16 @@ def test_a_frequency_beyond_what_the_function_reaches_stays_at_the_end() -> None
     torch.testing.assert_close(bias_V, torch.tensor([40.0, 0.0, -40.0]), rtol=0, atol=1e-3)
 
 
-def test_the_first_layers_gates_get_a_variance_of_one_and_words_are_heard_three_layers_up() -> None:
-    corpus = tiny.corpus()
+def test_gates_have_variance_one_and_words_are_heard() -> None:
     config = awd_lstm(CorpusConfig(name="tiny", sha256="0" * 64), GssConfig(c=0.0, k=2.0))
     quick = apply_scale(SCALES["quick"], config)
     assert isinstance(quick, TrialConfig)
-    published = quick.model_copy(
-        update={"model": quick.model.model_copy(update={"start": "published"})}
-    )
-    models = [Trainer(trial, corpus, Runtime()).model.eval() for trial in (quick, published)]
-    tokens_TB = torch.randint(
-        tiny.VOCABULARY, (100, 50), generator=torch.Generator().manual_seed(0)
-    )
-    heard = []
+    published = quick.with_values({"model.start": "published"})
+    models = [Trainer(trial, tiny.corpus(), Runtime()).model.eval() for trial in (quick, published)]
+    generator, heard = torch.Generator().manual_seed(0), []
+    tokens_TB = torch.randint(tiny.VOCABULARY, (100, 50), generator=generator)
     for model in models:
-        h3_TBC = model.contexts(
-            tokens_TB, model.zero_state(50)
-        ).dropped_TBC  # nothing is dropped here
+        h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).h3_TBC
         heard.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
     first = models[0].layers[0].get_parameter("weight_ih")
     gates = embedding(tokens_TB, models[0].embedding_VD) @ first.t()
@@ -94,9 +86,8 @@ def test_the_first_layers_gates_get_a_variance_of_one_and_words_are_heard_three_
 
 def test_the_slopes_of_plif_are_drawn_as_ever() -> None:
     layer = LmsPlifConfig(knots=50)
-    models = [
-        Trainer(config, tiny.corpus(), Runtime()).model
-        for config in (scaled(layer), tiny.trial(output_layer=layer))
+    slopes = [
+        Trainer(trial, tiny.corpus(), Runtime()).model.output.get_parameter("function.weight_K")
+        for trial in (scaled(layer), tiny.trial(output_layer=layer))
     ]
-    slopes = [model.output.get_parameter("function.weight_K") for model in models]
     assert torch.equal(*slopes)
