@@ -136,7 +136,7 @@ def _run(
         runtime=runtime,
         measurements=job.measurements,
         on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics)),
-        stop_above=pack.stop_above.get(trial.trial_id),
+        stop_above=pack.stop_above.get(trial.trial_id, {}),
         note=note,
     )
 

@@ -119,3 +119,36 @@ def inputs(
     hidden = torch.randn(rows, width, dtype=torch.float64, generator=generator)
     weight = torch.randn(vocabulary, width, dtype=torch.float64, generator=generator) * scale
     return hidden, weight, torch.randint(vocabulary, (rows,), generator=generator)
+
+
+def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Tensor]:
+    """What a loss is differentiated by: the inputs and all trained parameters."""
+    inputs = {"hidden": hidden.clone().requires_grad_(), "weight": weight.clone().requires_grad_()}
+    return inputs | {name: p for name, p in layer.named_parameters() if p.requires_grad}
+
+
+def loss_and_gradients(
+    layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
+) -> tuple[float, dict[str, Tensor]]:
+    """The package's loss, which is the same without gradients, and three times its gradients."""
+    leaves = leaves_of(layer, hidden, weight)
+    loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
+    with torch.no_grad():
+        assert loss == layer.loss(hidden.unsqueeze(1), weight, targets)
+    found = torch.autograd.grad(3.0 * loss, list(leaves.values()))
+    return loss.item(), dict(zip(leaves, found, strict=True))
+
+
+def truth_and_gradients(
+    config: OutputLayerConfig, layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
+) -> tuple[float, dict[str, Tensor]]:
+    """The same by the formulas; targets may be distributions."""
+    leaves = leaves_of(layer, hidden, weight)
+    rows = log_p(config, parameters_of(layer), leaves["hidden"], leaves["weight"])
+    if not targets.is_floating_point():
+        targets = nn.functional.one_hot(targets, rows.shape[1])
+    loss = -torch.where(targets > 0, targets * rows, 0.0).sum(1).mean()
+    found = torch.autograd.grad(
+        3.0 * loss, list(leaves.values()), allow_unused=True, materialize_grads=True
+    )
+    return loss.item(), dict(zip(leaves, found, strict=True))

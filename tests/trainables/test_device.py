@@ -66,9 +66,7 @@ def flags() -> tuple[str, str, str, bool]:
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
-def test_flags_are_set_and_put_back(
-    precision: device.Precision,
-) -> None:
+def test_flags_are_set_and_put_back(precision: device.Precision) -> None:
     before = flags()
     with pytest.raises(KeyError), device.products_in(precision, "cuda"):
         inside = (*["tf32" if precision == "tf32" else "ieee"] * 3, False)
@@ -97,19 +95,11 @@ def test_validation_is_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [("tf32", "cpu"), ("float32", "cpu")]
 
 
-def test_network_with_weights_on_the_gpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_network_with_weights_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU, with the tensors that take the place of floats there."""
-    hidden, weight, targets = formulas.inputs(20, 4, 9)
+    inputs = formulas.inputs(20, 4, 9)
     layer = formulas.layer_of(MonotoneNnConfig(units=5), 9, 4)
-
-    def by_everything() -> list[Tensor]:
-        inputs = [hidden.clone().requires_grad_(), weight.clone().requires_grad_()]
-        loss = layer.loss(inputs[0].unsqueeze(1), inputs[1], targets)
-        return [loss, *torch.autograd.grad(loss, [*inputs, *layer.parameters()])]
-
-    with_floats = by_everything()
+    with_floats = formulas.loss_and_gradients(layer, *inputs)
     monkeypatch.setattr(monotone_nn, "numbers", Tensor.unbind)
-    for expected, value in zip(with_floats, by_everything(), strict=True):
-        torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-14)
+    found = formulas.loss_and_gradients(layer, *inputs)
+    torch.testing.assert_close(found, with_floats, rtol=1e-12, atol=1e-14)

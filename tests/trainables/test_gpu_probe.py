@@ -41,7 +41,7 @@ from pathlib import Path
 import torch
 from triton.backends.nvidia.driver import CudaDriver
 
-from tests.trainables.stack.test_run import small
+from tests.support.smoke_trials import smoke_trial
 from trainables import device
 from trainables.output_layers import fused
 from trainables.runtime import Runtime
@@ -62,7 +62,7 @@ def note_of_a_gpu(kind):
 
 trial_run.triton_note = note_of_a_gpu
 folder = Path(sys.argv[1])
-print(trial_run.run_trial(small(), directory=folder, runtime=Runtime()).state)
+print(trial_run.run_trial(smoke_trial(**{'training.epochs': 1}), directory=folder, runtime=Runtime()).state)
 print(*(line for line in (folder / "log.txt").read_text().splitlines() if "Triton" in line), sep="\\n")
 """
 

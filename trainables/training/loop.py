@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -99,14 +100,14 @@ class Trainer:
         self,
         checkpoints: Checkpoints,
         on_epoch: Callable[[EpochMetrics], None],
-        stop_above: Mapping[int, float] | None = None,
+        stop_above: Mapping[int, float] = MappingProxyType({}),
     ) -> None:
         """Train from where the progress stands to the last epoch. Raises DivergedError.
 
         Raises PrunedError after an epoch of `stop_above` whose validation loss is above the one
         given there (nats per token), also when that epoch ended before a checkpoint."""
         while not self.finished:
-            self.raise_if_pruned(stop_above or {})
+            self.raise_if_pruned(stop_above)
             started = time.monotonic()
             self.step()
             self.settle(time.monotonic() - started, checkpoints, on_epoch)

@@ -11,9 +11,10 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import torch
@@ -55,7 +56,7 @@ def run_trial(
     runtime: Runtime,
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
     on_epoch: Callable[[EpochMetrics], None] = lambda _: None,
-    stop_above: Mapping[int, float] | None = None,
+    stop_above: Mapping[int, float] = MappingProxyType({}),
     note: Callable[[str], None] = lambda _: None,
 ) -> TrialOutcome:
     """Train and measure one trial, or return the result that its folder already holds.
@@ -66,7 +67,7 @@ def run_trial(
     an exception, SupersededError where another worker took the trial over. A pruned trial keeps its
     checkpoint and goes on from it the next time. A damaged file counts as none, and `note` is told
     so. Only one process at a time works in a folder: a second one waits."""
-    task = TrialTask(config, directory, on_epoch, stop_above or {}, note)
+    task = TrialTask(config, directory, on_epoch, stop_above, note)
     with TrialRun(task, runtime, measurements) as run:
         if run.earlier is not None:
             return run.earlier
@@ -86,9 +87,9 @@ class TrialTask:
 
     config: AnyConfig
     directory: Path
-    on_epoch: Callable[[EpochMetrics], None]
-    stop_above: Mapping[int, float]
-    note: Callable[[str], None]
+    on_epoch: Callable[[EpochMetrics], None] = lambda _: None
+    stop_above: Mapping[int, float] = field(default_factory=dict[int, float])
+    note: Callable[[str], None] = lambda _: None
 
 
 class TrialRun:

@@ -18,7 +18,7 @@ from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support.notes import Heard
 from tests.support.numbered_trials import DEATH, IDS, KEY, PLAN, Sweep, done, started, states
 from tests.support.scripted_trials import planned, work_in
-from tests.trainables.trial.test_trial_run import smoke_trial
+from tests.support.smoke_trials import smoke_trial
 from trainables.config import (
     GssConfig,
     MonotoneNnConfig,

@@ -25,7 +25,7 @@ from orchestrator.worker.failures import BrokenProcessError, MemoryShortageError
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
-from tests.trainables.trial.test_trial_run import smoke_trial
+from tests.support.smoke_trials import smoke_trial
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.measurements.spectrum import GramSpectrum

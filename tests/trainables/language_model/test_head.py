@@ -9,7 +9,7 @@ import torch
 from tests.support import tiny_trial as tiny
 from trainables.config import GssConfig, SoftmaxConfig
 from trainables.language_model import AwdLstm, OutputHead
-from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements import context_vectors, log_probability_rows
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 

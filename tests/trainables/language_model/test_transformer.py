@@ -156,6 +156,8 @@ def test_the_arithmetic_counts_what_the_built_model_trains(
     lstm = tiny_trial.trial(output_layer=layer, head_rank=head.get("head_rank"))
     with torch.device("meta"):
         models = Transformer(config.model, layer, 2000), AwdLstm(lstm.model, layer, 2000)
-    for trial, model in zip((config, lstm), models, strict=True):
-        trained = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
-        assert parameter_count(trial, 2000) == trained
+    trained = [
+        sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+        for model in models
+    ]
+    assert [parameter_count(config, 2000), parameter_count(lstm, 2000)] == trained

@@ -98,9 +98,10 @@ def case_of(
         assert isinstance(layer, PointwiseSoftmax)
         functions.append(layer.function)
     bias = torch.randn(len(configs), vocabulary, generator=draw)
-    logits = scale * torch.randn(
-        len(configs), contexts, experts, vocabulary, generator=draw, dtype=torch.float64
-    )
+    models = len(configs)
+    logits = torch.randn(
+        models, contexts, experts, vocabulary, generator=draw, dtype=torch.float64
+    ).mul_(scale)
     if isinstance(function := functions[0], PiecewiseLinear):
         # Away from the ends of intervals, where the derivative is whichever one takes.
         place = (logits + function.limit) / function.width
@@ -108,14 +109,11 @@ def case_of(
             place.floor() + 0.02 + 0.96 * place.frac().abs()
         ) * function.width - function.limit
     product = (logits - bias[:, None, None]).float()
-    prior = torch.randn(len(configs), contexts, experts, generator=draw).log_softmax(2)
-    counts = [
-        contexts,
-        *torch.randint(1, max(2, contexts), (len(configs) - 1,), generator=draw).tolist(),
-    ]
-    weights = torch.stack([(torch.arange(contexts) < count) / count for count in counts])
-    targets = torch.randint(vocabulary, (len(configs), contexts), generator=draw)
-    identity = torch.eye(vocabulary).expand(len(configs), -1, -1)
+    prior = torch.randn(models, contexts, experts, generator=draw).log_softmax(2)
+    fewer = torch.randint(1, max(2, contexts), (models - 1,), generator=draw).tolist()
+    weights = torch.stack([(torch.arange(contexts) < n) / n for n in (contexts, *fewer)])
+    targets = torch.randint(vocabulary, (models, contexts), generator=draw)
+    identity = torch.eye(vocabulary).expand(models, -1, -1)
     parameters = [
         torch.stack(same) for same in zip(*(f.parameters() for f in functions), strict=True)
     ]
@@ -208,21 +206,13 @@ def test_layer_trains_with_kernels_as_without(
 ) -> None:
     hidden, weight, targets = (tensor.to(DEVICE) for tensor in formulas.inputs(13, 5, 41))
     layer = formulas.layer_of(config, 41, 5).float().to(DEVICE)
-    leaves = {"hidden": hidden.float().requires_grad_(), "weight": weight.float().requires_grad_()}
-    leaves |= dict(layer.named_parameters())
-
-    def loss_and_gradients() -> tuple[Tensor, Sequence[Tensor]]:
-        loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
-        with torch.no_grad():
-            assert loss == layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
-        return loss.detach(), torch.autograd.grad(3.0 * loss, list(leaves.values()))
-
-    loss, gradients = loss_and_gradients()
+    inputs = hidden.float(), weight.float(), targets
+    loss, gradients = formulas.loss_and_gradients(layer, *inputs)
     monkeypatch.setattr(fused, "runs_triton", lambda _: False)
-    expected, expected_gradients = loss_and_gradients()
-    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=0)
-    for name, gradient, other in zip(leaves, gradients, expected_gradients, strict=True):
-        assert (gradient - other).norm() < 3e-6 * other.norm(), name
+    expected, expected_gradients = formulas.loss_and_gradients(layer, *inputs)
+    assert loss == pytest.approx(expected, rel=1e-6)
+    for name, other in expected_gradients.items():
+        assert (gradients[name] - other).norm() < 3e-6 * other.norm(), name
 
 
 def test_what_has_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,18 +28,6 @@ def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.T
     return f[0], slope[0]
 
 
-def test_forms_of_gemma_and_modded_nanogpt() -> None:
-    x = np.linspace(-80, 80, 321)
-    gemma = 30 * np.tanh(x / 30)
-    nanogpt = 23 / (1 + np.exp(-(x + 5) / 7.5))
-    np.testing.assert_allclose(
-        Softcap(form="tanh", cap=30.0)(torch.from_numpy(x)), gemma, rtol=1e-14
-    )
-    sigmoid = Softcap(form="sigmoid", cap=23.0)
-    np.testing.assert_allclose(sigmoid(torch.from_numpy(x)), nanogpt, rtol=1e-14)
-    assert (sigmoid.shift, sigmoid.width / 2) == (5.0, 7.5), "exactly"
-
-
 @every_cap
 def test_pass_has_the_function_and_its_slope(form: Literal["tanh", "sigmoid"], cap: float) -> None:
     """In float32 the slope keeps its digits where the function is flat."""

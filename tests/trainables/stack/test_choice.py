@@ -11,7 +11,7 @@ import torch
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.transformer import transformer
-from tests.trainables.trial.test_trial_run import smoke_trial
+from tests.support.smoke_trials import smoke_trial
 from trainables.config import (
     CorpusConfig,
     LanguageTrialConfig,

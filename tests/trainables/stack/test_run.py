@@ -18,8 +18,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from tests.trainables.trial.test_transformer_run import smoke as transformer
-from tests.trainables.trial.test_trial_run import FILES, smoke_trial
+from tests.support.smoke_trials import FILES, names_in, smoke_transformer, smoke_trial
 from trainables.config import (
     MocConfig,
     MosConfig,
@@ -29,13 +28,10 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, run, stack_key
-from trainables.stack.run import StoppedError, run_stack
+from trainables.stack import Stack, StoppedError, run, run_stack, stack_key
 from trainables.training import Trainer, loop
-from trainables.trial.trial_run import TrialTask, run_trial
-from trainables.trial_folder import EpochMetrics, TrialOutcome
-from trainables.trial_folder.checkpoint import Checkpoints
-from trainables.trial_folder.folder import TrialFolder
+from trainables.trial import TrialTask, run_trial
+from trainables.trial_folder import Checkpoints, EpochMetrics, TrialFolder, TrialOutcome
 
 RUNTIME = Runtime()
 EVERY_STEP = Runtime(checkpoint_every_s=0.0)
@@ -50,27 +46,23 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
 and the slopes of the two sides differ. In float64 it is compared like the others (`test_stack`)."""
 
 
-def small(**overrides: object) -> TrialConfig:
-    text = {
+SMALL = smoke_trial(
+    **{
         "training.epoch_tokens": 2_000,
         "evaluation.valid_tokens": 1_000,
         "evaluation.test_tokens": 1_000,
     }
-    return smoke_trial(**text, **overrides)
-
-
-def with_layer(layer: OutputLayerConfig, seed: int) -> TrialConfig:
-    return small().model_copy(update={"output_layer": layer, "seed": seed})
-
-
+)
 CONFIGS: dict[str, TrialConfig] = {
-    "gss": small(),
-    "softmax": with_layer(LAYERS[0], 1),
-    "sigsoftmax": with_layer(LAYERS[1], 2),
-    "mos": with_layer(LAYERS[2], 3),
-    "moc": with_layer(LAYERS[3], 4),
-    "short": small(**{"training.epochs": 1}),
-    "diverges": small(**{"training.learning_rate": 1e5, "training.gradient_clip_norm": 1e9}),
+    "gss": SMALL,
+    "short": SMALL.with_values({"training.epochs": 1}),
+    "diverges": SMALL.with_values(
+        {"training.learning_rate": 1e5, "training.gradient_clip_norm": 1e9}
+    ),
+}
+CONFIGS |= {
+    layer.name: SMALL.model_copy(update={"output_layer": layer, "seed": seed})
+    for seed, layer in enumerate(LAYERS, start=1)
 }
 
 
@@ -84,12 +76,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
     }
 
 
-def tasks(folder: Path, names: Iterable[str], **changes: object) -> list[TrialTask]:
-    made = [
-        TrialTask(CONFIGS[name], folder / name, lambda _: None, {}, lambda _: None)
-        for name in names
-    ]
-    return [dataclasses.replace(task, **changes) for task in made]  # type: ignore[arg-type]
+def tasks(folder: Path, names: Iterable[str]) -> list[TrialTask]:
+    return [TrialTask(CONFIGS[name], folder / name) for name in names]
 
 
 def outcomes(
@@ -102,74 +90,54 @@ def outcomes(
     return results
 
 
+def fail(_: EpochMetrics) -> None:
+    raise ValueError("on purpose")
+
+
 def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
     """As good as float32 allows: a sum in another order may differ in its last digit, and training
     carries that on."""
     assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
-    assert len(outcome.epochs) == len(expected.epochs)
     for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
-        assert (epoch.epoch, epoch.tokens, epoch.averaging) == (
-            other.epoch,
-            other.tokens,
-            other.averaging,
-        )
+        assert (epoch.tokens, epoch.averaging) == (other.tokens, other.averaging)
         assert epoch.valid_loss == pytest.approx(other.valid_loss, abs=1e-4)
     assert outcome.measurements.keys() == expected.measurements.keys()
     if expected.state == "done":
-        perplexity = outcome.measurements["perplexity@1"]["test_perplexity"]
-        assert perplexity == pytest.approx(
-            expected.measurements["perplexity@1"]["test_perplexity"], rel=1e-3
-        )
-        assert (
-            outcome.measurements["training@1"]["kept_epoch"]
-            == expected.measurements["training@1"]["kept_epoch"]
-        )
+        perplexity = expected.metrics["test_perplexity"]
+        assert outcome.metrics["test_perplexity"] == pytest.approx(perplexity, rel=1e-3)
+        assert outcome.metrics["kept_epoch"] == expected.metrics["kept_epoch"]
 
 
 def test_trials_of_a_stack_end_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
     """One ends early and one diverges; others take their places."""
-    taken_up: list[str] = []
-    ended = run_stack(
-        tasks(tmp_path, CONFIGS),
-        runtime=EVERY_STEP,
-        most=3,
-        taken_up=lambda task: taken_up.append(task.directory.name),
-    )
-    results = outcomes(ended)
-    assert taken_up == list(CONFIGS)
-    assert results.keys() == CONFIGS.keys()
+    made, taken_up = tasks(tmp_path, CONFIGS), list[TrialTask]()
+    results = outcomes(run_stack(made, runtime=EVERY_STEP, most=3, taken_up=taken_up.append))
+    assert taken_up == made and results.keys() == CONFIGS.keys()
     assert results["diverges"].state == "diverged"
     again = outcomes(run_stack(tasks(tmp_path, CONFIGS), runtime=RUNTIME, most=3))
     assert again == results, "what is done is not trained again"
     for name, outcome in results.items():
         assert_same(outcome, alone[name])
         if outcome.state == "done":
-            assert {path.name for path in (tmp_path / name).iterdir()} == set(FILES)
+            assert names_in(tmp_path / name) == set(FILES)
 
 
 def test_transformers_of_a_stack_end_as_alone(tmp_path: Path) -> None:
     """With measurements that a stack takes as one, and one that it does not; one ends early, and
-    another joins. Heads are A B."""
+    another joins."""
     names = ("perplexity@1", "spectrum@1", "kl_rank@1")
-    configs = {layer.name: transformer(layer) for layer in LAYERS} | {
-        "short": transformer(LAYERS[0], epochs=1)
-    }
+    configs = {str(layer.name): smoke_transformer(layer) for layer in LAYERS}
+    configs["short"] = smoke_transformer(LAYERS[0], epochs=1)
     assert len({stack_key(config) for config in configs.values()}) == 1
-    made = [
-        TrialTask(config, tmp_path / name, lambda _: None, {}, lambda _: None)
-        for name, config in configs.items()
-    ]
+    made = [TrialTask(config, tmp_path / name) for name, config in configs.items()]
     results = outcomes(run_stack(made, runtime=RUNTIME, measurements=names, most=3))
     assert results.keys() == configs.keys()
     for name, config in configs.items():
-        alone = run_trial(
-            config, directory=tmp_path / "alone" / name, runtime=RUNTIME, measurements=names
-        )
+        folder = tmp_path / "alone" / name
+        alone = run_trial(config, directory=folder, runtime=RUNTIME, measurements=names)
         assert_same(results[name], alone)
-        ranks, expected = (
-            outcome.measurements["kl_rank@1"]["kl_rank_1e-2"] for outcome in (results[name], alone)
-        )
-        assert ranks == pytest.approx(expected, abs=1)
+        rank = alone.metrics["kl_rank_1e-2"]
+        assert results[name].metrics["kl_rank_1e-2"] == pytest.approx(rank, abs=1)
 
 
 class Pack(NamedTuple):
@@ -216,10 +184,8 @@ def test_drawn_packs_end_as_alone(alone: dict[str, TrialOutcome], pack: Pack) ->
 
     with TemporaryDirectory() as folder:
         made = [
-            dataclasses.replace(
-                task, stop_above={1: 0.0} if task.directory.name == pack.pruned else {}
-            )
-            for task in tasks(Path(folder), pack.names)
+            dataclasses.replace(task, stop_above={1: 0.0} if name == pack.pruned else {})
+            for name, task in zip(pack.names, tasks(Path(folder), pack.names), strict=True)
         ]
         runtime = EVERY_STEP if pack.often else RUNTIME
         ended = run_stack(made, runtime=runtime, most=pack.most, stopped=stopped)
@@ -227,18 +193,16 @@ def test_drawn_packs_end_as_alone(alone: dict[str, TrialOutcome], pack: Pack) ->
         assert results.keys() == set(pack.names)
         left = [name for name, outcome in results.items() if isinstance(outcome, StoppedError)]
         cut = [
-            name for name, outcome in results.items() if getattr(outcome, "state", None) == "pruned"
+            name for name, outcome in results.items() if getattr(outcome, "state", "") == "pruned"
         ]
         assert set(left) <= {pack.stopped} and set(cut) <= {pack.pruned}
         assert cut or pack.pruned in ("short", "diverges", *left)
         again = tasks(Path(folder), left + cut)
         if pack.later_alone:
-            later = {
-                task.directory.name: run_trial(
-                    task.config, directory=task.directory, runtime=RUNTIME
-                )
+            later = outcomes(
+                (task, run_trial(task.config, directory=task.directory, runtime=RUNTIME))
                 for task in again
-            }
+            )
         else:
             later = outcomes(run_stack(again, runtime=RUNTIME, most=2))
         for name, outcome in (results | later).items():
@@ -286,14 +250,7 @@ def test_checkpoints_take_a_twentieth_of_the_time(
     monkeypatch.setattr(Checkpoints, "begin", begin)
     config = smoke_trial(**{"training.epoch_tokens": 10**9})
     sixteen = [
-        TrialTask(
-            config.model_copy(update={"seed": seed}),
-            tmp_path / str(seed),
-            lambda _: None,
-            {},
-            lambda _: None,
-        )
-        for seed in range(16)
+        TrialTask(config.with_values({"seed": seed}), tmp_path / str(seed)) for seed in range(16)
     ]
     ended = run_stack(sixteen, runtime=RUNTIME, most=16, stopped=lambda _: in_steps[0] >= 4_000)
     assert all(isinstance(outcome, StoppedError) for _, outcome in ended)
@@ -334,9 +291,6 @@ def test_steps_go_on_while_a_checkpoint_is_written(
 
 
 def test_trouble_of_one_spares_its_mates(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    def fail(_: EpochMetrics) -> None:
-        raise ValueError("on purpose")
-
     failing, *others = tasks(tmp_path, ["gss", "softmax", "moc"])
     failing = dataclasses.replace(failing, on_epoch=fail)
     together = run_stack([failing, *others], runtime=RUNTIME, most=2)
@@ -348,9 +302,9 @@ def test_trouble_of_one_spares_its_mates(alone: dict[str, TrialOutcome], tmp_pat
         assert_same(outcome, alone[name])
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("name", ["diverges", "short"])
 def test_stack_is_gone_before_the_next(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also after an error, whose traceback holds frames: on a GPU the memory of both would be in
     use."""
@@ -362,16 +316,12 @@ def test_stack_is_gone_before_the_next(
             stacks.append(weakref.ref(self))
             super().__init__(trainers)
 
-    def fail(_: EpochMetrics) -> None:
-        raise ValueError("on purpose")
-
-    first, *others = tasks(tmp_path, [["diverges", "short"][number], "gss", "moc"])
+    first, *others = tasks(tmp_path, [name, "gss", "moc"])
     monkeypatch.setattr(run, "Stack", Watched)
     gc.disable()
     try:
-        ended = list(
-            run_stack([dataclasses.replace(first, on_epoch=fail), *others], runtime=RUNTIME, most=2)
-        )
+        made = [dataclasses.replace(first, on_epoch=fail), *others]
+        ended = list(run_stack(made, runtime=RUNTIME, most=2))
     finally:
         gc.enable()
     assert len(ended) == 3 and len(alive) > 1

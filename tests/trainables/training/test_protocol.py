@@ -7,7 +7,7 @@ subtractions."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +17,13 @@ from torch import Tensor
 
 from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_trial as tiny
-from trainables.config import (
-    AveragingConfig,
-    EtAsgdConfig,
-    MosConfig,
-    NtAsgdConfig,
-    TrialConfig,
-)
+from tests.support.protocols import FloatingReference
+from trainables.config import AveragingConfig, EtAsgdConfig, MosConfig, NtAsgdConfig, TrialConfig
 from trainables.output_layers import PiecewiseLinear, Pointwise, building
 from trainables.runtime import Runtime
+from trainables.training import DivergedError, Trainer
 from trainables.training.averaging import should_switch
-from trainables.training.loop import DivergedError, Trainer
-from trainables.trial_folder.checkpoint import Checkpoints
-from trainables.trial_folder.folder import TrialFolder
+from trainables.trial_folder import Checkpoints, TrialFolder
 
 STEPS = 40
 
@@ -48,38 +42,24 @@ def lstm(
     return torch.stack(outputs), (h.detach(), c.detach())
 
 
-class Reference:
+class Reference(FloatingReference):
     """The protocol in float64: one object, one `step`."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
+        super().__init__(trainer, tokens)
         assert isinstance(trainer.config, TrialConfig)
         self.config = trainer.config
-        named = dict(trainer.model.named_parameters())
-        self.at = {
-            name: p.detach().double().clone().requires_grad_(p.requires_grad)
-            for name, p in named.items()
-        }
-        self.names = [name for name, p in named.items() if p.requires_grad]
-        self.weights = [self.at[name] for name in self.names]
         self.random = torch.Generator()
         self.random.set_state(trainer.draws.get_state())
-        batch = self.config.training.batch_size
-        length = len(tokens) // batch
-        self.streams = [tokens[b * length : (b + 1) * length] for b in range(batch)]
         self.position = 0
         model = self.config.model
         sizes = (model.hidden_width, model.hidden_width, model.context_width)
-        self.zero = [
-            (torch.zeros(batch, s).double(), torch.zeros(batch, s).double()) for s in sizes
-        ]
+        zeros = [torch.zeros(len(self.streams), size).double() for size in sizes]
+        self.zero = [(zero, zero) for zero in zeros]
         self.state = list(self.zero)
         self.averages: list[list[Tensor]] = []
-        self.steps, self.tokens = 0, 0
-        self.moments = [
-            (torch.zeros_like(weight), torch.zeros_like(weight)) for weight in self.weights
-        ]
 
-    def step(self, average: bool) -> float:
+    def step(self, *, average: bool = False) -> float:
         t = self.config.training
         length = len(self.streams[0])
         mean = t.bptt / 2 if torch.rand((), generator=self.random) < 0.05 else t.bptt
@@ -104,40 +84,26 @@ class Reference:
         loss = -rows[torch.arange(len(targets)), targets].mean()
         total = loss + t.activation_regularisation * (h**2).mean()
         total = total + t.temporal_activation_regularisation * ((h[1:] - h[:-1]) ** 2).mean()
-        gradients = torch.autograd.grad(total, self.weights)
-        norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
-        scale = min(1.0, t.gradient_clip_norm / (norm + 1e-6))
+        gradients = self.clipped_gradients(total, t.gradient_clip_norm)
         self.steps += 1
         self.tokens += len(targets)
         warm = min(1.0, self.tokens / t.warm_up_tokens) if t.warm_up_tokens else 1.0
         with torch.no_grad():
-            for name, weight, gradient, moments in zip(
-                self.names, self.weights, gradients, self.moments, strict=True
-            ):
-                slopes = name == "output.function.weight_K"
-                rate = (
-                    getattr(self.config.output_layer, "learning_rate", None)
-                    if slopes
-                    else t.learning_rate
-                )
-                assert rate is not None
-                rate *= (
-                    warm * drawn / t.bptt
-                )  # of the length drawn, also where the text ends earlier
-                change = gradient * scale + t.weight_decay * weight
-                weight -= rate * (self.adam(change, *moments) if t.optimizer == "adam" else change)
+            for name, gradient in gradients.items():
+                rate = t.learning_rate
+                if name == "output.function.weight_K":
+                    rate = self.config.output_layer.learning_rate  # type: ignore[union-attr]
+                rate *= warm * drawn / t.bptt  # of the length drawn, also where the text ends
+                change = gradient + t.weight_decay * self.at[name]
+                if t.optimizer == "adam":
+                    change = self.adam(name, change, (0.9, 0.999))
+                self.at[name] -= rate * change
         if average:
-            self.averages.append([weight.detach().clone() for weight in self.weights])
+            self.averages.append([self.at[name].detach().clone() for name in self.names])
         self.position += seq_len
         if self.position >= length - 2:
             self.position, self.state = 0, list(self.zero)
         return loss.item()
-
-    def adam(self, gradient: Tensor, mean: Tensor, square: Tensor) -> Tensor:
-        """Kingma and Ba (2015), algorithm 1."""
-        mean += 0.1 * (gradient - mean)
-        square += 0.001 * (gradient**2 - square)
-        return (mean / (1 - 0.9**self.steps)) / ((square / (1 - 0.999**self.steps)) ** 0.5 + 1e-8)
 
 
 CONFIGS = (
@@ -149,20 +115,11 @@ CONFIGS = (
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.output_layer.name)
 def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
-    """In float64: each step's loss, and the weights at the end."""
     corpus = tiny.corpus()
     trainer = Trainer(config, corpus, Runtime())
     reference = Reference(trainer, corpus.train)
-    for _ in range(STEPS):
-        trainer.step()
-        found = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
-        trainer.epoch_loss.zero_()
-        trainer.progress.epoch_tokens = 0
-        assert found == pytest.approx(reference.step(average=False), rel=1e-4)
+    reference.assert_agrees(trainer, reference.step, STEPS)
     assert trainer.progress.position == reference.position
-    for name, parameter in trainer.model.named_parameters():
-        difference = (parameter.detach().double() - reference.at[name].detach()).abs().max()
-        assert difference < 2e-4, name
 
 
 class Wrapped(Pointwise):
@@ -180,9 +137,7 @@ class Wrapped(Pointwise):
         return 0.01
 
 
-def test_own_learning_rate_of_a_wrapped_function(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_own_learning_rate_of_a_wrapped_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "SmoothBend", lambda **_: Wrapped())
     trainer = Trainer(tiny.trial(), tiny.corpus(), Runtime())
     sizes = [(group["lr"], len(group["params"])) for group in trainer.optimizer.param_groups]
@@ -227,22 +182,17 @@ def test_epoch_of_a_token_budget_goes_on() -> None:
 
 
 def test_best_model_is_kept() -> None:
-    corpus = tiny.corpus()
-    trainer = Trainer(
-        tiny.trial(epochs=8, averaging=NtAsgdConfig(nonmonotone_interval=2)), corpus, Runtime()
-    )
+    config = tiny.trial(epochs=8, averaging=NtAsgdConfig(nonmonotone_interval=2))
+    trainer = Trainer(config, tiny.corpus(), Runtime())
     kept_after: dict[int, dict[str, Tensor]] = {}
     while len(trainer.progress.epochs) < 8:
         trainer.step()
         if trainer.ends_epoch:
-            number = trainer.end_epoch().epoch
-            source = (
-                trainer.average.tensors
-                if trainer.average and trainer.progress.epochs[-1].averaging
-                else None
-            )
-            weights = source or dict(trainer.model.named_parameters())
-            kept_after[number] = {name: w.detach().clone() for name, w in weights.items()}
+            epoch = trainer.end_epoch()
+            weights: Mapping[str, Tensor] = dict(trainer.model.named_parameters())
+            if epoch.averaging and trainer.average:
+                weights = trainer.average.tensors
+            kept_after[epoch.epoch] = {name: w.detach().clone() for name, w in weights.items()}
     losses = [epoch.valid_loss for epoch in trainer.progress.epochs]
     best = int(np.argmin(losses)) + 1
     assert trainer.progress.kept_epoch == best

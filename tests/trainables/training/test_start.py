@@ -73,7 +73,7 @@ def test_gates_have_variance_one_and_words_are_heard() -> None:
     generator, heard = torch.Generator().manual_seed(0), []
     tokens_TB = torch.randint(tiny.VOCABULARY, (100, 50), generator=generator)
     for model in models:
-        h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).h3_TBC
+        h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).dropped_TBC
         heard.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
     first = models[0].layers[0].get_parameter("weight_ih")
     gates = embedding(tokens_TB, models[0].embedding_VD) @ first.t()

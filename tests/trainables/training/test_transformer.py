@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tests.support import tiny_transformer, transformer_formulas
+from tests.support.protocols import FloatingReference
 from tests.support.tiny_trial import corpus, train
 from trainables.config import (
     GssConfig,
@@ -22,92 +23,56 @@ from trainables.config import (
     TransformerTrialConfig,
 )
 from trainables.corpora import Corpus
-from trainables.measurements import epoch_ranks
-from trainables.measurements.log_probabilities import context_vectors
+from trainables.measurements import context_vectors, epoch_ranks
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
-from trainables.training.streams import mean_loss
-from trainables.trial_folder.checkpoint import Checkpoints
-from trainables.trial_folder.folder import TrialFolder
+from trainables.training import Trainer, mean_loss
+from trainables.trial_folder import Checkpoints, TrialFolder
 
 STEPS = 12
 
 
-class Reference:
-    """The protocol in float64: Loshchilov and Hutter (2019), algorithm 2, with plain lists of
-    subtractions."""
+class Reference(FloatingReference):
+    """The protocol in float64: Loshchilov and Hutter (2019), algorithm 2."""
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        config: TransformerTrialConfig,
-        tokens: np.ndarray,
-        total_tokens: int,
-    ) -> None:
-        self.config, self.total_tokens = config, total_tokens
-        named = dict(trainer.model.named_parameters())
-        self.at = {
-            name: p.detach().double().clone().requires_grad_(p.requires_grad)
-            for name, p in named.items()
-        }
-        self.names = [name for name, p in named.items() if p.requires_grad]
-        length = len(tokens) // config.training.batch_size
-        self.streams = [
-            tokens[b * length : (b + 1) * length] for b in range(config.training.batch_size)
-        ]
-        self.moments = {
-            name: (torch.zeros_like(self.at[name]), torch.zeros_like(self.at[name]))
-            for name in self.names
-        }
-        self.steps = self.tokens = 0
+    def __init__(self, trainer: Trainer, tokens: np.ndarray, total_tokens: int) -> None:
+        super().__init__(trainer, tokens)
+        assert isinstance(trainer.config, TransformerTrialConfig)
+        self.config, self.progress = trainer.config, trainer.progress
+        self.total_tokens = total_tokens
 
-    def step(self, position: int) -> float:
-        training, losses = self.config.training, []
+    def step(self) -> float:
+        training, losses, position = self.config.training, [], self.progress.position
         for stream in self.streams:
             window = torch.from_numpy(stream[position : position + training.window + 1])
             log_p = transformer_formulas.log_p(self.config, self.at, window[:-1])
             losses.append(-log_p[torch.arange(training.window), window[1:]].mean())
         loss = torch.stack(losses).mean()
-        gradients = torch.autograd.grad(loss, [self.at[name] for name in self.names])
-        norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
-        scale = min(1.0, training.gradient_clip_norm / (norm + 1e-6))
+        gradients = self.clipped_gradients(loss, training.gradient_clip_norm)
         self.steps += 1
         self.tokens += len(self.streams) * training.window
         with torch.no_grad():
-            for name, gradient in zip(self.names, gradients, strict=True):
-                self.move(name, gradient * scale)
+            for name, gradient in gradients.items():
+                self.move(name, gradient)
         return loss.item()
 
     def share_of_rate(self) -> float:
         training = self.config.training
         if self.tokens < training.warm_up_tokens:
             return self.tokens / training.warm_up_tokens
-        way = (self.tokens - training.warm_up_tokens) / (
-            self.total_tokens - training.warm_up_tokens
-        )
+        cosine_tokens = self.total_tokens - training.warm_up_tokens
+        way = (self.tokens - training.warm_up_tokens) / cosine_tokens
         final = training.final_rate_share
         return final + (1 - final) * (1 + math.cos(math.pi * way)) / 2
 
     def move(self, name: str, gradient: Tensor) -> None:
-        training, weight, (mean, square) = self.config.training, self.at[name], self.moments[name]
-        slopes = name == "output.function.weight_K"
-        rate = (
-            getattr(self.config.output_layer, "learning_rate", 0.0)
-            if slopes
-            else training.learning_rate
-        )
+        training, weight = self.config.training, self.at[name]
+        rate = training.learning_rate
+        if name == "output.function.weight_K":
+            rate = self.config.output_layer.learning_rate  # type: ignore[union-attr]
         rate *= self.share_of_rate()
-        mean += (1 - training.beta1) * (gradient - mean)
-        square += (1 - training.beta2) * (gradient**2 - square)
-        change = (mean / (1 - training.beta1**self.steps)) / (
-            (square / (1 - training.beta2**self.steps)).sqrt() + 1e-8
-        )
-        is_decayed = name in (
-            "embedding_VD",
-            "output.prior_KC",
-            "output.latent_KDC",
-        ) or name.endswith(("weight_OI", "head.weight_VD", "left_VR", "right_RD"))
-        weight -= rate * (training.weight_decay * weight if is_decayed else 0.0)
+        change = self.adam(name, gradient, (training.beta1, training.beta2))
+        if name.endswith(("weight_OI", "VD", "left_VR", "right_RD", "prior_KC", "latent_KDC")):
+            weight -= rate * training.weight_decay * weight
         weight -= rate * change
 
 
@@ -135,23 +100,12 @@ def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str,
     )
     text = corpus(train_tokens=300)
     trainer = Trainer(config, text, Runtime())
-    reference = Reference(trainer, config, text.train, total_tokens=STEPS * 20)
-    for _ in range(STEPS):
-        position = trainer.progress.position
-        trainer.step()
-        found = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
-        trainer.epoch_loss.zero_()
-        trainer.progress.epoch_tokens = 0
-        assert found == pytest.approx(reference.step(position), rel=1e-4)
-    for name, parameter in trainer.model.named_parameters():
-        difference = (parameter.detach().double() - reference.at[name].detach()).abs().max()
-        assert difference < 2e-4, name
+    reference = Reference(trainer, text.train, total_tokens=STEPS * 20)
+    reference.assert_agrees(trainer, reference.step, STEPS)
 
 
 def test_passes_have_whole_windows() -> None:
-    text = corpus(
-        train_tokens=403
-    )  # four streams of 100 tokens, and windows of 12 with the token that follows
+    text = corpus(train_tokens=403)  # four streams of 100 tokens, in windows of 12 and the next
     trainer = Trainer(tiny_transformer.trial(), text, Runtime())
     passes: list[list[tuple[int, int]]] = [[]]
     while len(passes) <= 100:
@@ -172,36 +126,10 @@ def test_passes_have_whole_windows() -> None:
 
 
 def test_text_shorter_than_a_window() -> None:
-    trainer = Trainer(
-        tiny_transformer.trial(window=100, epochs=2), corpus(train_tokens=40), Runtime()
-    )
+    config = tiny_transformer.trial(window=100, epochs=2)
+    trainer = Trainer(config, corpus(train_tokens=40), Runtime())
     train(trainer)
     assert [epoch.tokens for epoch in trainer.progress.epochs] == [36, 72]
-
-
-@pytest.mark.parametrize(
-    "layer", [LmsPlifConfig(knots=20), MosConfig()], ids=lambda layer: layer.name
-)
-def test_only_matrices_decay(layer: OutputLayerConfig) -> None:
-    model = {"head": "untied", "head_rank": 2}
-    trainer = Trainer(tiny_transformer.trial(output_layer=layer, model=model), corpus(), Runtime())
-    decayed = {
-        p
-        for group in trainer.optimizer.param_groups
-        if group["weight_decay"]
-        for p in group["params"]
-    }
-    names = {name for name, p in trainer.model.named_parameters() if p in decayed}
-    matrices = {"embedding_VD", "head.left_VR", "head.right_RD"} | {
-        f"layers.{i}.{branch}.{product}.weight_OI"
-        for i in range(2)
-        for branch, joint in (("attention", "query_key_value"), ("feed_forward", "gate_up"))
-        for product in (joint, "projection")
-    }
-    mixture = {"output.prior_KC", "output.latent_KDC"} if layer.name == "mos" else set()
-    assert names == matrices | mixture
-    grouped = [p for group in trainer.optimizer.param_groups for p in group["params"]]
-    assert len(grouped) == len(set(grouped)) == len(list(trainer.model.parameters()))
 
 
 def test_resumed_from_any_step(tmp_path: Path) -> None:
@@ -210,10 +138,7 @@ def test_resumed_from_any_step(tmp_path: Path) -> None:
     config = tiny_transformer.trial(
         output_layer=MosConfig(mixtures=2), model={"dropout": 0.3}, epochs=3, epoch_tokens=300
     )
-    text, checkpoints = (
-        corpus(train_tokens=600),
-        Checkpoints(TrialFolder(tmp_path, config.trial_id)),
-    )
+    text, checkpoints = corpus(train_tokens=600), Checkpoints(TrialFolder(tmp_path, "x"))
     straight = Trainer(config, text, Runtime(), epoch_ranks)
     while not straight.finished:
         checkpoints.save(straight.progress.step + 1, *straight.snapshot())

@@ -9,24 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.command import TIMES
-from trainables.config import (
-    CorpusConfig,
-    CustomConfig,
-    EvaluationConfig,
-    MosConfig,
-    OutputLayerConfig,
-    SoftmaxConfig,
-    TransformerConfig,
-    TransformerTrainingConfig,
-    TransformerTrialConfig,
-)
-from trainables.corpora import identity
-from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from tests.support.smoke_trials import smoke_transformer, without_clocks
+from trainables.config import CustomConfig, MosConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.measurements import context_vectors, log_probability_rows
 from trainables.output_layers import LayerShape, PointwiseSoftmax
 from trainables.runtime import Runtime
 from trainables.trial import kept_model, measure_kept, run_trial
-from trainables.trial_folder import TrialFolder, TrialOutcome
+from trainables.trial_folder import TrialFolder
 
 NAMES = ("perplexity@1", "spectrum@1", "top_k@1")
 
@@ -39,42 +28,6 @@ class ShiftedBias(PointwiseSoftmax):
         self.bias_V.data += scale
 
 
-def smoke(
-    layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32"
-) -> TransformerTrialConfig:
-    corpus = identity("pydocs", data_dir=None)
-    training = {
-        "batch_size": 8,
-        "window": 16,
-        "learning_rate": 0.01,
-        "warm_up_tokens": 500,
-        "epochs": epochs,
-    }
-    return TransformerTrialConfig(
-        seed=3,
-        corpus=CorpusConfig(name="pydocs", sha256=corpus.sha256, vocabulary_limit=200),
-        model=TransformerConfig(width=16, layers=2, heads=2, head="untied", head_rank=6),
-        output_layer=layer,
-        training=TransformerTrainingConfig.model_validate(
-            {**training, "epoch_tokens": 2_000, "precision": precision}
-        ),
-        evaluation=EvaluationConfig(
-            window=16, valid_tokens=600, test_tokens=600, test_batch_size=2, epoch_rank_contexts=100
-        ),
-    )
-
-
-def numbers_of(outcome: TrialOutcome) -> dict[str, object]:
-    """Without what a repetition changes."""
-    content = outcome.model_dump(mode="json")
-    for epoch in content["epochs"]:
-        del epoch["seconds"]
-    for metrics in content["measurements"].values():
-        for name in TIMES:
-            metrics.pop(name, None)
-    return {name: content[name] for name in ("epochs", "measurements", "state")}
-
-
 @pytest.mark.parametrize(
     ("layer", "precision"),
     [(MosConfig(mixtures=2), "bf16"), (CustomConfig.of(ShiftedBias, scale=0.5), "tf32")],
@@ -83,7 +36,7 @@ def numbers_of(outcome: TrialOutcome) -> dict[str, object]:
 def test_pruned_trial_goes_on_with_the_same_bits(
     tmp_path: Path, layer: OutputLayerConfig, precision: str
 ) -> None:
-    config = smoke(layer, precision=precision)
+    config = smoke_transformer(layer, precision=precision)
     runtime = Runtime(checkpoint_every_s=0.0)
     straight = run_trial(
         config, directory=tmp_path / "straight", runtime=runtime, measurements=NAMES
@@ -96,8 +49,7 @@ def test_pruned_trial_goes_on_with_the_same_bits(
     measure_kept(config, directory=tmp_path / "stopped", runtime=runtime, names=NAMES)
     folder = TrialFolder(tmp_path / "stopped", config.trial_id)
     later = {name: folder.measurement(name) for name in NAMES}
-    numbers, expected = numbers_of(whole), numbers_of(straight)
-    assert numbers["epochs"] == expected["epochs"]
+    assert without_clocks(whole)["epochs"] == without_clocks(straight)["epochs"]
     for name, measured in later.items():
         assert measured is not None and measured[0] == straight.measurements[name]
     kept = (tmp_path / "stopped" / "kept.safetensors").read_bytes()
@@ -110,7 +62,7 @@ def test_pruned_trial_goes_on_with_the_same_bits(
 
 def test_spectrum_of_the_matrix_read_in_windows(tmp_path: Path) -> None:
     """Softmax with output weights of rank 6: log P has rank 8 at most."""
-    config = smoke(SoftmaxConfig())
+    config = smoke_transformer(SoftmaxConfig())
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime(), measurements=NAMES)
     model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
     contexts_NC = context_vectors(model, corpus.test[:600], window=16)

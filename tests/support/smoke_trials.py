@@ -1,0 +1,68 @@
+"""Trials of language models that take seconds, and what of their results repeats bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from orchestrator.plan import PlanRequest, make_plan, scale_named
+from search_spaces.catalog import load_study
+from tests.support.command import TIMES
+from trainables.config import (
+    CorpusConfig,
+    EvaluationConfig,
+    OutputLayerConfig,
+    TransformerConfig,
+    TransformerTrainingConfig,
+    TransformerTrialConfig,
+    TrialConfig,
+)
+from trainables.corpora import identity
+from trainables.trial_folder import TrialOutcome
+
+FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors")
+"""Of a trial that is done."""
+
+
+def smoke_trial(**settings: object) -> TrialConfig:
+    """The first trial of the study gss_grid at the scale smoke."""
+    request = PlanRequest(settings={key: (value,) for key, value in settings.items()})
+    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request)
+    config = plan.trials[0].config
+    assert isinstance(config, TrialConfig)
+    return config
+
+
+def smoke_transformer(
+    layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32"
+) -> TransformerTrialConfig:
+    """A Transformer whose output weights have rank 6."""
+    corpus = identity("pydocs", data_dir=None)
+    training: dict[str, object] = {"batch_size": 8, "window": 16, "learning_rate": 0.01}
+    training |= {"warm_up_tokens": 500, "epoch_tokens": 2_000, "epochs": epochs}
+    return TransformerTrialConfig(
+        seed=3,
+        corpus=CorpusConfig(name="pydocs", sha256=corpus.sha256, vocabulary_limit=200),
+        model=TransformerConfig(width=16, layers=2, heads=2, head="untied", head_rank=6),
+        output_layer=layer,
+        training=TransformerTrainingConfig.model_validate(training | {"precision": precision}),
+        evaluation=EvaluationConfig(
+            window=16, valid_tokens=600, test_tokens=600, test_batch_size=2, epoch_rank_contexts=100
+        ),
+    )
+
+
+def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
+    """What a repetition does not change."""
+    content = outcome.model_dump(mode="json")
+    for metrics in content["measurements"].values():
+        for name in TIMES:
+            metrics.pop(name, None)
+    for epoch in content["epochs"]:
+        del epoch["seconds"]
+    return content
+
+
+def names_in(folder: Path) -> set[str]:
+    """The names of what lies in a folder."""
+    return {path.name for path in folder.iterdir()}
