@@ -1,23 +1,28 @@
-"""Many hostile cases of one kind."""
+"""Many hostile cases of one kind, and commands that answer them."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
+from tests.support.command import sweep
+from tests.support.writes import outside, written
+
 LONGEST_CASE_S = 60.0
-Cases = Callable[[SearchStrategy[Any], Callable[[Any], None]], None]
+Cases = Callable[..., None]
 
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Raise TimeoutError where it takes longer than a case may."""
+    """Raise TimeoutError if a case takes too long."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError(f"more than {LONGEST_CASE_S:g} s")
@@ -33,14 +38,18 @@ def in_time() -> Iterator[None]:
 
 @pytest.fixture
 def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
-    """Try as many cases as the test's mark says; the same few in `make test`, others each time
-    under `make chaos`."""
+    """Try some cases first, then as many others as the test's mark says; the same in every
+    `make test`, different ones under `make chaos`."""
 
-    def try_all(cases: SearchStrategy[Any], check: Callable[[Any], None]) -> None:
+    def try_all(
+        cases: SearchStrategy[Any], check: Callable[[Any], None], first: Iterable[Any] = ()
+    ) -> None:
         def one(case: Any) -> None:
             with in_time():
                 check(case)
 
+        for case in first:
+            one(case)
         settings(
             max_examples=rounds,
             deadline=None,
@@ -51,3 +60,18 @@ def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
         )(given(cases)(one))()
 
     return try_all
+
+
+def answered(
+    *arguments: str | Path, allowed: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Return the answer of a command: no traceback, a sentence if it refuses, and no write but
+    below the folder that is allowed."""
+    with written() as places:
+        answer = sweep(*arguments)
+    shown = answer.stdout + answer.stderr
+    assert answer.returncode in (0, 1, 2) and "Traceback" not in shown, shown
+    if answer.returncode == 2:
+        assert "error: " in answer.stderr.strip().splitlines()[-1].lower(), shown
+    assert outside(places, *([allowed] if allowed else [])) == []
+    return answer

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,39 +73,36 @@ def shown_by(dashboard: str, page: str) -> str:
         return ""
 
 
-def table_texts(url: str) -> Iterator[str]:
+def store_texts(url: str) -> Iterator[str]:
     """Every row of every table."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         names = connection.execute(
-            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname LIKE "
-            "'test_secrets%'"
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'test_secrets'"
         ).fetchall()
         assert len(names) > 5
         for (name,) in names:
-            yield from (str(row) for row in connection.execute(f"SELECT * FROM {name}".encode()))
+            rows = connection.execute(f"SELECT * FROM test_secrets.{name}".encode())
+            yield from map(str, rows)
 
 
 @contextmanager
 def running(
-    command: list[str], variables: Mapping[str, str], said: Path
+    words: Sequence[str | Path], variables: Mapping[str, str], printed: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The command with these variables more, all that it says in a file; in the end it is
-    interrupted."""
-    with said.open("wb") as output:
+    """The command with these variables, interrupted in the end; its output goes into a file."""
+    with printed.open("wb") as output:
         process = subprocess.Popen(
-            command,
-            cwd=ROOT, env={**environment(), **variables, "PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            [sys.executable, "sweep.py", *words], cwd=ROOT, stdin=subprocess.DEVNULL,
+            env={**environment(), **variables, "PYTHONUNBUFFERED": "1"}, stdout=output, stderr=output,
+            start_new_session=True,
         )  # fmt: skip
     try:
         yield process
-    finally:
         os.killpg(process.pid, signal.SIGINT)
-        try:
-            process.wait(60)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_temporary_folders_are_the_users_alone(
@@ -131,66 +128,40 @@ def test_a_run_leaves_no_secret_anywhere(
     for statement in (role, "CREATE SCHEMA test_secrets"):
         postgres_server.execute(statement)
     url = f"postgresql+psycopg://planted@/postgres?host={postgres_server.folder}&options=-csearch_path%3Dtest_secrets"
-    storage, said = tmp_path / "results", tmp_path / "said.txt"
-    options = (
-        "--scale",
-        "smoke",
-        "--set",
-        "training.epochs=100000",
-        "--log-to",
-        "tensorboard",
-        "--log-to",
-        "mlflow",
-    )
-    command = [
-        sys.executable,
-        "sweep.py",
-        "gss_grid",
-        *options,
-        "--storage",
-        str(storage),
-        "--store",
-        url,
-    ]
+    storage, printed = tmp_path / "results", tmp_path / "printed.txt"
+    words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard",
+             "--log-to", "mlflow", "--storage", storage, "--store", url)  # fmt: skip
     leaks: list[str] = []
 
-    def look(what: str, text: str | bytes) -> None:
+    def look(place: str, text: str | bytes) -> None:
         raw = text.encode() if isinstance(text, str) else text
         leaks.extend(
-            f"{name} in {what}" for name, value in planted.items() if value.encode() in raw
+            f"{name} in {place}" for name, value in planted.items() if value.encode() in raw
         )
 
-    with running(command, planted | {"TMPDIR": str(short)}, said) as process:
+    with running(words, planted | {"TMPDIR": str(short)}, printed) as process:
 
-        def address() -> str:
-            assert process.poll() is None, said.read_text()
-            match = re.search(r"http://127\.0\.0\.1:\d+", said.read_text())
+        def dashboard() -> str:
+            assert process.poll() is None, printed.read_text()
+            match = re.search(r"http://127\.0\.0\.1:\d+", printed.read_text())
             return match[0] if match else ""
 
-        dashboard = wait_for(address, timeout_s=120, what="Ray's dashboard")
-        wait_for(
-            lambda: list(storage.glob("trials/*/*/checkpoint-*")),
-            timeout_s=120,
-            what="a checkpoint",
-        )
-        jobs = wait_for(
-            lambda: shown_by(dashboard, PAGES[0]), timeout_s=90, what="the list of jobs"
-        )
+        address = wait_for(dashboard, timeout_s=120, what="Ray's dashboard")
+        checkpoints = "trials/*/*/checkpoint-*"
+        wait_for(lambda: [*storage.glob(checkpoints)], timeout_s=120, what="a checkpoint")
+        jobs = wait_for(lambda: shown_by(address, PAGES[0]), timeout_s=90, what="the list of jobs")
         assert "sweep.py gss_grid" in jobs, jobs
         for page in PAGES:
-            look(f"the dashboard's {page}", shown_by(dashboard, page))
+            look(f"the dashboard's {page}", shown_by(address, page))
         for line in command_lines():
             look(f"the process {line[:200]}", line)
         for path in (*short.iterdir(), Path(token_path())):
             assert not path.stat().st_mode & 0o077, f"others may read {path}"
         logged = list(contents(short))
         assert any("session_" in str(path) for path, _ in logged), "Ray's logs are looked at"
-        for path, content in logged:
-            look(str(path), content)
-    look("what was said", said.read_bytes())
-    for path, content in [*contents(storage), *contents(short)]:
+    for path, content in (*logged, *contents(storage), *contents(short), *contents(tmp_path)):
         look(str(path), content)
-    for row in table_texts(postgres_server.url("postgres")):
+    for row in store_texts(postgres_server.url("postgres")):
         look("the store", row)
-    assert (storage / "mlflow.db").exists() and list(storage.glob("tensorboard/*/*/events*"))
+    assert (storage / "mlflow.db").exists() and [*storage.glob("tensorboard/*/*/events*")]
     assert leaks == []
