@@ -1,5 +1,4 @@
-"""A sweep from Python, and a model that it trained: the frames are the command's tables, the matrix
-that which was measured."""
+"""A sweep from Python: its frames are the command's tables, its models those that were measured."""
 
 from __future__ import annotations
 
@@ -10,91 +9,75 @@ import numpy as np
 import pytest
 
 from orchestrator import epochs, results, run, spectra, trained
-from orchestrator.store.opening import open_store
+from orchestrator.store import open_store
 from tests.support.command import results_table
 from trainables.errors import UserError
 
-SETTINGS = {"training.epochs": 2}
 
-
-@pytest.mark.usefixtures("one_ray")
-def test_a_sweep_its_frames_and_its_models(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    storage = str(tmp_path / "results")
-    frame = run("gss_grid", scale="smoke", storage=storage, max_concurrent=1, settings=SETTINGS)
-    shown = capfd.readouterr().out
-    assert "4 to run" in shown and "All 4 trials are done." in shown
+def test_frames_and_models_of_a_finished_sweep(copied: Path) -> None:
+    frame, table = results("gss_grid", storage=copied), results_table(copied)
     assert list(frame.state) == ["done"] * 4 and list(frame.group) == list(frame.name)
-    table = results_table(Path(storage), "gss_grid")
-    assert [row["trial_id"] for row in table] == list(frame.trial_id)
-    np.testing.assert_allclose(
-        [float(row["test_perplexity"]) for row in table], frame.test_perplexity, rtol=0
-    )
-    last = (
-        epochs("gss_grid", storage=storage).groupby("trial_id", sort=False).valid_perplexity.min()
-    )
-    np.testing.assert_allclose(last, frame.valid_perplexity, rtol=1e-12)
-    kept = trained(frame.trial_id[0][:8], storage=storage)
+    assert list(frame.trial_id) == [row["trial_id"] for row in table]
+    assert list(frame.test_perplexity) == [float(row["test_perplexity"]) for row in table]
+    by_trial = epochs("gss_grid", storage=copied).groupby("trial_id", sort=False)
+    np.testing.assert_allclose(by_trial.valid_perplexity.min(), frame.valid_perplexity, rtol=1e-12)
+    kept = trained(frame.trial_id[0][:8], storage=copied)
     assert kept.config.trial_id == frame.trial_id[0]
     matrix = kept.log_probabilities()
-    assert matrix.shape == (frame.rank_rows[0], frame.rank_columns[0]) and matrix.shape[1] == len(
-        kept.corpus.vocabulary
-    )
-    measured = spectra(storage=storage)
-    sigma = measured[measured.trial_id == frame.trial_id[0]].singular_value.to_numpy()
-    np.testing.assert_allclose(
-        np.linalg.svd(matrix.astype(np.float64), compute_uv=False),
-        sigma,
-        rtol=1e-6,
-        atol=1e-8 * sigma[0],
-    )
+    assert matrix.shape == (frame.rank_rows[0], len(kept.corpus.vocabulary))
+    measured = spectra(storage=copied).query("trial_id == @frame.trial_id[0]").singular_value
+    sigma = np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
+    np.testing.assert_allclose(sigma, measured, rtol=1e-6, atol=1e-8 * sigma[0])
     np.testing.assert_array_equal(kept.log_probabilities(10), matrix[:10])
-    again = run(
-        "gss_grid", scale="smoke", storage=Path(storage), settings={"training.epochs": np.int64(2)}
-    )
+    with pytest.raises(UserError, match="ffffffffffff"):
+        trained("ffffffffffff", storage=copied)
+
+
+def test_run_returns_its_own_results(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    options = {"scale": "smoke", "storage": copied}
+    before = results("gss_grid", storage=copied)
+    assert run("gss_grid", **options).equals(before)
     assert "0 to run, 4 already done" in capfd.readouterr().out
-    assert again.equals(results("gss_grid", storage=storage))
-    # Another corpus' trials are no results of this run; what lies as files needs no GPU, whatever
-    # it was trained on.
-    database = Path(storage, "results.db")
+    # Trials of another corpus are no results of this run.
+    database = copied / "results.db"
     with open_store(f"sqlite:///{database}") as store:
-        (key,) = (summary.key for summary in store.studies())
+        [key] = [summary.key for summary in store.studies()]
         store.register(replace(key, corpus="ptb"), [row.planned() for row in store.trials(key)])
-    assert len(results("gss_grid", storage=storage)) == 8
-    assert len(run("gss_grid", scale="smoke", storage=storage, settings=SETTINGS)) == 4
-    assert len(results("gss_grid", storage=storage, corpus=["ptb", "wikitext-2"])) == 4
+    assert len(results("gss_grid", storage=copied)) == 8
+    assert len(results("gss_grid", storage=copied, corpus=["ptb", "wikitext-2"])) == 4
+    assert len(run("gss_grid", **options)) == 4
+    # Results that lie as files need no GPU.
     database.unlink()
-    recovered = run("gss_grid", scale="smoke", storage=storage, settings=SETTINGS, gpus_per_trial=1)
+    recovered = run("gss_grid", **options, gpus_per_trial=1)
     assert "Recorded 4 results that an earlier run had left as files" in capfd.readouterr().out
-    assert recovered.test_perplexity.equals(frame.test_perplexity)
-    with pytest.raises(UserError, match="no trial has an id that begins with 'ffffffffffff'"):
-        trained("ffffffffffff", storage=storage)
+    assert recovered.test_perplexity.equals(before.test_perplexity)
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_results_of_a_run_are_of_its_variant_whatever_made_it_one(tmp_path: Path) -> None:
-    contexts, folder = tmp_path / "mine.json", tmp_path / "text"
+def test_a_corpus_folder_and_contexts_make_a_variant(tmp_path: Path) -> None:
+    contexts, folder, storage = (tmp_path / name for name in ("mine.json", "text", "results"))
     contexts.write_text('[{"last_token_index": 5}]')
     folder.mkdir()
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").write_text("open the file and read the file\n" * 100)
-    options = {
-        "scale": "smoke",
-        "storage": tmp_path / "results",
-        "max_concurrent": 1,
-        "corpus": folder,
-    }
-    frame = run("qualitative", contexts=contexts, **options)
+    options = {"scale": "smoke", "storage": storage, "max_concurrent": 1, "corpus": folder}
+    settings = {"training.epochs": np.int64(1)}
+    frame = run("qualitative", contexts=contexts, settings=settings, **options)
     assert set(frame.corpus) == {"text"} and set(frame.state) == {"done"}
-    assert frame.overrides.str.startswith('{"contexts":"mine.json ').all()
-    assert len(results("qualitative", storage=tmp_path / "results", corpus=folder)) == len(frame)
+    assert frame.overrides.str.contains("mine.json").all() and set(frame.epochs) == {1}
+    assert len(results("qualitative", storage=storage, corpus=folder)) == len(frame)
 
 
-def test_what_the_command_refuses_is_raised(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="run takes no dry_run"):
-        run("gss_grid", dry_run=True)
-    with pytest.raises(UserError, match="settings are a dict"):
-        run("gss_grid", settings=["training.epochs=3"])
-    with pytest.raises(UserError, match="unknown study 'gss_gird': did you mean gss_grid"):
-        run("gss_gird", storage=str(tmp_path))
+@pytest.mark.parametrize(
+    ("study", "options", "key_word"),
+    [
+        ("gss_grid", {"dry_run": True}, "dry_run"),
+        ("gss_grid", {"settings": ["training.epochs=3"]}, "dict"),
+        ("gss_gird", {}, "did you mean gss_grid"),
+    ],
+)
+def test_bad_arguments_are_raised(
+    study: str, options: dict[str, object], key_word: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=key_word):
+        run(study, storage=tmp_path, **options)

@@ -125,7 +125,7 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
     spoiled_json = in_json(indexed, gemma)
 
     def check(case: tuple[bytes, bytes, bytes, str]) -> None:
-        for path, content in zip((file, index, config), case, strict=False):
+        for path, content in zip((file, index, config), case[:3], strict=True):
             path.write_bytes(content)
         for place in (file, index):
             tensor = ["--tensor", case[3]] if case[3] else []

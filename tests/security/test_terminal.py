@@ -80,7 +80,7 @@ def storage(tmp_path: Path) -> Path:
 )
 def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[str, ...]) -> None:
     """In a real terminal; a file gets every character."""
-    words = [sys.executable, ROOT / "sweep.py", *command, "--storage", storage]
+    words = [sys.executable, str(ROOT / "sweep.py"), *command, "--storage", str(storage)]
     here, there = pty.openpty()
     with os.fdopen(here, "rb", buffering=0) as terminal:
         process = subprocess.Popen(
