@@ -2,7 +2,7 @@
 
 The costs are those of sixteen AWD-LSTMs of the papers in bf16, averaging their weights, with a
 window of 70 tokens. They are counted on the device "meta", where a test compares them with the code
-(`tests.support.step_cost`)."""
+(`tests.gpu_proof.step_cost`)."""
 
 from __future__ import annotations
 

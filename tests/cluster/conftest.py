@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import Cluster, cluster, why_not
+from tests.cluster.namespaces import Cluster, cluster, why_not
 from tests.support.postgres import server_program
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.cluster.namespaces import Cluster, Machine
 from tests.support.command import wait_for
-from tests.support.namespaces import Cluster, Machine
 
 SUBMIT = ("-m", "ray.scripts.scripts", "job", "submit", "--no-wait", "--submission-id", "grid")
 

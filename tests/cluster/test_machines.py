@@ -9,9 +9,9 @@ from collections import Counter
 from typing import Any
 
 from orchestrator.store.opening import open_store
+from tests.cluster.namespaces import Cluster
 from tests.support.command import wait_for
 from tests.support.drivers import KEY
-from tests.support.namespaces import Cluster
 from tests.support.scripted_trials import LONG, STEPS, log_lines, planned
 
 DRIVER = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.store.opening import open_store
-from tests.support.namespaces import ROOT, Cluster, cluster
+from tests.cluster.namespaces import ROOT, Cluster, cluster
 
 SMALL = "one two three four five six seven eight nine ten\n"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.namespaces import PASSWORD, Cluster
 from tests.support.command import results_table, sweep, wait_for
-from tests.support.namespaces import PASSWORD, Cluster
 from trainables.trial_folder.folder import FENCE
 
 SMOKE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.support.namespaces import ROOT, Cluster
+from tests.cluster.namespaces import ROOT, Cluster
 
 STATUS = """
 import sys, urllib.request, urllib.error

@@ -23,7 +23,7 @@ those with priors, and with the gradient by WikiText-2's 15 x 300 latent context
 
 @pytest.mark.parametrize(("corpus", "layer"), COSTS)
 def test_a_step_asks_what_is_written_down(corpus: str, layer: str) -> None:
-    from tests.support.step_cost import cost_of, events_of_a_step
+    from tests.gpu_proof.step_cost import cost_of, events_of_a_step
 
     events = events_of_a_step(corpus, layer)
     assert all(
@@ -37,7 +37,7 @@ def test_a_step_asks_what_is_written_down(corpus: str, layer: str) -> None:
 
 @pytest.mark.parametrize("layer", GOALS_S)
 def test_by_arithmetic_an_epoch_takes_no_longer_than_the_goal(layer: str) -> None:
-    from tests.support.step_cost import seconds_an_epoch
+    from tests.gpu_proof.step_cost import seconds_an_epoch
 
     for card, goal_s in zip(("H200", "H100"), GOALS_S[layer], strict=True):
         predicted_s = seconds_an_epoch("ptb", layer, COSTS["ptb", layer], CARDS[card])

@@ -12,7 +12,15 @@ from orchestrator.schedule.trial_table import TrialTable
 from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind
-from tests.support.numbered_trials import DEATH, IDS, KEY, NO_MEMORY, PLAN, Sweep, states
+from tests.orchestrator.schedule.numbered_trials import (
+    DEATH,
+    IDS,
+    KEY,
+    NO_MEMORY,
+    PLAN,
+    Sweep,
+    states,
+)
 from trainables.errors import UserError
 from trainables.trial_folder.outcome import TrialOutcome
 

@@ -21,7 +21,7 @@ from orchestrator.store.lease import LeaseKeeper
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import EVENTS, Ending, EndingKind, TrialEvent
-from tests.support.beats import beat_of
+from tests.orchestrator.schedule.beats import beat_of
 from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig

@@ -14,7 +14,7 @@ from orchestrator.schedule.endings import explained, kill_worker
 from orchestrator.worker.beats import Beat
 from orchestrator.worker.memory import MachineMemory
 from orchestrator.worker.messages import Ending, EndingKind
-from tests.support.beats import beat_of
+from tests.orchestrator.schedule.beats import beat_of
 from tests.support.command import wait_for
 
 ROOM, FULL = MachineMemory(64 * 10**9, 10 * 10**9, 5), MachineMemory(64 * 10**9, 10**9, 5)

@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.storage import FolderStorage
 from orchestrator.sweep import check_store
-from tests.support import small_sweep
-from tests.support.faulty_disk import BROKEN, FULL, FaultySweeps, faulty_sweeps
+from tests.orchestrator.schedule import small_sweep
+from tests.orchestrator.schedule.faulty_disk import BROKEN, FULL, FaultySweeps, faulty_sweeps
 from trainables.errors import UserError
 
 

@@ -13,8 +13,7 @@ import pytest
 from orchestrator.schedule import dispatcher, trial_table
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
-from tests.support import scripted_measurements as later
-from tests.support.numbered_trials import (
+from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
     KEY,
@@ -25,6 +24,7 @@ from tests.support.numbered_trials import (
     started,
     states,
 )
+from tests.support import scripted_measurements as later
 from trainables.errors import UserError
 from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome

@@ -15,8 +15,17 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
+from tests.orchestrator.schedule.numbered_trials import (
+    DEATH,
+    IDS,
+    KEY,
+    PLAN,
+    Sweep,
+    done,
+    started,
+    states,
+)
 from tests.support.notes import Heard
-from tests.support.numbered_trials import DEATH, IDS, KEY, PLAN, Sweep, done, started, states
 from tests.support.scripted_trials import planned, work_in
 from tests.support.smoke_trials import smoke_trial
 from trainables.config import (

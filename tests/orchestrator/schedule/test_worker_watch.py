@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.schedule.study_work import POLL_S
 from orchestrator.schedule.worker_watch import WorkerWatch
-from tests.support.beats import beat_of
+from tests.orchestrator.schedule.beats import beat_of
 from trainables.pulse import START, TRAINING
 
 

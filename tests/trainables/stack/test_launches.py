@@ -1,5 +1,5 @@
 """Kernels compiled for sm_80 and sm_90 by the launches of steps at paper shapes
-(`tests.support.compile_kernels`)."""
+(`tests.trainables.stack.compile_kernels`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_kernel_compiles_and_is_fast(architecture: str, triton: str, tmp_p
         pytest.skip("Triton 3.5.0 is not installed: make .venv/oldest-triton")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(search)}
-    command = [sys.executable, "-m", "tests.support.compile_kernels", architecture]
+    command = [sys.executable, "-m", "tests.trainables.stack.compile_kernels", architecture]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     summary, *kernels = [json.loads(line) for line in ended.stdout.splitlines()]

@@ -74,7 +74,7 @@ def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
         "FAULTS_FOLDER": str(folder),
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.faulty_disk"],
+        [sys.executable, "-m", "tests.orchestrator.schedule.faulty_disk"],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.PIPE,
@@ -91,7 +91,7 @@ def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
 def serve(requests: IO[str]) -> None:
     """Run a sweep for each line, in a child that has everything imported, and print how it
     ended."""
-    from tests.support import small_sweep
+    from tests.orchestrator.schedule import small_sweep
 
     folder = Path(os.environ["FAULTS_FOLDER"])
     with (

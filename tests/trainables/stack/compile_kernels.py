@@ -1,7 +1,7 @@
 """Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no
 GPU for that.
 
-`python -m tests.support.compile_kernels 80 90` takes steps at paper shapes on the device meta,
+`python -m tests.trainables.stack.compile_kernels 80 90` takes steps at paper shapes on the device meta,
 whose tensors have no numbers. It checks each launch against a GPU's limits. Triton specialises
 kernels as on a GPU of compute capability 8.0 or 9.0: by dtypes, by the alignment of pointers and by
 divisors. Prints JSON: a summary, then a line for each kernel."""
@@ -38,7 +38,7 @@ from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.training import Trainer, WeightAverage
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOOLS = Path(triton.__file__).parent / "backends/nvidia/bin"
 REGISTERS, SHARED_BYTES, MOST_WARPS = 65_536, 164 * 1024, 64
 """Of a multiprocessor; its shared memory on sm_80."""

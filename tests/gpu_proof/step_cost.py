@@ -1,7 +1,7 @@
 """What a step of a stack asks of a GPU: every operation that it dispatches at paper shapes on the
 device "meta", with the bytes that it moves and the operations of its products.
 
-`python -m tests.support.step_cost` prints the costs for `gpu_proof.roofline`, and `--names` what
+`python -m tests.gpu_proof.step_cost` prints the costs for `gpu_proof.roofline`, and `--names` what
 they consist of."""
 
 from __future__ import annotations
