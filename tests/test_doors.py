@@ -39,7 +39,7 @@ def test_rooms_are_entered_by_their_doors(folder: str) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_door_says_what_its_room_is_for_and_leads_to_what_it_names(room: str) -> None:
+def test_every_door_is_documented_and_leads_inside(room: str) -> None:
     door = import_module(room)
     assert door.__doc__ and len(door.__doc__) > 20
     names = Path(str(door.__file__)).with_suffix(".pyi")

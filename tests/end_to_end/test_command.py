@@ -174,7 +174,7 @@ def test_reports_are_written_again(copied: Path, tmp_path: Path) -> None:
     assert f"All reports: {copied}/reports/index.html" in answer.stdout
 
 
-def test_a_missing_cluster_ends_the_process_with_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_cluster_ends_with_a_sentence(tmp_path: Path) -> None:
     answer = sweep_process(*SMOKE, tmp_path, "--address", "127.0.0.1:1")
     assert answer.returncode == 2
     [sentence] = answer.stderr.splitlines()

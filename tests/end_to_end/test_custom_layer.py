@@ -55,7 +55,7 @@ def alone(
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_the_layer_of_the_docs_runs_in_a_sweep_and_alone(folder: Path, config: Path) -> None:
+def test_the_layer_of_the_docs_trains(folder: Path, config: Path) -> None:
     study, storage = folder / "my_layer_study.py", folder / "results"
     answer = sweep(study, *SMOKE, "--storage", storage)
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -90,7 +90,7 @@ def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
         (("--layers", "tests/support/output_layer_formulas.py"), "output_layer_formulas.py"),
     ],
 )
-def test_a_layer_whose_file_is_not_named_never_runs(
+def test_a_layer_of_an_unnamed_file_never_runs(
     config: Path, alone: Callable[..., tuple[int, str]], layers: tuple[str, ...], key_words: str
 ) -> None:
     status, error = alone(config, *layers)
@@ -98,7 +98,7 @@ def test_a_layer_whose_file_is_not_named_never_runs(
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_layer_that_fails_is_named_with_its_line(
+def test_a_failing_layer_is_named_with_its_line(
     folder: Path, alone: Callable[..., tuple[int, str]]
 ) -> None:
     layer, config, study = (folder / n for n in ("my_layer.py", "config.json", "my_layer_study.py"))
@@ -119,7 +119,7 @@ def test_a_layer_that_fails_is_named_with_its_line(
     ("setting", "changed", "key_words"),
     [("b=a", (), "{'b': 0.1}"), ("a=a", ("--set", "model.context_width=7"), "7 and")],
 )
-def test_the_plan_refuses_a_layer_that_cannot_be_made(
+def test_the_plan_refuses_an_impossible_layer(
     folder: Path, setting: str, changed: tuple[str, ...], key_words: str
 ) -> None:
     """With an unknown setting, or without a map of its own between two widths."""

@@ -11,7 +11,7 @@ from tests.support.one_ray import without_ray
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_the_true_rank_is_found_from_plan_to_page(tmp_path: Path) -> None:
+def test_the_true_rank_reaches_the_page(tmp_path: Path) -> None:
     typed = ("rank_metrics", "--corpus", "markov-20", "--scale", "smoke", "--max-concurrent", "1",
              "--set", "evaluation.rank_contexts=1000", "--storage", tmp_path)  # fmt: skip
     answer = sweep(*typed)

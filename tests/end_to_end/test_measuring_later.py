@@ -123,7 +123,7 @@ def test_own_contexts_and_benchmarks_make_variants(folder: Path) -> None:
         ("--benchmarks", "", "check the path"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused_at_once(
+def test_a_file_that_does_not_fit_is_refused(
     folder: Path, option: str, content: str, key_words: str
 ) -> None:
     contexts, benchmarks = folder / "given.json", folder / "sims"

@@ -79,7 +79,7 @@ def test_the_sweep_ends_whatever_a_layer_does(tmp_path: Path, rounds: int) -> No
 @pytest.mark.skipif(not os.access(CONTAINERS, os.W_OK), reason="no control groups for this user")
 @pytest.mark.chaos(0, 1)
 @pytest.mark.usefixtures("one_ray")
-def test_a_trial_killed_for_memory_is_tried_once_alone(tmp_path: Path) -> None:
+def test_a_trial_killed_for_memory_is_retried_alone(tmp_path: Path) -> None:
     try:
         rows = run(tmp_path, ["fills its container"])
     finally:

@@ -62,7 +62,7 @@ def every_case(rounds: int, request: pytest.FixtureRequest) -> Cases:
     return try_all
 
 
-def answered(
+def check_answer(
     *arguments: str | Path, allowed: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Return the answer of a command: no traceback, a sentence if it refuses, and no write but

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from orchestrator.store import PlannedTrial, StudyKey, open_store
-from tests.security.conftest import Cases, answered
+from tests.security.conftest import Cases, check_answer
 from tests.support.hostile import CONFIGS, places, spoiled, texts, values, words
 from tests.support.store_rows import RUN, forge, outcome
 from trainables.config import read_config
@@ -64,7 +64,7 @@ def test_a_command_line_is_answered(folder: Path, every_case: Cases) -> None:
     more = st.lists(pairs | st.tuples(option | good | words), max_size=4)
 
     def check(line: tuple[str, list[tuple[str, ...]]]) -> None:
-        answer = answered(
+        answer = check_answer(
             *line[0].split(), *(word for part in line[1] for word in part), allowed=folder
         )
         assert answer.returncode != 2 or answer.stderr.strip()
@@ -84,7 +84,7 @@ def test_a_command_line_is_answered(folder: Path, every_case: Cases) -> None:
     ],
 )
 def test_a_word_that_is_no_text_is_refused(line: tuple[str, ...]) -> None:
-    answer = answered(*line)
+    answer = check_answer(*line)
     assert answer.returncode == 2 and "secret" not in answer.stderr
 
 
@@ -97,7 +97,7 @@ def test_a_setting_is_in_every_config_or_refused(every_case: Cases) -> None:
     def check(settings: list[tuple[str, str]]) -> None:
         options = [word for key, value in settings for word in ("--set", f"{key}={value}")]
         study = "gss_grid" if len(settings) % 2 else "press_robustness"
-        answer = answered(study, "--scale", "smoke", "--dry-run", "--format", "json", *options)
+        answer = check_answer(study, "--scale", "smoke", "--dry-run", "--format", "json", *options)
         for trial in json.loads(answer.stdout) if answer.returncode == 0 else ():
             assert read_config(trial["config"]).trial_id == trial["trial_id"]
 
@@ -128,7 +128,7 @@ def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
 
     def check(content: bytes) -> None:
         (folder / "mine.py").write_bytes(content)
-        answer = answered(folder / "mine.py", "--scale", "smoke", "--dry-run")
+        answer = check_answer(folder / "mine.py", "--scale", "smoke", "--dry-run")
         assert answer.returncode == 0 or answer.stderr.strip()
 
     encoded = studies.map(lambda text: text.encode(errors="replace"))
@@ -152,7 +152,9 @@ def test_a_stores_texts_are_shown_and_reported(
         metrics = {"test_perplexity": 9.5, metric: metric}
         forge(url, "result", where="measurement = 'perplexity'", metrics=metrics)
         for command in (("status",), ("results", "gss_grid"), ("report", "all")):
-            answer = answered(*command, "--storage", folder / "results", allowed=folder / "results")
+            answer = check_answer(
+                *command, "--storage", folder / "results", allowed=folder / "results"
+            )
             commands = set("\x1b\x9b\u202e\x07")  # to the terminal
             assert not set(answer.stdout + answer.stderr) & commands
 
@@ -177,7 +179,7 @@ def test_a_stores_words_are_reported_or_refused(
 
     def check(metric: tuple[str, str]) -> None:
         forge(url, "result", where="measurement = 'perplexity'", metrics=dict([metric]))
-        answer = answered("report", "qualitative", "--storage", storage, allowed=storage)
+        answer = check_answer("report", "qualitative", "--storage", storage, allowed=storage)
         assert answer.returncode != 2 or "damaged" in answer.stderr
 
     check(("top_k yang 1", json.dumps(WORDS)))

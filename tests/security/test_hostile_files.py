@@ -15,7 +15,7 @@ import torch
 from hypothesis import strategies as st
 from safetensors.torch import save
 
-from tests.security.conftest import Cases, answered, in_time
+from tests.security.conftest import Cases, check_answer, in_time
 from tests.support.hostile import CONFIGS, damaged, spoiled, texts, values
 from tests.support.writes import outside, written
 from trainables.__main__ import main as train_one
@@ -99,7 +99,7 @@ def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> N
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
-        answer = answered("rank", file, "--format", "json")
+        answer = check_answer("rank", file, "--format", "json")
         if answer.returncode == 0:
             ranks = json.loads(answer.stdout)
             exact = np.load(file, allow_pickle=False).astype(np.float64)
@@ -129,7 +129,7 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
             path.write_bytes(content)
         for place in (file, index):
             tensor = ["--tensor", case[3]] if case[3] else []
-            answer = answered("rank", place, *tensor, "--format", "json")
+            answer = check_answer("rank", place, *tensor, "--format", "json")
             if answer.returncode == 0 and case[0] == sound:
                 ranks = json.loads(answer.stdout)
                 exact = tensors[ranks["tensor"]].double().numpy()
@@ -183,8 +183,8 @@ def test_a_corpus_is_planned_or_refused(tmp_path: Path, every_case: Cases) -> No
     def check(splits: tuple[bytes, ...]) -> None:
         for split, content in zip(SPLITS, splits, strict=True):
             (folder / f"{split}.txt").write_bytes(content)
-        answered("corpus", "check", folder)
-        answered("gss_grid", "--scale", "smoke", "--dry-run", "--corpus", folder)
+        check_answer("corpus", "check", folder)
+        check_answer("gss_grid", "--scale", "smoke", "--dry-run", "--corpus", folder)
 
     every_case(st.tuples(contents, contents, contents), check)
 
@@ -199,8 +199,8 @@ def test_contexts_and_benchmarks_are_taken_or_refused(tmp_path: Path, every_case
     def check(case: tuple[bytes, bytes]) -> None:
         contexts.write_bytes(case[0])
         (benchmarks / "EN-MINE.txt").write_bytes(case[1])
-        answered("qualitative", "--scale", "smoke", "--dry-run", "--contexts", contexts)
-        answered("word_similarity", "--scale", "smoke", "--dry-run", "--benchmarks", benchmarks)
+        check_answer("qualitative", "--scale", "smoke", "--dry-run", "--contexts", contexts)
+        check_answer("word_similarity", "--scale", "smoke", "--dry-run", "--benchmarks", benchmarks)
 
     pairs = as_bytes | damaged((b"cat dog 1\nking queen 0.5\n",))
     every_case(st.tuples(in_json(listed) | damaged((json.dumps(listed).encode(),)), pairs), check)
@@ -216,4 +216,4 @@ def test_an_endless_text_is_refused(tmp_path: Path, kind: str) -> None:
     else:
         (tmp_path / "valid.txt").symlink_to("/dev/zero")
     with in_time():
-        assert answered("corpus", "check", tmp_path).returncode == 2
+        assert check_answer("corpus", "check", tmp_path).returncode == 2

@@ -13,7 +13,7 @@ from orchestrator.storage.bucket import Bucket
 from orchestrator.store import PlannedTrial, StudyKey, open_store
 from orchestrator.watch.tensorboard import TensorBoard
 from orchestrator.words import file_name
-from tests.security.conftest import Cases, answered
+from tests.security.conftest import Cases, check_answer
 from tests.support.hostile import texts
 from tests.support.store_rows import RUN, forge, outcome, planned
 from tests.support.writes import outside, written
@@ -63,7 +63,7 @@ def test_reports_stay_in_the_storage_folder(tmp_path: Path, column: str) -> None
     forge(url, "study", **{column: UP})
     before = files(tmp_path) - files(storage)
     for command in (("report", "gss_grid"), ("report", "all")):
-        assert answered(*command, "--storage", storage, allowed=storage).returncode == 0
+        assert check_answer(*command, "--storage", storage, allowed=storage).returncode == 0
     assert files(tmp_path) - files(storage) == before
 
 
