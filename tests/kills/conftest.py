@@ -1,11 +1,15 @@
-"""The sweep that nobody disturbs, which others are compared with."""
+"""The sweep that nobody disturbs, and the record of disturbed ones."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.support.disturbed import Keep, Undisturbed, undisturbed_sweep
 from tests.support.reliability import keep_round
+from tests.support.typed_sweep import Round, Undisturbed, undisturbed_sweep
+
+Keep = Callable[[str, Round], None]
 
 
 @pytest.fixture(scope="session")
@@ -15,4 +19,5 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 @pytest.fixture
 def keep(request: pytest.FixtureRequest) -> Keep:
+    """Records a round of the named check under `make chaos`."""
     return keep_round if request.config.getoption("--chaos") else lambda name, part: None  # noqa: ARG005

@@ -1,109 +1,164 @@
-"""Four commands at once on one study, one of them killed; and a search whose drivers are killed
-over and over."""
+"""Four commands at once on one study, one of them killed; a search whose drivers are killed over
+and over; and a program that takes the memory."""
 
 from __future__ import annotations
 
 import random
+import re
+import subprocess
+import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from orchestrator.store.opening import open_store
-from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed
-from tests.support.typed_sweep import TRIALS, TUNED, TypedSweep
+from orchestrator.worker import machine_memory
+from tests.kills.conftest import Keep
+from tests.support.typed_sweep import OPTIONS, SEED, TRIALS, Round, TypedSweep, Undisturbed
 
 pytestmark = pytest.mark.timeout(0)
+TUNED = """from search_spaces.awd_lstm import awd_lstm
+from search_spaces.study import Study
+from search_spaces.tuning import Dimension, Tuning
+from trainables.config import GssConfig, SoftmaxConfig
+
+TUNING = Tuning(
+    sides={
+        "softmax": lambda corpus: awd_lstm(corpus, SoftmaxConfig()),
+        "gss": lambda corpus: awd_lstm(corpus, GssConfig(c=-1.5, k=2.5)),
+    },
+    stage1=(Dimension(key="model.dropout_hidden", short="dh", values=(0.0, 0.3)),),
+    stage2=(
+        Dimension(key="model.dropout_embedding", short="de", values=(0.0, 0.2, 0.4, 0.6, 0.8)),
+        Dimension(key="model.dropout_output", short="do", values=(0.0, 0.2, 0.4, 0.6)),
+    ),
+    seeds=(11, 12),
+)
+STUDY = Study(name="tuned", tuning=TUNING, analyses=())
+"""
 SEARCH = ("--max-concurrent", "1", "--budget", "14", "--set", "training.epochs=8")
-"""More than the search draws at random before it learns from what it had."""
-COMMAND_DIES = ("driver", "process group", "everything")
+"""More than the search draws at random before it learns from earlier trials."""
 HANGS_S = 300.0
-Search = list[tuple[str, str, str, list[float]]]
 
 
 @pytest.mark.chaos(0, 1)
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.usefixtures("rounds")
-def test_of_four_commands_at_once_one_is_killed_and_each_trial_is_trained_once(
+def test_four_commands_train_each_trial_once(
     undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int, keep: Keep
 ) -> None:
-    chance, troubles = random.Random(SEED + number), []
+    """Only trials that the killed one held may be claimed twice."""
+    chance = random.Random(SEED + number)
     with TypedSweep(tmp_path / "sweep", *OPTIONS, store=store_url) as sweep:
         commands = [sweep.type() for _ in range(4)]
         time.sleep(chance.uniform(0, 2 * undisturbed.seconds))
-        drivers = {str(driver.pid) for driver in sweep.watch.alive("driver", commands[0].pid)}
+        drivers = sweep.alive("driver", commands[0])
         held = sweep.held(drivers)
-        killed = sweep.watch.kill("driver", commands[0].pid, chance) is not None
+        killed = sweep.kill("driver", commands[0], chance)
         held |= sweep.held(drivers)
+        part = Round(f"{store_url.partition(':')[0]}, {'killed' if killed else 'was over before'}")
         for command in commands[killed:]:
-            troubles += command.troubles(4 * undisturbed.limit_s)
+            part.troubles += command.troubles(4 * undisturbed.limit_s)
         commands[0].status(undisturbed.limit_s)
-        troubles += commands[0].tracebacks()
+        part.troubles += commands[0].tracebacks()
         claims = sweep.claims()
-        troubles += [
-            f"claimed twice: {trial}"
-            for trial, times in claims.items()
-            if times > 1 + (trial in held)
-        ]
-        troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
-        again = sum(claims.values()) - TRIALS
-    kind = f"{store_url.partition(':')[0].partition('+')[0]}, {'killed' if killed else 'was over before'}"
-    keep("four-commands", Round(kind, undisturbed.slowness, claimed_again=again, troubles=troubles))
-    assert troubles == [], f"seed {SEED}"
+        again = {trial for trial, times in claims.items() if times > 1 + (trial in held)}
+        part.troubles += [f"claimed twice: {trial}" for trial in again]
+        part.claimed_again = sum(claims.values()) - TRIALS
+        part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
+    keep("Four commands at once, the driver of one killed", part)
+    assert part.troubles == [], f"seed {SEED}"
 
 
-@dataclass
-class KilledSearch:
-    kind: str
-    kills: int
-    troubles: list[str]
-
-
-def searched(sweep: TypedSweep) -> Search:
-    """The trials of the search with their validation losses."""
-    with open_store(f"sqlite:///{sweep.storage}/results.db") as store:
-        key = store.studies()[-1].key
+def searched(sweep: TypedSweep) -> list[tuple[str, str, str, list[float]]]:
+    """Return the trials of the search with their validation losses."""
+    with sweep.opened() as (store, key):
+        epochs = store.epochs_by_trial(key)
         return [
             (
                 row.name,
                 row.trial_id,
                 row.state,
-                [epoch.valid_loss for epoch in store.epochs(row.trial_id)],
+                [e.valid_loss for e in epochs.get(row.trial_id, ())],
             )
             for row in store.trials(key)
         ]
 
 
 @pytest.mark.chaos(0, 100)
-def test_a_search_whose_drivers_are_killed_equals_the_undisturbed_one(
+def test_a_killed_search_equals_the_undisturbed_one(
     tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
-    chance, kills = random.Random(SEED), 0
-    done: list[KilledSearch] = []
+    """`rounds` kills of searches, each typed again until it ends by itself."""
+    chance, kills, parts = random.Random(SEED), 0, list[Round]()
     with TypedSweep(tmp_path / "undisturbed", *SEARCH, study=TUNED) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text
         seconds, goal = time.monotonic() - typed.start_s, searched(sweep)
     assert "pruned" in {state for _, _, state, _ in goal}
     while kills < rounds:
-        with TypedSweep(tmp_path / str(len(done)), *SEARCH, study=TUNED) as sweep:
-            before, troubles = kills, list[str]()
-            while (
-                not troubles
-                and (typed := sweep.type()).status(chance.uniform(0, seconds / 4)) is None
-            ):
-                kills += (
-                    sweep.watch.kill(chance.choice(COMMAND_DIES), typed.pid, chance) is not None
-                )
-                troubles += (
-                    [] if typed.status(HANGS_S) is not None else [f"hung: {typed.text[-500:]}"]
-                )
-                troubles += typed.tracebacks()
-            troubles += typed.troubles(HANGS_S)
-            troubles += [] if searched(sweep) == goal else ["another search"]
-            troubles += [f"trained twice: {trial}" for trial in sweep.trained_twice()]
-            troubles += [f"left behind: {name}" for name in sweep.left_behind()]
-            done.append(KilledSearch("search", kills - before, troubles))
-        keep("searches", done[-1])
-    assert [search for search in done if search.troubles] == [], f"seed {SEED}"
+        part = Round("search")
+        with TypedSweep(tmp_path / str(len(parts)), *SEARCH, study=TUNED) as sweep:
+            while not part.troubles:
+                typed = sweep.type()
+                if typed.status(chance.uniform(0, seconds / 4)) is not None:
+                    break
+                victim = chance.choice(("driver", "process group", "everything"))
+                kills += sweep.kill(victim, typed, chance)
+                if typed.status(HANGS_S) is None:
+                    part.troubles.append(f"hung: {typed.text[-500:]}")
+                part.troubles += typed.tracebacks()
+            part.troubles += typed.troubles(HANGS_S)
+            part.troubles += [] if searched(sweep) == goal else ["another search"]
+            part.troubles += [f"trained twice: {trial}" for trial in sweep.trained_twice]
+            part.troubles += [f"left behind: {name}" for name in sweep.left_behind()]
+        keep("A search whose command is killed over and over", part)
+        parts.append(part)
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
+
+
+HOG_BYTES, SPARE_BYTES, SAFE_BYTES = 4_500_000_000, 4_000_000_000, 6_000_000_000
+"""Ray ends workers once `SPARE_BYTES` more are in use than before the sweep, which takes 1.7 GB."""
+HOG = f"import time; memory = b'x' * {HOG_BYTES}; time.sleep(8)"
+NAMED = re.compile("low on memory|out of memory|Memory ran out")
+
+
+@contextmanager
+def hog() -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-c", HOG])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.chaos(0, 10)
+def test_a_memory_hog_does_not_end_the_sweep(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
+) -> None:
+    """At a random moment, first at the start; hogs that hit nothing do not count."""
+    chance, parts = random.Random(SEED), list[Round]()
+    for number in range(3 * rounds):
+        memory = machine_memory()
+        if memory.free_bytes < SAFE_BYTES:
+            pytest.skip(f"needs 6 GB of free memory, and {memory.free_bytes / 1e9:.1f} are free")
+        share = 1 - (memory.free_bytes - SPARE_BYTES) / memory.total_bytes
+        part = Round("memory")
+        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
+            typed = sweep.type(RAY_memory_usage_threshold=str(share))
+            time.sleep(chance.uniform(0, undisturbed.seconds) if parts else 0.0)
+            begin_s = time.monotonic()
+            with hog():
+                part.troubles = typed.troubles(undisturbed.limit_s)
+            part.seconds = time.monotonic() - begin_s
+            part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
+        if part.troubles or NAMED.search(typed.text):
+            keep("Another program takes the memory", part)
+            parts.append(part)
+        if len(parts) == rounds:
+            break
+    assert len(parts) == rounds, "most hogs hit nothing, or no sentence named memory"
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"

@@ -1,89 +1,221 @@
-"""SIGKILL at a random moment, or exactly between two durable writes, or another signal, of a real
-sweep: the same command, typed again where it has to be, ends with the table of a sweep that nobody
-disturbed."""
+"""SIGKILL at a random moment, or between two durable writes, or another signal, of a real sweep:
+the same command ends with the table of a sweep that nobody disturbed."""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import itertools
+import os
 import random
+import re
 import shutil
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from orchestrator.cluster.local_node import LATER_S
 from orchestrator.storage import FolderStorage
 from orchestrator.sweep import rebuild_store
-from tests.support.command import wait_for
-from tests.support.disturbed import (
+from tests.kills.conftest import Keep
+from tests.support.scratch import mentioning
+from tests.support.store_rows import tables
+from tests.support.typed import Typed
+from tests.support.typed_sweep import (
+    LATER,
     OPTIONS,
     SEED,
-    Keep,
+    STUDY,
+    VICTIMS,
     Round,
+    TypedSweep,
     Undisturbed,
-    judge,
     undisturbed_sweep,
 )
-from tests.support.signalled import KINDS, signalled
-from tests.support.store_rows import tables
-from tests.support.typed_sweep import LATER, STUDY, TypedSweep
-from tests.support.victims import STARTED_LATER, VICTIMS
 
 pytestmark = pytest.mark.timeout(0)  # a round has its own limit
+
+
+@pytest.mark.chaos(1, 200)
+def test_any_victim_leaves_the_same_table(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
+) -> None:
+    chance, parts = random.Random(SEED), []
+    for number in range(rounds):
+        part = Round(VICTIMS[(number + SEED) % len(VICTIMS)])
+        with TypedSweep(tmp_path / str(number), *OPTIONS, "--ray-dashboard") as sweep:
+            kill_at_random(part, sweep, undisturbed, chance)
+            if number % 10 == 0 and not part.troubles:
+                part.troubles += rebuilt(sweep)
+        keep("SIGKILL at a random moment", part)
+        parts.append(part)
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
+
+
+def kill_at_random(
+    part: Round, sweep: TypedSweep, undisturbed: Undisturbed, chance: random.Random
+) -> None:
+    """Start again if a sweep ends, and well, before the moment."""
+    for _ in range(10):
+        typed = sweep.type()
+        time.sleep(chance.uniform(0, undisturbed.seconds))
+        last_s = typed.start_s + undisturbed.limit_s
+        while typed.runs() and not sweep.alive(part.kind, typed) and time.monotonic() < last_s:
+            time.sleep(0.1)
+        if sweep.kill(part.kind, typed, chance):
+            return sweep.judge(part, typed, undisturbed)
+        part.troubles += typed.troubles(undisturbed.limit_s)
+        if part.troubles:
+            return None
+        sweep.forget()
+    part.troubles.append("none lived for long enough to be killed")
+    return None
+
+
+def rebuilt(sweep: TypedSweep) -> list[str]:
+    """Return the tables in which a store made from the trial folders differs."""
+    new = f"sqlite:///{sweep.storage}/new.db"
+    rebuild_store(new, FolderStorage(sweep.storage), print)
+    before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
+    return [f"another table {name} after rebuilding" for name in before if before[name] != after[name]]
+
+
+@pytest.mark.chaos(1, 10)
+def test_a_killed_guard_leaves_nothing(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int
+) -> None:
+    chance = random.Random(SEED)
+    for number in range(rounds):
+        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
+            typed = sweep.type()
+            time.sleep(chance.uniform(0, undisturbed.seconds))
+            while typed.runs() and not sweep.kill("guard", typed, chance):
+                time.sleep(0.1)
+            deadline_s = time.monotonic() + 15
+            while sweep.left_behind() and time.monotonic() < deadline_s:
+                time.sleep(0.3)
+            assert sweep.left_behind() == [], f"seed {SEED}"
+
+
+STATUSES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+COMMAND, GROUP, TWICE = "to the command", "to its group", "to its group, twice"
+SCANCEL = "to all, as scancel does"
+KINDS = [
+    (number, to, terminal)
+    for number, to, terminal in itertools.product(STATUSES, (GROUP, COMMAND, TWICE), (True, False))
+] + [(signal.SIGTERM, SCANCEL, terminal) for terminal in (True, False)]
+ANSWER = re.compile(r"Stopping|Interrupted|Ended at once|did not stop")
+ANSWERED_S, OUT_S, AT_ONCE_S, SLURM_KILLS_S = 1.0, 10.0, 1.0, 30.0
+SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
+"""From the first signal to the second; a sooner one counts as the first."""
+
+
+@pytest.mark.chaos(1, 50)
+def test_a_signal_is_answered_and_nothing_lost(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
+) -> None:
+    """First Ctrl-C in a terminal, then all kinds in random order."""
+    chance, parts = random.Random(SEED), []
+    kinds = itertools.cycle([KINDS[0], *chance.sample(KINDS[1:], len(KINDS) - 1)])
+    for index, (number, to, terminal) in enumerate(itertools.islice(kinds, rounds)):
+        part = Round(f"{number.name} {to}" + " in a terminal" * terminal)
+        with TypedSweep(tmp_path / str(index), *OPTIONS) as sweep:
+            while True:  # until a sweep lasts until its moment
+                typed = sweep.type(terminal=terminal)
+                slowness = undisturbed.slowness
+                time.sleep(chance.uniform(0.1 * slowness, undisturbed.seconds))
+                if typed.runs():
+                    break
+                assert typed.troubles(undisturbed.limit_s) == []
+                sweep.forget()
+            part.troubles = signalled(part, (number, to, terminal), sweep, typed, slowness)
+            sweep.kill_all()
+            part.troubles += sweep.type().troubles(undisturbed.limit_s)
+            part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
+        keep("Signals at a random moment", part)
+        parts.append(part)
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
+
+
+def signalled(
+    part: Round,
+    kind: tuple[signal.Signals, str, bool],
+    sweep: TypedSweep,
+    typed: Typed,
+    slowness: float,
+) -> list[str]:
+    """Send the signal, and return what is wrong with the answer."""
+    number, to, terminal = kind
+    before, sent_s, limit_s = len(typed.text), time.monotonic(), OUT_S * slowness
+    with suppress(ProcessLookupError):
+        if to == COMMAND:
+            os.kill(typed.pid, number)
+        elif to == SCANCEL:
+            for pid in mentioning(sweep.temporary):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        else:
+            os.killpg(typed.pid, number)
+            if to == TWICE and typed.status(SECOND_S[number]) is None:
+                limit_s = time.monotonic() - sent_s + AT_ONCE_S * slowness
+                os.killpg(typed.pid, number)
+    status = typed.status(SLURM_KILLS_S * slowness)
+    part.seconds = time.monotonic() - sent_s
+    printed, reply = typed.text[:before], typed.text[before:]
+    answered_s = (s - sent_s for s, text in typed.texts if s >= sent_s and ANSWER.search(text))
+    was_over = "All reports:" in printed
+    deaf = was_over or (terminal and number == signal.SIGHUP)  # its terminal is gone
+    troubles = {
+        "not out in time": status is None or part.seconds > limit_s,
+        f"status {status}": status != STATUSES[number] and not (was_over and status == 0),
+        "not answered in time": not deaf and next(answered_s, 1e9) > ANSWERED_S * slowness,
+        "traceback": "Traceback" in reply,
+        "left running": bool(sweep.running()),
+    }
+    return [f"{trouble}: {reply[-500:]!r}" for trouble, is_so in troubles.items() if is_so]
 
 
 class Step(NamedTuple):
     """A call of the product before and after which something is durable."""
 
-    what: str
     place: str
     once: bool = False
     """It is called once a sweep."""
     study: str = STUDY
 
 
+FOLDER, STORE = "trainables.trial_folder.folder:", "orchestrator.store."
 STEPS = (
-    Step("study registered", "orchestrator.store.studies:Studies.register", once=True),
-    Step(
-        "file of the study written", "orchestrator.storage.storage:Storage.write_study", once=True
-    ),
-    Step("run begun", "orchestrator.store.studies:Studies.begin_run", once=True),
-    Step("trials claimed", "orchestrator.store.claims:Claims.claim"),
-    Step("epochs recorded", "orchestrator.store.results:Results.record_epochs"),
-    Step("result recorded", "orchestrator.store.results:Results.record"),
-    Step("run ended", "orchestrator.store.studies:Studies.end_run", once=True),
-    Step("report written", "orchestrator.report.build:build_report", once=True),
-    Step("list of reports written", "orchestrator.report.index:write_index", once=True),
-    Step("fence written", "trainables.trial_folder.folder:TrialFolder.take_over"),
-    Step("checkpoint written", "trainables.trial_folder.checkpoint:Checkpoints._write"),
-    Step("kept weights written", "trainables.trial.trial_run:save_tensors"),
-    Step("spectrum.npy written", "trainables.trial_folder.folder:write_vector"),
-    Step("result.json written", "trainables.trial_folder.folder:TrialFolder.write_result"),
-    Step("checkpoints removed", "trainables.trial_folder.folder:TrialFolder.forget_checkpoints"),
-    Step("fence removed", "trainables.trial_folder.folder:TrialFolder.leave"),
-    Step("file named and its folder synced", "trainables.trial_folder.files:_sync_folder"),
-    Step(
-        "later measurement written",
-        "trainables.trial_folder.folder:TrialFolder.write_measurement",
-        study=LATER,
-    ),
-    Step(
-        "later measurement recorded",
-        "orchestrator.store.results:Results.add_measurement",
-        study=LATER,
-    ),
+    Step(f"{STORE}studies:Studies.register", once=True),
+    Step("orchestrator.storage.storage:Storage.write_study", once=True),
+    Step(f"{STORE}studies:Studies.begin_run", once=True),
+    Step(f"{STORE}claims:Claims.claim"),
+    Step(f"{STORE}results:Results.record_epochs"),
+    Step(f"{STORE}results:Results.record"),
+    Step(f"{STORE}studies:Studies.end_run", once=True),
+    Step("orchestrator.report.build:build_report", once=True),
+    Step("orchestrator.report.index:write_index", once=True),
+    Step(f"{FOLDER}TrialFolder.take_over"),
+    Step("trainables.trial_folder.checkpoint:Checkpoints._write"),
+    Step("trainables.trial.trial_run:save_tensors"),
+    Step(f"{FOLDER}write_vector"),
+    Step(f"{FOLDER}TrialFolder.write_result"),
+    Step(f"{FOLDER}TrialFolder.forget_checkpoints"),
+    Step(f"{FOLDER}TrialFolder.leave"),
+    Step("trainables.trial_folder.files:_sync_folder"),
+    Step(f"{FOLDER}TrialFolder.write_measurement", study=LATER),
+    Step(f"{STORE}results:Results.add_measurement", study=LATER),
 )
-TIMES = 5
-AT_STEPS = [
-    (step, when, call)
-    for step in STEPS
-    for when in ("before", "after")
-    for call in range(1, TIMES + 1)
-]
+AT_STEPS = list(itertools.product(STEPS, ("before", "after"), range(1, 6)))
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.place.rpartition(":")[2])
+def test_every_step_is_a_call_of_the_product(step: Step) -> None:
+    module, _, path = step.place.partition(":")
+    assert callable(functools.reduce(getattr, path.split("."), importlib.import_module(module)))
 
 
 @pytest.fixture(scope="module")
@@ -96,142 +228,37 @@ def measured_later(
     return undisturbed_sweep(folder, study=LATER, storage=storage)
 
 
-@pytest.mark.chaos(1, 200)
-def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
-) -> None:
-    chance, parts = random.Random(SEED), []
-    for number in range(rounds):
-        victim = VICTIMS[(number + SEED) % len(VICTIMS)]
-        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
-            part = Round(victim, undisturbed.slowness)
-            kill_at_random(part, sweep, undisturbed, chance)
-            if number % 10 == 0 and not part.troubles:
-                part.troubles += made_again(sweep)
-            parts.append(part)
-        keep("random-kills", part)
-    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
-
-
-def kill_at_random(
-    part: Round, sweep: TypedSweep, undisturbed: Undisturbed, chance: random.Random
-) -> None:
-    """Begun anew where the sweep ended, and well, before the moment. Of a process that starts
-    later, the moment is a random one from then on."""
-    victim, later_s = part.kind, 1.0 if part.kind in STARTED_LATER else LATER_S
-    for _ in range(10):
-        typed = sweep.type(CHAOS_LATER_S=str(later_s))
-        time.sleep(chance.uniform(0, undisturbed.seconds))
-        if not sweep.watch.alive(victim, typed.pid):
-            last_s = typed.start_s + undisturbed.limit_s
-            while (
-                typed.runs()
-                and not sweep.watch.alive(victim, typed.pid)
-                and time.monotonic() < last_s
-            ):
-                time.sleep(0.1)
-            time.sleep(
-                chance.uniform(
-                    0, max(0.0, undisturbed.seconds - (time.monotonic() - typed.start_s))
-                )
-            )
-        if sweep.watch.kill(victim, typed.pid, chance) is not None:
-            part.moment_s = time.monotonic() - typed.start_s
-            return judge(part, sweep, typed, undisturbed)
-        part.troubles += typed.troubles(undisturbed.limit_s)
-        if part.troubles:
-            return None
-        sweep.forget()
-    part.troubles.append(f"no {victim} lived for long enough to be killed")
-    return None
-
-
-def made_again(sweep: TypedSweep) -> list[str]:
-    """In which tables a store made from the trial folders is not the one there is."""
-    new = f"sqlite:///{sweep.storage}/new.db"
-    rebuild_store(new, FolderStorage(sweep.storage), print)
-    before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
-    return [
-        f"the table {name} made again is another" for name in before if before[name] != after[name]
-    ]
-
-
-@pytest.mark.chaos(1, 10)
-def test_a_killed_guard_leaves_nothing(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int
-) -> None:
-    chance = random.Random(SEED)
-    for number in range(rounds):
-        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
-            typed = sweep.type(CHAOS_LATER_S=str(chance.uniform(0, LATER_S)))
-            time.sleep(chance.uniform(0, undisturbed.seconds))
-            while typed.runs() and not sweep.watch.kill("guard", typed.pid, chance):
-                time.sleep(0.1)
-            wait_for(
-                lambda: not sweep.left_behind(), timeout_s=15, what=f"the end of all, seed {SEED}"
-            )
-
-
-@pytest.mark.chaos(1, 50)
-def test_a_signal_at_any_moment_is_answered_at_once_and_the_same_command_goes_on(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
-) -> None:
-    """Answered at once, out soon, and nothing is left running."""
-    chance = random.Random(SEED)
-    kinds = itertools.islice(itertools.cycle(chance.sample(KINDS, len(KINDS))), rounds)
-    answers = []
-    for number, kind in enumerate(kinds):
-        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
-            answers.append(signalled(sweep, kind, undisturbed, chance))
-        keep("signals", answers[-1])
-    assert [answer for answer in answers if answer.troubles] == [], f"seed {SEED}"
-
-
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.what)
-def test_every_step_is_a_call_of_the_product(step: Step) -> None:
-    module, _, path = step.place.partition(":")
-    assert callable(functools.reduce(getattr, path.split("."), importlib.import_module(module)))
-
-
 @pytest.mark.chaos(0, len(AT_STEPS))
-def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_table(
-    undisturbed: Undisturbed,
-    tmp_path: Path,
-    rounds: int,
-    keep: Keep,
-    request: pytest.FixtureRequest,
+def test_a_kill_between_durable_writes_loses_nothing(
+    undisturbed: Undisturbed, measured_later: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     parts = []
     for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
-        later = step.study == LATER
-        goal: Undisturbed = request.getfixturevalue("measured_later") if later else undisturbed
-        part = Round(f"{when}: {step.what}", undisturbed.slowness)
+        part = Round(f"{when} {step.place.rpartition(':')[2]}")
+        goal = measured_later if step.study == LATER else undisturbed
         with TypedSweep(tmp_path / str(number), *OPTIONS, study=step.study) as sweep:
-            for part.call in range(1 if step.once else call, 0, -1):
-                if later:
+            for calls in range(1 if step.once else call, 0, -1):
+                if step.study == LATER:
                     shutil.copytree(undisturbed.storage, sweep.storage)
-                if kill_at_step(part, sweep, f"{when} {part.call} {step.place}", goal):
+                if kill_at_step(part, sweep, f"{when} {calls} {step.place}", goal):
                     break
                 sweep.forget()
             else:
                 part.troubles.append("no process came to this step")
-        keep("named-steps", part)
+        keep("SIGKILL between two durable writes", part)
         parts.append(part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
-def kill_at_step(part: Round, sweep: TypedSweep, when: str, undisturbed: Undisturbed) -> bool:
-    """False where no process made so many calls, and the command ended well."""
+def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
+    """Return False if no process made this many calls and the command ended well."""
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
-    while (
-        typed.runs()
-        and not mark.exists()
-        and time.monotonic() < typed.start_s + undisturbed.limit_s
-    ):
+    last_s = typed.start_s + goal.limit_s
+    while typed.runs() and not mark.exists() and time.monotonic() < last_s:
         time.sleep(0.05)
     if mark.exists():
-        judge(part, sweep, typed, undisturbed)
+        sweep.judge(part, typed, goal)
     else:
-        part.troubles += typed.troubles(undisturbed.limit_s)
+        part.troubles += typed.troubles(goal.limit_s)
     return mark.exists() or bool(part.troubles)

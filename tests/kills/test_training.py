@@ -24,9 +24,8 @@ from trainables.config import (
 )
 from trainables.measurements import epoch_ranks
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
-from trainables.trial_folder.checkpoint import Checkpoints, load_tensors
-from trainables.trial_folder.folder import TrialFolder
+from trainables.training import Trainer
+from trainables.trial_folder import Checkpoints, TrialFolder, load_tensors
 
 ET_ASGD, NT_ASGD = (
     tiny.trial(averaging=rule, epochs=4, learning_rate=20.0, epoch_rank_contexts=30)
@@ -61,9 +60,7 @@ def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, obj
 
 
 @pytest.mark.parametrize("config", [NT_ASGD, WITH_ADAM], ids=["sgd", "adam"])
-def test_killed_again_and_again_it_ends_with_the_same_bits(
-    tmp_path: Path, config: TrialConfig
-) -> None:
+def test_repeated_kills_end_with_the_same_bits(tmp_path: Path, config: TrialConfig) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     undisturbed.mkdir()
     disturbed.mkdir()
@@ -104,7 +101,7 @@ def _newest_step(directory: Path) -> int:
     ],
     ids=lambda value: getattr(value, "name", None) or "-".join(map(str, value.values())) or "sgd",
 )
-def test_resuming_from_any_step_gives_the_same_next_steps(
+def test_resuming_from_any_step_changes_no_step(
     tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
     """Every single step of the first epochs of a short text, the averaging switch included."""
@@ -129,7 +126,7 @@ def test_resuming_from_any_step_gives_the_same_next_steps(
             assert torch.equal(tensor, tensors[name]), (straight.progress.step, name)
 
 
-def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_falls_back_to_the_earlier(tmp_path: Path) -> None:
     checkpoints = Checkpoints(TrialFolder(tmp_path, ET_ASGD.trial_id))
     trainer = Trainer(ET_ASGD, tiny.corpus(), Runtime())
     for step in (1, 2, 3):

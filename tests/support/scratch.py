@@ -1,5 +1,4 @@
-"""A place for temporary folders that a test has to itself, with a path as short as Ray needs it;
-what is left there."""
+"""A short-lived place for temporary folders, and the processes that mention a folder."""
 
 from __future__ import annotations
 
@@ -14,29 +13,32 @@ import pytest
 
 @pytest.fixture
 def short_base() -> Iterator[Path]:
-    """A folder for temporary folders."""
+    """A folder for temporary folders, with a path as short as Ray needs it."""
     base = Path(tempfile.mkdtemp(prefix="lo-", dir="/tmp"))
     yield base
     shutil.rmtree(base)
 
 
-def mentioning(path: Path) -> set[int]:
-    """Every process that has the path in its command, its environment or the names of its open
-    files."""
+def mentioning(folder: Path) -> dict[int, str]:
+    """Return pid and command line of every process that has the folder in its command, its
+    environment or the names of its open files."""
     return {
-        int(process.name)
+        int(process.name): line
         for process in Path("/proc").glob("[0-9]*")
-        if str(path) in _shown(process)
+        if str(folder) in (line := _read(process / "cmdline")) + _rest(process)
     }
 
 
-def _shown(process: Path) -> str:
-    shown = []
-    for name in ("cmdline", "environ"):
-        with suppress(OSError):
-            shown.append((process / name).read_text(errors="replace"))
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(errors="replace").replace("\0", " ").strip()
+    return ""
+
+
+def _rest(process: Path) -> str:
+    names = [_read(process / "environ")]
     with suppress(OSError):
         for descriptor in (process / "fd").iterdir():
             with suppress(OSError):
-                shown.append(str(descriptor.readlink()))
-    return "\n".join(shown)
+                names.append(str(descriptor.readlink()))
+    return "\n".join(names)

@@ -1,40 +1,32 @@
 """The command as a user types it for twelve short trials, with a Ray and a temporary folder of its
-own: to be killed.
+own: to be killed, and judged by a sweep that nobody disturbed.
 
-Nothing in it is scripted. Trials write checkpoints every quarter of a second, since they last about
-one."""
+Nothing is scripted. Trials write checkpoints every quarter of a second, since they last about one."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
+import json
 import os
-import pty
-import re
+import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import termios
-import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-import numpy as np
+import psutil
 
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import Store, StudyKey, open_store
 from tests.support.command import ROOT, environment, results_table
 from tests.support.scratch import mentioning
-from tests.support.victims import Watch, abandoned_shared_memory
+from tests.support.typed import Typed
 from trainables.errors import UserError
-from trainables.training.loop import Progress
-from trainables.trial_folder.checkpoint import load_tensors
-from trainables.trial_folder.outcome import EpochMetrics
+from trainables.trial_folder import load_tensors
 
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
@@ -47,104 +39,63 @@ def trials(corpus):
 
 STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexity@1", "spectrum@1"))
 """
-TUNED = """from search_spaces.awd_lstm import awd_lstm
-from search_spaces.study import Study
-from search_spaces.tuning import Dimension, Tuning
-from trainables.config import GssConfig, SoftmaxConfig
-
-def softmax(corpus):
-    return awd_lstm(corpus, SoftmaxConfig())
-
-def gss(corpus):
-    return awd_lstm(corpus, GssConfig(c=-1.5, k=2.5))
-
-TUNING = Tuning(
-    sides={"softmax": softmax, "gss": gss},
-    stage1=(Dimension(key="model.dropout_hidden", short="dh", values=(0.0, 0.3)),),
-    stage2=(
-        Dimension(key="model.dropout_embedding", short="de", values=(0.0, 0.2, 0.4, 0.6, 0.8)),
-        Dimension(key="model.dropout_output", short="do", values=(0.0, 0.2, 0.4, 0.6)),
-    ),
-    seeds=(11, 12),
-)
-STUDY = Study(name="tuned", tuning=TUNING, analyses=())
-"""
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
-"""The same trials, which lack a measurement."""
+"""The same trials, with one more measurement."""
 TRIALS = 12
+OPTIONS = ("--set", "training.epochs=4")
+SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
+"""Seed of every test of chance; a failed one prints it."""
+QUIET_S, MOST_SLOWNESS = 10.0, 4.0
+"""Seconds of an undisturbed sweep on a quiet machine, and the greatest factor allowed for others."""
+LIMIT_S = 90.0
+"""A command that has not ended this long after a kill hangs."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
+BY_COMMAND_LINE: dict[str, Callable[[str], bool]] = {
+    "worker": lambda line: line.startswith("ray::") and "Agent" not in line,
+    "raylet": lambda line: line.split()[0].endswith("/raylet"),
+    "GCS": lambda line: line.split()[0].endswith("/gcs_server"),
+    "RuntimeEnvAgent": lambda line: line.startswith("ray::RuntimeEnvAgent"),
+    "DashboardAgent": lambda line: line.startswith("ray::DashboardAgent"),
+    "dashboard": lambda line: "/ray/dashboard/dashboard.py " in line,
+}
+VICTIMS = ("driver", "guard", "process group", *BY_COMMAND_LINE, "everything")
 
 
-class Typed:
-    """One typed command in a session of its own, with a terminal or without; every text of it with
-    its time."""
+@dataclass
+class Round:
+    """One disturbance, and its outcome."""
 
-    def __init__(
-        self, words: list[str], environment: dict[str, str], *, terminal: bool = False
-    ) -> None:
-        self._mine, theirs = pty.openpty() if terminal else os.pipe()
-        self.start_s = time.monotonic()
-        self._process = subprocess.Popen(
-            words,
-            cwd=ROOT,
-            env=environment,
-            stdin=theirs if terminal else subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            preexec_fn=lambda: _start_as_a_shell_does(terminal),
-        )
-        os.close(theirs)
-        self.pid = self._process.pid
-        self.texts: list[tuple[float, str]] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+    kind: str
+    seconds: float | None = None
+    """From the disturbance to the end of the command; None if it hung."""
+    went_on: int = 0
+    """Trials that had a checkpoint when the command was typed again."""
+    claimed_again: int = 0
+    """Claims of trials after their first ones."""
+    troubles: list[str] = field(default_factory=list)
 
-    def _read(self) -> None:
-        with contextlib.suppress(OSError):  # what a terminal answers once nobody has it open
-            while text := os.read(self._mine, 65536):
-                self.texts.append((time.monotonic(), text.decode(errors="replace")))
-        os.close(self._mine)
+
+@dataclass(frozen=True, kw_only=True)
+class Undisturbed:
+    """A sweep that nobody disturbed, and its results."""
+
+    storage: Path
+    table: list[dict[str, str]]
+    seconds: float
 
     @property
-    def text(self) -> str:
-        return "".join(text for _, text in self.texts)
+    def slowness(self) -> float:
+        """How many times slower than a quiet machine this one is, within bounds."""
+        return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
-    def runs(self) -> bool:
-        return self._process.poll() is None
-
-    def status(self, within_s: float) -> int | None:
-        """As a shell shows it: 137 after a SIGKILL. None where it does not end in time."""
-        try:
-            status = self._process.wait(within_s)
-        except subprocess.TimeoutExpired:
-            return None
-        self._reader.join(1)  # what it left running may have its output open still
-        return status if status >= 0 else 128 - status
-
-    def tracebacks(self) -> list[str]:
-        return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
-
-    def troubles(self, within_s: float) -> list[str]:
-        """What is wrong with a command that nothing disturbs; none where it ends well, and in
-        time."""
-        status = self.status(within_s)
-        what = "hung" if status is None else f"status {status}"
-        return [*([] if status == 0 else [f"{what}: {self.text[-500:]}"]), *self.tracebacks()]
-
-
-def _start_as_a_shell_does(terminal: bool) -> None:
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(
-            number, signal.SIG_DFL
-        )  # as they are not below `nohup`, in which a test may run
-    if terminal:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    @property
+    def limit_s(self) -> float:
+        """Seconds after which a command hangs."""
+        return LIMIT_S * self.slowness
 
 
 class TypedSweep:
-    """Context: a storage and a temporary folder, and the command that is typed for them, as often
-    as it takes."""
+    """Context: a storage and a temporary folder, and the command that is typed for them."""
 
     def __init__(
         self,
@@ -160,152 +111,194 @@ class TypedSweep:
         self.study.write_text(study)
         self.storage, self.store = storage or folder / "results", store
         self.options = (*options, *(("--store", store) if store else ()))
-        self.watch = Watch(self.storage)
-        # Ray's sockets need a short path, and whatever is in this folder afterwards was left
-        # behind.
+        self.trained_twice: set[str] = set()
+        self._sealed: dict[Path, tuple[int, int]] = {}
+        # Ray's sockets need a short path, and files that remain in this folder were left behind.
         self.temporary = Path(tempfile.mkdtemp(prefix="c", dir="/tmp"))
         self._since_s = time.time()
 
     def __enter__(self) -> Self:
-        self.watch.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill_all()
-        self.watch.end()
         shutil.rmtree(self.temporary, ignore_errors=True)
 
-    def type(self, *, terminal: bool = False, **variables: str) -> Typed:
-        """Type the command; `variables` are of its environment."""
-        words = [
-            sys.executable,
-            str(ROOT / "sweep.py"),
-            str(self.study),
-            "--scale",
-            "smoke",
-            "--corpus",
-            "pydocs",
-        ]
+    def type(self, *options: str, terminal: bool = False, **variables: str) -> Typed:
+        """Type the command; `variables` are added to its environment."""
+        self._compare_results()
+        words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke",
+                 "--corpus", "pydocs", "--storage", str(self.storage), *self.options]  # fmt: skip
         paths = {"TMPDIR": str(self.temporary), "PYTHONPATH": f"{PLUG_IN}{os.pathsep}{ROOT}"}
-        typed = Typed(
-            [*words, "--storage", str(self.storage), *self.options],
-            {**environment(), "CHAOS_CHECKPOINT_S": "0.25", **paths, **variables},
-            terminal=terminal,
-        )
-        self.watch.add(typed.pid)
-        return typed
+        given = {**environment(), "CHAOS_CHECKPOINT_S": "0.25", **paths, **variables}
+        return Typed([*words, *options], given, terminal=terminal)
 
     def forget(self) -> None:
-        """Begin anew: without results."""
+        """Start again without results."""
         self.kill_all()
         shutil.rmtree(self.storage, ignore_errors=True)
-        self.watch.forget()
+        self._sealed.clear()
 
-    @contextlib.contextmanager
+    @contextmanager
     def opened(self) -> Iterator[tuple[Store, StudyKey]]:
-        """The store, and which of its studies this is."""
-        with open_store(
-            self.store or f"sqlite:///{self.storage}/results.db", create=False
-        ) as store:
+        """The store, and the key of this study."""
+        url = self.store or f"sqlite:///{self.storage}/results.db"
+        with open_store(url, create=False) as store:
             yield store, store.studies()[-1].key
 
     def table(self) -> list[dict[str, str]]:
-        """The results with what epochs and spectra came to."""
-        rows = results_table(
-            self.storage, "chaos", *(("--store", self.store) if self.store else ())
-        )
+        """Return the results with losses of epochs and spectra."""
+        place = ("--store", self.store) if self.store else ()
+        rows = results_table(self.storage, "chaos", *place)
         with self.opened() as (store, key):
             epochs, spectra = store.epochs_by_trial(key), store.spectra(key)
         for row in rows:
-            losses = [
-                epoch.model_dump(exclude={"seconds"}) for epoch in epochs.get(row["trial_id"], [])
-            ]
-            row |= {
-                "epochs": repr(losses),
-                "spectrum": repr(spectra.get(row["trial_id"], np.empty(0)).tolist()),
-            }
+            behind = epochs.get(row["trial_id"], ())
+            row["epochs"] = repr([epoch.model_dump(exclude={"seconds"}) for epoch in behind])
+            row["spectrum"] = repr(list(map(float, spectra.get(row["trial_id"], ()))))
         return rows
 
-    def checkpoints(self) -> dict[str, list[EpochMetrics]]:
-        """Trial id -> the epochs that its newest checkpoint has behind it, of trials that have one
-        of some."""
-        newest = {
-            path.parent.name: path
-            for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors"))
-        }
-        epochs = {}
-        for trial_id, path in newest.items():
-            with contextlib.suppress(FileNotFoundError):  # its worker is still at its last breath
-                progress = Progress.model_validate(load_tensors(path)[1]["progress"])
-                epochs[trial_id] = progress.epochs
-        return {trial_id: behind for trial_id, behind in epochs.items() if behind}
+    def checkpoints(self) -> dict[Path, list[float]]:
+        """Return, by trial folder, the seconds of the epochs that its newest checkpoint holds."""
+        found = {}
+        for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
+            with suppress(FileNotFoundError):  # its worker is still running
+                epochs = load_tensors(path)[1]["progress"]["epochs"]
+                found[path.parent] = [epoch["seconds"] for epoch in epochs]
+        return {folder: seconds for folder, seconds in found.items() if seconds}
 
-    def begun_anew(self, checkpoints: dict[str, list[EpochMetrics]]) -> list[str]:
-        """Trials that did not go on from these checkpoints: their epochs took other seconds."""
-        with self.opened() as (store, key):
-            epochs = store.epochs_by_trial(key)
+    def began_anew(self, checkpoints: dict[Path, list[float]]) -> list[str]:
+        """Return the trials that did not continue from these checkpoints: other seconds."""
+        results = {
+            folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
+        }
         return [
-            f"began anew: {trial_id}"
-            for trial_id, behind in checkpoints.items()
-            if [epoch.seconds for epoch in epochs.get(trial_id, [])][: len(behind)]
-            != [epoch.seconds for epoch in behind]
+            f"began anew: {folder.name}"
+            for folder, seconds in checkpoints.items()
+            if [epoch["seconds"] for epoch in results[folder]["epochs"]][: len(seconds)] != seconds
         ]
 
     def claims(self) -> dict[str, int]:
-        """Trial id -> how often it was claimed."""
+        """Return trial id -> number of claims."""
         with self.opened() as (store, key):
             return {row.trial_id: row.attempt for row in store.trials(key)}
 
-    def held(self, drivers: Collection[str]) -> set[str]:
-        """The trials that these processes have claimed."""
-        with (
-            contextlib.suppress(UserError, IndexError),
-            self.opened() as (store, key),
-        ):  # there is no study yet
-            return {
-                row.trial_id
-                for row in store.trials(key)
-                if row.owner and row.owner.split(":")[-2] in drivers
-            }
+    def held(self, pids: Collection[int]) -> set[str]:
+        """Return the trials that these processes have claimed."""
+        with suppress(UserError, IndexError), self.opened() as (store, key):  # no study yet
+            owners = {row.trial_id: row.owner for row in store.trials(key) if row.owner}
+            return {trial for trial, owner in owners.items() if int(owner.split(":")[-2]) in pids}
         return set()
 
-    def trained_twice(self) -> list[str]:
-        self.watch.living()
-        return [trial for trial, results in self.watch.results.items() if len(results) > 1]
+    def _compare_results(self) -> None:
+        """Remember sealed results; one that has changed since was trained twice."""
+        for path in self.storage.glob("trials/*/*/result.json"):
+            stat = path.stat()
+            now = (stat.st_ino, stat.st_mtime_ns)
+            if self._sealed.setdefault(path, now) != now:
+                self.trained_twice.add(path.parent.name)
 
-    def running(self) -> list[str]:
-        """Processes of these commands, once they had a second to end."""
-        deadline_s = time.monotonic() + 1
-        while True:
-            others = mentioning(self.temporary)
-            lines = {process.line for process in self.watch.living()} | {
-                f"with pid {pid}" for pid in others
-            }
-            if not lines or time.monotonic() > deadline_s:
-                return [f"process {line[:80]}" for line in lines]
-            time.sleep(0.1)
+    def alive(self, victim: str, typed: Typed) -> list[int]:
+        """Return the processes of this kind below the typed command."""
+        lines = mentioning(self.temporary)
+        runs = typed.runs()
+        if victim in BY_COMMAND_LINE:
+            return [pid for pid, line in lines.items() if line and BY_COMMAND_LINE[victim](line)]
+        if victim in ("process group", "everything"):
+            return list(lines) if runs else []
+        with suppress(psutil.NoSuchProcess):
+            children = [child.pid for child in psutil.Process(typed.pid).children()]
+            drivers = [pid for pid in children if "sweep.py" in lines.get(pid, "")]
+            if victim == "driver":
+                return drivers or ([typed.pid] if runs else [])
+            return [typed.pid] if drivers else []
+        return []
 
-    def left_behind(self) -> list[str]:
-        """Processes, files in the temporary folder and shared memory."""
-        files = [path.name for path in self.temporary.iterdir()]
-        return sorted({*self.running(), *files, *abandoned_shared_memory(self._since_s)})
+    def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
+        """Send SIGKILL to a process of this kind; False if none is alive."""
+        self._compare_results()
+        pids = self.alive(victim, typed)
+        if victim == "process group" and pids:
+            os.killpg(typed.pid, signal.SIGKILL)
+        else:
+            kill(chance.sample(pids, len(pids) if victim == "everything" else min(1, len(pids))))
+        return bool(pids)
 
     def kill_all(self) -> None:
-        """Whatever lives below any of the commands."""
-        for process in self.watch.living():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+        """Kill every process below the commands."""
+        kill(mentioning(self.temporary))
+
+    def running(self) -> list[str]:
+        """Return processes of these commands that a second did not end."""
+        deadline_s = time.monotonic() + 1
+        while (lines := mentioning(self.temporary)) and time.monotonic() < deadline_s:
+            time.sleep(0.1)
+        return [f"process {line[:80]}" for line in lines.values()]
+
+    def left_behind(self) -> list[str]:
+        """Return processes, files in the temporary folder and shared memory."""
+        files = [path.name for path in self.temporary.iterdir()]
+        return [*self.running(), *files, *abandoned_shared_memory(self._since_s)]
 
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
-        """What is wrong once a sweep is over and its command was typed once more; none where all is
-        as promised."""
+        """Return what is wrong once a sweep is over and its command was typed once more."""
         typed = self.type()
         troubles = typed.troubles(limit_s)
-        if not re.search(rf"0 to run, {TRIALS} already done", typed.text):
+        if f"0 to run, {TRIALS} already done" not in typed.text:
             troubles.append("lost")
-        same = False
-        with contextlib.suppress(AssertionError, UserError):  # there may be none
-            same = self.table() == table
-        troubles += [] if same else ["another table"]
-        troubles += [f"trained twice: {trial}" for trial in self.trained_twice()]
+        self._compare_results()
+        try:
+            troubles += [] if self.table() == table else ["another table"]
+        except (AssertionError, UserError):
+            troubles.append("no table")
+        troubles += [f"trained twice: {trial}" for trial in self.trained_twice]
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
+
+    def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
+        """Complete the round of a command in which something was just killed: it is typed again
+        if it does not end well, and once more when all is done."""
+        killed_s = time.monotonic()
+        status = typed.status(undisturbed.limit_s)
+        if status is None:
+            part.troubles.append(f"hung: {typed.text[-300:]}")
+            self.kill_all()
+        else:
+            part.seconds = time.monotonic() - killed_s
+        part.troubles += typed.tracebacks()
+        checkpoints: dict[Path, list[float]] = {}
+        if status != 0:
+            checkpoints = self.checkpoints()
+            part.went_on = len(checkpoints)
+            part.troubles += self.type().troubles(undisturbed.limit_s)
+        part.troubles += self.troubles(undisturbed.table, undisturbed.limit_s)
+        if not part.troubles:
+            part.troubles += self.began_anew(checkpoints)
+            part.claimed_again = sum(self.claims().values()) - TRIALS
+
+
+def kill(pids: Iterable[int]) -> None:
+    """Send SIGKILL to processes, some of which may have ended."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def abandoned_shared_memory(since_s: float) -> list[str]:
+    """Return newer files in /dev/shm that no process has mapped."""
+    new = [str(path) for path in Path("/dev/shm").iterdir() if path.lstat().st_ctime > since_s]
+    maps = ""
+    for path in Path("/proc").glob("[0-9]*/maps") if new else ():
+        with suppress(OSError):
+            maps += path.read_text()
+    return [path for path in new if path not in maps]
+
+
+def undisturbed_sweep(
+    folder: Path, *, study: str = STUDY, storage: Path | None = None
+) -> Undisturbed:
+    """Run the sweep from its start, or from what the storage has; the storage stays."""
+    with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
+        typed = sweep.type()
+        assert typed.status(600) == 0, typed.text
+        seconds = time.monotonic() - typed.start_s
+        return Undisturbed(storage=sweep.storage, table=sweep.table(), seconds=seconds)

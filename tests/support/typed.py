@@ -1,0 +1,76 @@
+"""A command with a terminal or without one, and the time of everything that it prints."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import termios
+import threading
+import time
+from contextlib import suppress
+
+from tests.support.command import ROOT
+
+
+class Typed:
+    """One typed command in a session of its own, and every text of it with its time."""
+
+    def __init__(self, words: list[str], variables: dict[str, str], *, terminal: bool) -> None:
+        self._mine, theirs = pty.openpty() if terminal else os.pipe()
+        self.start_s, self.texts = time.monotonic(), list[tuple[float, str]]()
+        self._process = subprocess.Popen(
+            words,
+            cwd=ROOT,
+            env=variables,
+            stdin=theirs if terminal else subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: _start_as_a_shell_does(terminal),
+        )
+        os.close(theirs)
+        self.pid = self._process.pid
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # the answer of a terminal that nobody has open any more
+            while text := os.read(self._mine, 65536):
+                self.texts.append((time.monotonic(), text.decode(errors="replace")))
+        os.close(self._mine)
+
+    @property
+    def text(self) -> str:
+        return "".join(text for _, text in self.texts)
+
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def status(self, within_s: float) -> int | None:
+        """Return the status as a shell shows it, 137 after a SIGKILL; None if it does not end in
+        time."""
+        try:
+            status = self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return None
+        self._reader.join(1)  # processes that it left may have its output open
+        return status if status >= 0 else 128 - status
+
+    def tracebacks(self) -> list[str]:
+        return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
+
+    def troubles(self, within_s: float) -> list[str]:
+        """Return what is wrong with a command that nothing disturbs."""
+        status = self.status(within_s)
+        end = "hung" if status is None else f"status {status}"
+        return [*([] if status == 0 else [f"{end}: {self.text[-500:]}"]), *self.tracebacks()]
+
+
+def _start_as_a_shell_does(terminal: bool) -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # a test may run below `nohup`
+    if terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
