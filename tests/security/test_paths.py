@@ -1,15 +1,12 @@
-"""Nothing outside the storage folder is written, whatever names a store, a study or a bucket
-holds."""
+"""Nothing outside the storage folder is written, whatever names a store or a study holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
 
-from orchestrator.storage.bucket import Bucket
 from orchestrator.store import PlannedTrial, StudyKey, open_store
 from orchestrator.watch.tensorboard import TensorBoard
 from orchestrator.words import file_name
@@ -88,32 +85,3 @@ def test_tensorboard_writes_inside_its_folder(tmp_path: Path, name: str) -> None
 def test_an_odd_trial_id_names_no_folder(tmp_path: Path, trial_id: str) -> None:
     with pytest.raises(UserError, match="hexadecimal"):
         trial_directory(tmp_path, trial_id)
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    """One whose listing has what S3 allows in a key."""
-    keys = [
-        "result.json",
-        "/outside",
-        "../outside",
-        "a/../../outside",
-        "./result.json",
-        "folder/",
-        "a//b",
-    ]
-
-    class Listing:
-        """Of S3 keys the client leaves nothing away."""
-
-        def find(self, path: str, detail: bool) -> dict[str, dict[str, object]]:
-            assert detail
-            there = path.removeprefix("s3://")
-            return {f"{there}/{key}": {"ETag": "1", "size": 1, "type": "file"} for key in keys}
-
-    monkeypatch.setattr("orchestrator.storage.bucket._files", Listing)
-    yield Bucket("s3://bucket/prefix")
-
-
-def test_only_paths_inside_a_bucket_folder_are_listed(bucket: Bucket) -> None:
-    assert bucket.files("trials/00/0").keys() == {"result.json"}

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pty
-import sqlite3
 import subprocess
 import sys
 from contextlib import suppress
@@ -16,10 +15,8 @@ import pytest
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import make_url
-from sqlalchemy.exc import OperationalError
 
-from orchestrator.store import StudyKey, database, open_store
+from orchestrator.store import StudyKey, open_store
 from orchestrator.watch import ShownConsole
 from tests.support import tiny_trial
 from tests.support.command import ROOT, environment, sweep
@@ -117,26 +114,3 @@ def test_a_terminal_gets_no_command_from_a_trial(
     _print_note(HOSTILE)
     for shown in capsys.readouterr():
         assert "owned" in shown and not COMMANDS.search(shown)
-
-
-def test_a_terminal_gets_no_command_from_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened = database.Database(make_url(f"sqlite:///{tmp_path}/x.db"))
-    with opened.read():
-        pass
-    answer = sqlite3.OperationalError(HOSTILE)
-    answer.sqlite_errorname = "SQLITE_BUSY"
-    answers = [OperationalError("select", {}, answer)]
-
-    def check_files() -> None:
-        if answers:
-            raise answers.pop()
-
-    monkeypatch.setattr(opened, "_check_files", check_files)
-    monkeypatch.setattr(database, "AGAIN_S", 0)
-    with opened.read():
-        pass
-    opened.close()
-    shown = capsys.readouterr().err
-    assert "owned" in shown and not COMMANDS.search(shown)
