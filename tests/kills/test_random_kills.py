@@ -80,7 +80,9 @@ def rebuilt(sweep: TypedSweep) -> list[str]:
     new = f"sqlite:///{sweep.storage}/new.db"
     rebuild_store(new, FolderStorage(sweep.storage), print)
     before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
-    return [f"another table {name} after rebuilding" for name in before if before[name] != after[name]]
+    return [
+        f"another table {name} after rebuilding" for name in before if before[name] != after[name]
+    ]
 
 
 @pytest.mark.chaos(1, 10)
