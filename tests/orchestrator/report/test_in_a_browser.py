@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from orchestrator.report.index import write_index
 from orchestrator.report.paths import trial_page
+from orchestrator.variants import Variant
 from search_spaces.analyses import Audit
 from tests.support.browser import EXECUTABLE, Browser
 from tests.support.synthetic_results import KEY, STUDY, csv_records, fail, make_results, report_on
@@ -183,8 +184,11 @@ def test_the_index_is_a_table_that_fits_and_sorts(
     browser: Browser, width: int, tmp_path: Path
 ) -> None:
     rows, _ = make_results(columns=50)
-    for corpus, settings in (("ptb", "{}"), ("pydocs", '{"training.epochs":40}')):
-        key = replace(KEY, corpus=corpus, overrides=settings)
+    for corpus, variant in (
+        ("ptb", Variant()),
+        ("pydocs", Variant(settings={"training.epochs": (40,)})),
+    ):
+        key = replace(KEY, corpus=corpus, overrides=variant.text)
         report_on(rows, tmp_path / key.variant, key=key)
     browser.open(write_index(tmp_path).as_uri(), width=width)
     assert (
