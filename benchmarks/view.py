@@ -69,13 +69,13 @@ def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
     return {
         "/": "document.querySelector('#overview table')",
         f"/study/{KEY.variant}": "document.querySelector('#scatter canvas') && "
-        "document.querySelector('#chosen-figure .scatterlayer') && "
+        "document.querySelector('#chosen .scatterlayer .trace') && "
         "document.querySelector('#trials .ag-center-cols-container .ag-row')",
-        f"/trial/{ids[0]}": "document.querySelector('#trial-sigma .scatterlayer')",
+        f"/trial/{ids[0]}": "document.querySelector('#trial-sigma .scatterlayer .trace')",
         "/compare?"
         + "&".join(
             f"trial={start}" for start in ids
-        ): "document.querySelector('#compare-spectra .scatterlayer')",
+        ): "document.querySelector('#compare-spectra .scatterlayer .trace')",
     }
 
 

@@ -76,8 +76,8 @@ def make_app(source: Source, token: str, port: int) -> Dash:
         except UserError as error:
             return [parts.trouble(error), html.P(dcc.Link("To the overview", href="/"))], False
 
-    for room in (overview, study_page, trial_page, compare_page):
-        room.register(app, source)
+    for page_parts in (parts, overview, study_page, trial_page, compare_page):
+        page_parts.register(app, source)
     downloads.register(app.server, source)
     access.guard(app.server, token, port, app.csp_hashes())
     return app

@@ -24,7 +24,7 @@ def register(server: Flask, source: Source) -> None:
     @server.get("/download/study/<variant>.<any(csv, json):form>")
     def study(variant: str, form: Literal["csv", "json"]) -> AnyResponse:
         with _answering():
-            key, text = source.key(variant), io.StringIO()
+            key, text = source.study(variant).key, io.StringIO()
             with source.store() as opened:
                 results = flatten(
                     opened.results(key, request.args.getlist("trial") or None)

@@ -31,9 +31,10 @@ class OneTrial:
     """The studies that have it."""
     key: StudyKey
     """That as one of which it is shown."""
-    different: Mapping[str, Any]
-    """Of its config what differs between the trials of that study."""
-    same: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    """Its config, by dotted path."""
+    varying: Sequence[str]
+    """The settings that differ between the trials of that study."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     environment: Mapping[str, str]
@@ -65,19 +66,17 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
     UserError where the store cannot be read or has none."""
     trial_id, keys = source.trial(trial_id)
     key = next((key for key in keys if key.variant == variant), keys[0])
-    varying = source.table(key).settings
     with source.store() as opened:
         (row,) = opened.results(key, [trial_id])
         epochs, spectrum = opened.epochs(trial_id), opened.spectrum(trial_id)
         attempts = opened.attempts(trial_id)
         environment = opened.environments(key, [trial_id]).get(trial_id, {})
-    config = flat_values(row["config"])
     return OneTrial(
         row=row,
         keys=keys,
         key=key,
-        different={name: config.get(name) for name in varying},
-        same={name: value for name, value in config.items() if name not in varying},
+        settings=flat_values(row["config"]),
+        varying=source.trials(key).settings,
         epochs=epochs,
         spectrum=spectrum,
         environment=environment,
@@ -94,7 +93,8 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
 def _log(source: Source, trial_id: str, *, failed: bool) -> str:
     folder = source.storage.trial(trial_id)
     paths = [folder.log_file, folder.error_log] if failed else [folder.log_file]
-    source.fetch(trial_id, [path.name for path in paths])
+    names = [path.name for path in paths]
+    source.fetch(trial_id, lambda: source.storage.bring([trial_id], names))
     return "\n".join(line for path in paths for line in _last_lines(path))
 
 

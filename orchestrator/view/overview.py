@@ -9,7 +9,7 @@ from dash import Dash, Input, Output, dcc, html
 from orchestrator.report import number
 from orchestrator.store import COMPLETE, LOST, RunningTrial, StudySummary
 from orchestrator.view import parts
-from orchestrator.view.source import Overview, Source
+from orchestrator.view.source import LOST_SHOWN, Overview, Source
 from orchestrator.words import duration, one_line
 from trainables.errors import PROGRAM, UserError
 from trainables.trial_folder import perplexity
@@ -48,7 +48,7 @@ def _content(overview: Overview) -> parts.Children:
         ]
         for trial in overview.lost
     ]
-    lost_shown = len({trial.trial_id for trial in overview.lost})
+    more = ", the last ones below" if overview.lost_count > LOST_SHOWN else ""
     return [
         html.H1("Studies"),
         _studies(overview),
@@ -58,14 +58,9 @@ def _content(overview: Overview) -> parts.Children:
             running,
             empty="Nothing runs now.",
         ),
-        html.H2(f"Without a result: {overview.lost_count}", id="lost"),
+        html.H2(f"Without a result: {overview.lost_count}{more}", id="lost"),
         parts.table(
             ["trial", "study", "state", "cause"], lost, empty="No trial failed or diverged."
-        ),
-        *(
-            [html.P(f"The last {lost_shown} of them.", className="soft")]
-            if overview.lost_count > lost_shown
-            else []
         ),
         *_retries(overview),
     ]
@@ -77,11 +72,9 @@ def _retries(overview: Overview) -> parts.Children:
     if not overview.retries:
         return []
     words = (
-        "A line runs again what one study has without a result. What lies in files and folders of "
-        "your own is named "
-        "there as the store knows it: type the path; add --seeds, --budget, --data-dir, --store "
-        "and --storage where "
-        "its run had them."
+        "A line runs again what one study has without a result. Type the path of your own files "
+        "and folders, which the store knows by name, and --seeds, --budget, --data-dir, --store "
+        "and --storage if its run had them."
     )
     commands = "\n".join(reversed(overview.retries))
     return [html.P(words, className="soft"), html.Pre(commands, className="command")]
@@ -104,20 +97,15 @@ def _running_row(trial: RunningTrial) -> list[Any]:
 
 def _studies(overview: Overview) -> Any:
     """Those planned last, for which a reader came, come first."""
-    early = (
-        ["stopped early"] if any(summary.counts["pruned"] for summary in overview.studies) else []
-    )
+    head = ["study", "", "done", "trials", "running", "stopped early", "without a result"]
     return parts.table(
-        ["study", "", "done", "trials", "running", *early, "without a result", "time left"],
-        [
-            _study_row(summary, overview, with_early=bool(early))
-            for summary in reversed(overview.studies)
-        ],
+        [*head, "time left"],
+        [_study_row(summary, overview) for summary in reversed(overview.studies)],
         empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
     )
 
 
-def _study_row(summary: StudySummary, overview: Overview, *, with_early: bool) -> list[Any]:
+def _study_row(summary: StudySummary, overview: Overview) -> list[Any]:
     counts = summary.counts
     total, complete = sum(counts.values()), sum(counts[state] for state in COMPLETE)
     left = overview.seconds_left.get(summary.key)
@@ -127,7 +115,7 @@ def _study_row(summary: StudySummary, overview: Overview, *, with_early: bool) -
         counts["done"],
         total,
         counts["running"],
-        *([counts["pruned"]] if with_early else []),
+        counts["pruned"],
         sum(counts[state] for state in LOST),
         f"about {duration(left)}" if left is not None else "",
     ]

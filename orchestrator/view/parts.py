@@ -2,24 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from dash import Patch, dcc, html, no_update, set_props
+from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
+from orchestrator.analysis import ID_DIGITS
 from orchestrator.store import StoreAwayError, StudyKey
 from orchestrator.variants import Variant
-from orchestrator.view.figure import Figure
+from orchestrator.view import figures
+from orchestrator.view.source import Source
 from trainables.errors import UserError
 
-SHORT_ID = 12
-"""Digits of a trial's id, as everywhere else."""
 LIVE_MS = 3_000
 WHOLE = 32
-"""A text of so many letters is kept on one line of a table."""
+"""A text of at most this many letters is kept on one line of a table."""
+MOST_COMPARED = 6
 Children = list[Any]
+
+
+def register(app: Dash, source: Source) -> None:
+    """Have graphs draw figures and stop buttons work, on every page."""
+    app.clientside_callback(
+        ClientsideFunction("view", "draw"),
+        Output({"drawn": MATCH, "as": "graph"}, "figure"),
+        Output({"drawn": MATCH, "as": "graph"}, "config"),
+        Input({"drawn": MATCH}, "data"),
+        Input("picture-format", "value"),
+        State({"drawn": MATCH, "as": "graph"}, "figure"),
+        State({"drawn": MATCH, "as": "graph"}, "config"),
+    )
+
+    @app.callback(
+        Output({"stop": MATCH, "as": "answer"}, "children"),
+        Input({"stop": MATCH}, "submit_n_clicks"),
+        prevent_initial_call=True,
+    )
+    def stop(clicks: int | None) -> Any:
+        if not clicks:
+            return no_update
+        target = ctx.triggered_id["stop"]
+        try:
+            # A trial's id has no hyphen.
+            stopped = source.study(target).key if "-" in target else target
+            with source.store() as opened:
+                opened.ask_to_stop(stopped)
+        except UserError as error:
+            return sentence_of(error)
+        return "Asked to stop. Results and checkpoints are kept; run the same command to resume."
+
+
+def graph(name: str, file: str, *, height: int = 420) -> Any:
+    """A figure that can be zoomed and saved as `file`; a callback draws it by `Output({"drawn":
+    name}, "data")`."""
+    config: Any = {
+        # Its makers offer to take figures to a server of theirs: not from here.
+        "displaylogo": False,
+        "showSendToCloud": False,
+        # By default WebGL draws four pixels for every one of the screen, which is slow.
+        "plotGlPixelRatio": 1,
+        "responsive": True,
+        "modeBarButtonsToRemove": ["lasso2d", "autoScale2d"],
+        "toImageButtonOptions": {"filename": f"{file}-{name}", "scale": 2},
+    }
+    figure = dcc.Graph(
+        id={"drawn": name, "as": "graph"},
+        figure=figures.empty(""),
+        config=config,
+        style={"height": f"{height}px"},
+    )
+    return html.Div([dcc.Store(id={"drawn": name}), figure], id=name)
+
+
+def stop_button(target: str, text: str) -> Any:
+    """A button that stops a study (by its variant) or a trial (by its id), and asks first."""
+    question = f"{text}? Results and checkpoints are kept."
+    button = html.Button(text, className="stop")
+    ask = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)
+    return html.P([ask, " ", html.Span(id={"stop": target, "as": "answer"}, role="status")])
 
 
 def study_link(key: StudyKey) -> Any:
@@ -44,7 +105,7 @@ def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
 
 def trial_address(trial_id: str, variant: str) -> str:
     """Where the trial's page is; `variant` is the study that it is looked at in."""
-    return f"/trial/{trial_id[:SHORT_ID]}?{urlencode({'study': variant})}"
+    return f"/trial/{trial_id[:ID_DIGITS]}?{urlencode({'study': variant})}"
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
@@ -66,89 +127,9 @@ def facts(pairs: Sequence[tuple[str, Any]], *, empty: str = "") -> Any:
     return html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in pairs])
 
 
-def graph(name: str, figure: Figure, *, config: Any, height: int = 420) -> Any:
-    """A figure that can be zoomed, and saved as its `config` says, see `graph_config`."""
-    return dcc.Graph(id=name, figure=figure, config=config, style={"height": f"{height}px"})
-
-
-def graph_again(
-    name: str, figure: Figure, *, config: Any, shown: Mapping[str, str], height: int = 420
-) -> Any:
-    """The graph for its place; of a graph that is `shown`, by the `uirevision` of its figure, with
-    the same axes, only what `change_to` changes."""
-    if shown.get(name) != figure["layout"]["uirevision"]:
-        return graph(name, figure, config=config, height=height)
-    set_props(name, {"figure": change_to(figure), "config": config})
-    return no_update
-
-
-def change_to(figure: Figure) -> Patch:
-    """What makes another figure over the same axes this one: all but what a reader has zoomed into
-    or drawn there.
-
-    Plotly's own `uirevision` does not keep that, as Dash writes it into the figure.
-    """
-    change, layout = Patch(), figure["layout"]
-    change["data"] = figure["data"]
-    for key in ("shapes", "annotations"):
-        change["layout"][key] = layout.get(key, [])
-    for key in ("showlegend", "margin"):
-        change["layout"][key] = layout.get(key)
-    for axis, key in product(("xaxis", "yaxis"), ("dtick", "automargin", "categoryarray")):
-        change["layout"][axis][key] = layout[axis].get(key)
-    return change
-
-
-def graphs_again(
-    figures: Mapping[str, Figure],
-    lacks: Mapping[str, str],
-    *,
-    form: str,
-    shown: Mapping[str, str],
-    file: str = "",
-) -> list[Any]:
-    """For the place of each graph in `lacks` its figure as `graph_again` draws it, or what is said
-    where it has none. What the camera saves is named `file` and the graph's name."""
-    return [
-        graph_again(name, figures[name], config=graph_config(form, f"{file}{name}"), shown=shown)
-        if name in figures
-        else html.P(lack, className="soft")
-        for name, lack in lacks.items()
-    ]
-
-
-def axes_of(figures: Mapping[str, Figure]) -> dict[str, str]:
-    """By graph the `uirevision` of its figure: what `graph_again` takes as `shown` the next
-    time."""
-    return {name: figure["layout"]["uirevision"] for name, figure in figures.items()}
-
-
-def graph_config(form: str, name: str) -> Any:
-    """What a figure's tool bar does; `form` is what its camera saves."""
-    removed = ["lasso2d", "autoScale2d"]
-    image = {"format": form, "filename": name, "scale": 2}
-    return {
-        # Its makers offer to take figures to a server of theirs: not from here.
-        "displaylogo": False,
-        "showSendToCloud": False,
-        # By default WebGL draws four pixels for every one of the screen: a third of a large study's
-        # page.
-        "plotGlPixelRatio": 1,
-        "responsive": True,
-        "modeBarButtonsToRemove": removed,
-        "toImageButtonOptions": image,
-    }
-
-
-def stop_button(name: str, text: str, question: str) -> Any:
-    """A button that asks first."""
-    return dcc.ConfirmDialogProvider(html.Button(text, className="stop"), id=name, message=question)
-
-
-def trouble(what: UserError | str) -> Any:
+def trouble(error: UserError) -> Any:
     """What went wrong, where a reader sees it."""
-    sentence = what if isinstance(what, str) else sentence_of(what)
-    return html.P(sentence, className="trouble", role="alert")
+    return html.P(sentence_of(error), className="trouble", role="alert")
 
 
 def sentence_of(error: UserError) -> str:

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 
+from orchestrator.store import open_store
 from trainables.errors import UserError
 
 HOST = "127.0.0.1"
 FIRST_PORT = 8642
-THREADS = 8
+THREADS = 4
 
 
 def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]) -> None:
@@ -28,14 +29,13 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
         from orchestrator.view.app import make_app
     except ImportError as error:
         raise UserError(
-            f"view needs packages of its own, and {error.name} is missing: install them with pip "
-            f"install "
-            "'softmax-bottleneck-sweeps[view]', or in the checkout with make .venv/ready"
+            f"view needs packages of its own, and {error.name} is missing: install them with "
+            "pip install 'softmax-bottleneck-sweeps[view]', or in the checkout with make .venv/ready"
         ) from error
     from orchestrator.view.source import Source
 
     source = Source(url, storage)
-    source.overview()  # what is wrong with the store is said before a page is
+    open_store(url, create=False).close()  # a damaged store is reported before a page is shown
     with closing(_listening(port)) as listener:
         token = secrets.token_urlsafe(24)
         number: int = listener.getsockname()[1]

@@ -1,378 +1,297 @@
-"""A study's page: a scatter of one's choice, the table under it, curves and spectra of the chosen
-trials, maps."""
+"""A study's page: how far it is, a scatter of one's choice, the table under it, and tabs with
+figures of the trials in the table."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
+import pandas as pd
+from dash import (
+    ClientsideFunction,
+    Dash,
+    Input,
+    Output,
+    State,
+    ctx,
+    dcc,
+    html,
+    no_update,
+    set_props,
+)
+from plotly.graph_objects import Figure
 
-from orchestrator.report import CARD_FILE, Card, blown_up, read_card
+from orchestrator.analysis import ID_DIGITS
+from orchestrator.report import CARD_FILE, read_card, title
 from orchestrator.storage import is_url
-from orchestrator.store import LOST, StudyKey
+from orchestrator.store import LOST, StudyKey, StudySummary
 from orchestrator.variants import Variant
-from orchestrator.view import choices, parts, rows, study_chosen, study_figures, trial_grid
-from orchestrator.view.choices import AXES, CLEARABLE, MAP
-from orchestrator.view.figure import Figure, empty
+from orchestrator.view import figures, parts, study_table
+from orchestrator.view.axes import AXES, MAP, first_axes, first_map, menus, parallel_columns
 from orchestrator.view.source import Overview, Source
-from orchestrator.view.table import StudyTable
+from orchestrator.view.trials import StudyTrials
 from orchestrator.words import counted, duration
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.study import Study
 from trainables.errors import UserError
 
 REPORT = "report.html"
+TABS = ("learning curves", "spectra", "grid map", "parallel coordinates")
+MOST_CHOSEN, MOST_BEST = 20, 8
+BEST = ("valid_perplexity", "test_perplexity")
+AXIS_PX = 100
+"""Between two axes of parallel coordinates, at least."""
 
 
 def layout(source: Source, variant: str) -> Any:
-    """The page of the study of this variant. Raises UserError where there is none."""
-    key = source.key(variant)
-    study, table = built_in(key), source.table(key)
-    heading, question = _heading(source, key)
-    first = choices.first_axes(study, table)
-    scatter = study_figures.scatter(table, first)
-    epochs = _epochs(source.overview(), key)
-    followed = {
-        "version": table.version,
-        "epochs": epochs,
-        "answered": None,
-        "form": "png",
-        "y": first["y"],
-    }
+    """The page of the study of this variant. Raises UserError if there is none."""
+    scales = dcc.Checklist(["x", "y"], [], id="study-scales", inline=True)
+    summary = source.study(variant)
+    study, trials = _built_in(summary.key), source.trials(summary.key)
     return html.Div(
         [
             dcc.Interval(id="study-tick", interval=parts.LIVE_MS),
             dcc.Store(id="study-variant", data=variant),
-            dcc.Store(id="study-version", data=table.version),
-            dcc.Store(id="study-epochs", data=epochs),
-            dcc.Store(id="study-answered"),
-            dcc.Store(
-                id="study-drawn", data=[_drawn(first, (), {}, table.version, "png"), _axes(scatter)]
-            ),
-            html.H1(heading, id="study-heading"),
-            html.P(parts.variant_words(key), className="variant"),
-            html.P(question, id="study-question", className="question"),
-            html.Div(_finding(source, key), id="study-answer", className="answer"),
-            html.Div(id="study-progress"),
+            dcc.Store(id="study-version", data=_version(trials)),
+            dcc.Store(id="study-epochs"),
+            html.Div(_head(source, summary), id="study-head"),
+            html.Div(parts.stop_button(variant, "Stop this study"), id="study-stop", hidden=True),
             html.Div(
-                [html.Span(_links(source, key), id="study-links"), _stop_study()],
-                className="actions",
-            ),
-            html.P(id="study-stopped", role="status"),
-            html.Div(
-                [*(_choice(name, table, first[name], variant) for name in AXES), _scales()],
+                [
+                    *menus(trials, first_axes(study, trials), variant),
+                    html.Label([html.Span("logarithmic"), scales]),
+                ],
                 className="controls",
             ),
-            parts.graph("scatter", scatter, config=parts.graph_config("png", f"{variant}-scatter")),
+            parts.graph("scatter", variant),
             html.P(
-                "A point a trial: click it to open its page, drag a box to have the table show "
-                "only what is in it.",
+                "A point for each trial: click it to open its page, drag a box to have the table "
+                "show only what is in it.",
                 className="soft",
             ),
-            html.Div(trial_grid.layout(table), id="study-grid"),
-            study_chosen.layout(source, key, {**choices.first_map(study, table), **followed}),
+            *study_table.layout(trials),
+            html.P(id="chosen-words", className="soft"),
+            dcc.RadioItems(
+                TABS,
+                TABS[0],
+                id="chosen-tab",
+                inline=True,
+                className="tabs",
+                persistence_type="session",
+                persistence=True,
+            ),
+            html.Div(
+                menus(trials, first_map(study, trials), variant),
+                id="map-choices",
+                className="controls",
+                hidden=True,
+            ),
+            html.Div(parts.graph("chosen", variant, height=460), className="scroll"),
         ]
     )
 
 
+def _version(trials: StudyTrials) -> dict[str, Any]:
+    """Another one for other trials; `away` is true after trouble, so that all is drawn again."""
+    return {"shape": trials.shape, "read_s": trials.read_s.max(), "away": False}
+
+
 def register(app: Dash, source: Source) -> None:
     """Have the page follow the store and its reader."""
-    _register_live(app, source)
-    _register_answer(app, source)
-    _register_stop(app, source)
-    trial_grid.register(app, source)
-    study_chosen.register(app, source)
+    study_table.register(app)
+    _register_chosen(app, source)
 
     @app.callback(
-        Output("scatter", "figure"),
-        Output("scatter", "config"),
-        Output("study-drawn", "data"),
+        Output("study-head", "children"),
+        Output("study-stop", "hidden"),
+        Output("study-epochs", "data"),
+        Output("study-version", "data"),
+        Output("trials", "rowTransaction"),
+        Input("study-tick", "n_intervals"),
+        State("study-variant", "data"),
+        State("study-epochs", "data"),
+        State("study-version", "data"),
+    )
+    def follow(
+        _: int | None, variant: str, epochs: int | None, version: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        try:
+            study = source.study(variant)
+            head, trials = _head(source, study), source.trials(study.key)
+            running = source.overview().running
+        except UserError as error:
+            away = no_update if version["away"] else {**version, "away": True}
+            return parts.trouble(error), no_update, no_update, away, no_update
+        now = _version(trials)
+        if now["shape"] != version["shape"]:
+            set_props("page", {"children": layout(source, variant)})
+            return (no_update,) * 5
+        trained = sum(trial.epoch or 0 for trial in running if trial.key == study.key)
+        changes = study_table.rows(trials, since_s=version["read_s"])
+        return (
+            head,
+            not study.counts["running"],
+            no_update if trained == epochs else trained,
+            no_update if now == version else now,
+            {"update": changes} if changes else no_update,
+        )
+
+    @app.callback(
+        Output({"drawn": "scatter"}, "data"),
         inputs={
             "axes": {name: Input(f"study-{name}", "value") for name in AXES},
             "logarithmic": Input("study-scales", "value"),
+            "points": Input("points", "data"),
             "_": Input("study-version", "data"),
-            "form": Input("picture-format", "value"),
-            "filters": Input("trials", "filterModel"),
-            "brushed": State("brushed", "data"),
             "variant": State("study-variant", "data"),
-            "drawn": State("study-drawn", "data"),
         },
     )
     def draw(
         axes: Mapping[str, str | None],
-        logarithmic: list[str],
-        _: str,
-        form: str,
-        filters: Mapping[str, rows.Filter] | None,
-        brushed: list[str],
+        logarithmic: Sequence[str],
+        points: Sequence[str] | None,
+        _: object,
         variant: str,
-        drawn: Sequence[str] | None,
-    ) -> tuple[Any, Any, Any]:
-        config = parts.graph_config(form, f"{variant}-scatter")
+    ) -> Any:
         try:
-            table = source.table(source.key(variant))
+            trials = source.trials(source.study(variant).key)
         except UserError as error:
-            if (
-                ctx.triggered_id == "study-version"
-            ):  # no choice of the reader's: what is drawn may stay
-                return no_update, no_update, no_update
-            return empty(parts.sentence_of(error)), config, None
-        # A box filters the table and leaves the points around it where they are.
-        typed = {name: wanted for name, wanted in (filters or {}).items() if name not in brushed}
-        now = _drawn(axes, logarithmic, typed, table.version, form)
-        drawn_before, axes_before = drawn or ("", "")
-        if now == drawn_before:
-            return no_update, no_update, no_update
-        figure = study_figures.scatter(table, axes, logarithmic, rows.chosen(table, typed))
-        shown = parts.change_to(figure) if _axes(figure) == axes_before else figure
-        return shown, config, [now, _axes(figure)]
+            return _in_place_of_a_figure(error)
+        return figures.scatter(trials, axes, logarithmic, points)
 
-    @app.callback(
+    app.clientside_callback(
+        ClientsideFunction("view", "open"),
         Output("address", "href", allow_duplicate=True),
-        Input("scatter", "clickData"),
-        State("study-variant", "data"),
+        Input({"drawn": "scatter", "as": "graph"}, "clickData"),
         prevent_initial_call=True,
     )
-    def open_trial(click: Mapping[str, Any] | None, variant: str) -> Any:
-        return (
-            parts.trial_address(click["points"][0]["customdata"], variant) if click else no_update
-        )
 
 
-def _register_live(app: Dash, source: Source) -> None:
+def _in_place_of_a_figure(error: UserError) -> Any:
+    """The error if the reader asked for another figure; what is drawn may stay otherwise."""
+    if ctx.triggered_id == "study-version":
+        return no_update
+    return figures.empty(parts.sentence_of(error))
+
+
+def _register_chosen(app: Dash, source: Source) -> None:
     @app.callback(
-        output={
-            "heading": Output("study-heading", "children"),
-            "question": Output("study-question", "children"),
-            "links": Output("study-links", "children"),
-            "progress": Output("study-progress", "children"),
-            "not_running": Output("study-stop-place", "hidden"),
-            "version": Output("study-version", "data"),
-            "epochs": Output("study-epochs", "data"),
-            "options": {name: Output(f"study-{name}", "options") for name in AXES},
-            "values": {name: Output(f"study-{name}", "value") for name in AXES},
-            "map_options": {name: Output(f"map-{name}", "options") for name in MAP},
-            "map_values": {name: Output(f"map-{name}", "value") for name in MAP},
-        },
+        Output({"drawn": "chosen"}, "data"),
+        Output("chosen", "style"),
+        Output("chosen-words", "children"),
+        Output("map-choices", "hidden"),
         inputs={
-            "_": Input("study-tick", "n_intervals"),
+            "tab": Input("chosen-tab", "value"),
+            "axes": {name: Input(f"study-{name}", "value") for name in ("y", *MAP)},
+            "shown": Input("shown", "data"),
+            "ticked": Input("ticked", "data"),
+            "_": (Input("study-version", "data"), Input("study-epochs", "data")),
             "variant": State("study-variant", "data"),
-            "shown": {
-                "version": State("study-version", "data"),
-                "epochs": State("study-epochs", "data"),
-                "values": {name: State(f"study-{name}", "value") for name in AXES},
-                "map_values": {name: State(f"map-{name}", "value") for name in MAP},
-            },
         },
     )
-    def follow(_: int | None, variant: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-        kept: dict[str, Any] = {
-            **dict.fromkeys(
-                ("heading", "question", "links", "not_running", "version", "epochs"), no_update
-            ),
-            **dict.fromkeys(("options", "values"), dict.fromkeys(AXES, no_update)),
-            **dict.fromkeys(("map_options", "map_values"), dict.fromkeys(MAP, no_update)),
-        }
+    def draw(
+        tab: str,
+        axes: Mapping[str, str | None],
+        shown: Sequence[str] | None,
+        ticked: Sequence[str],
+        _: object,
+        variant: str,
+    ) -> tuple[Any, ...]:
+        is_map, compare = tab == "grid map", _compare(ticked, variant)
         try:
-            return {**kept, **_news(source, source.key(variant), shown)}
+            trials = source.trials(source.study(variant).key)
+            frame = trials.of(shown)
+            if is_map:
+                return figures.grid_map(frame, *(axes[name] for name in MAP)), {}, compare, False
+            if tab == "parallel coordinates":
+                names = parallel_columns(trials)
+                style = {"minWidth": f"{AXIS_PX * len(names)}px"}
+                return figures.parallel(frame, names, axes["y"]), style, compare, True
+            ids, words = _choose(frame, ticked)
+            return _of_few(source, trials, ids, tab), {}, [words, " ", *compare], True
         except UserError as error:
-            # Of no version, all is drawn again once the store can be read: trouble may stand in
-            # place of some.
-            return {
-                **kept,
-                "progress": parts.trouble(error),
-                "version": "" if shown["version"] else no_update,
-            }
+            return _in_place_of_a_figure(error), {}, "", not is_map
 
 
-def _news(source: Source, key: StudyKey, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the page is another than is shown, or may be. Raises UserError where the store cannot
-    be read."""
-    table, overview = source.table(key), source.overview()
-    heading, question = _heading(source, key)
-    news = {
-        "heading": heading,
-        "question": question,
-        "links": _links(source, key),
-        "progress": _progress(source, key),
-        "not_running": not overview.of(key).counts["running"],
-    }
-    # An answer of equal epochs would have the curves drawn again at every tick.
-    if (epochs := _epochs(overview, key)) != shown["epochs"]:
-        news["epochs"] = epochs
-    if table.version == shown["version"]:
-        return news
-    study = built_in(key)
-    return {
-        **news,
-        "version": table.version,
-        "options": {name: choices.options(table, name) for name in AXES},
-        "map_options": {name: choices.options(table, name) for name in MAP},
-        # With the first result come the first numbers that an axis can have.
-        "values": _still(shown["values"], choices.first_axes(study, table), table),
-        "map_values": _still(shown["map_values"], choices.first_map(study, table), table),
-    }
+def _compare(ticked: Sequence[str], variant: str) -> list[Any]:
+    """The link to the page that compares the ticked trials."""
+    if not 2 <= len(ticked) <= parts.MOST_COMPARED:
+        words = f"Two to {parts.MOST_COMPARED} ticked trials can be compared."
+        return [words] if ticked else []
+    trials = [("trial", trial_id[:ID_DIGITS]) for trial_id in ticked]
+    query = urlencode([("study", variant), *trials])
+    return [dcc.Link(f"Compare these {len(ticked)} side by side", href=f"/compare?{query}")]
 
 
-def _epochs(overview: Overview, key: StudyKey) -> int:
-    """Those that the running trials of the study have ended: of another number there are longer
-    curves."""
-    return sum(trial.epoch or 0 for trial in overview.running if trial.key == key)
+def _choose(frame: pd.DataFrame, ticked: Sequence[str]) -> tuple[list[str], str]:
+    """The ids of the trials in a figure of few, and a sentence about them."""
+    if ticked:
+        return list(ticked[:MOST_CHOSEN]), f"Of {min(len(ticked), MOST_CHOSEN)} ticked trials."
+    metric = next((name for name in BEST if name in frame), None)
+    if metric is None:
+        return list(frame.index[:MOST_BEST]), "Of the first trials."
+    best = frame[metric].nsmallest(MOST_BEST).index
+    words = f"Of the {len(best)} with the lowest {title(metric)}; tick trials for others."
+    return list(best), words
 
 
-def _register_answer(app: Dash, source: Source) -> None:
-    @app.callback(
-        Output("study-answer", "children"),
-        Output("study-answered", "data"),
-        Input("study-tick", "n_intervals"),
-        State("study-variant", "data"),
-        State("study-answered", "data"),
-        prevent_initial_call=True,
-    )
-    def answer(_: int | None, variant: str, shown: str | None) -> tuple[Any, Any]:
-        try:
-            key = source.key(variant)
-            answers = source.answers(key)
-        except UserError:
-            return no_update, no_update
-        if answers is None:
-            return no_update, no_update
-        said = answers.headline or _finding(source, key) or answers.trouble
-        version = str(hash((repr(answers), said)))
-        return (no_update, no_update) if version == shown else (said or no_update, version)
+def _of_few(source: Source, trials: StudyTrials, ids: Sequence[str], tab: str) -> Figure:
+    names = trials.frame["name"]
+    with source.store() as opened:
+        if tab == "spectra":
+            return figures.spectra({names[id_]: opened.spectrum(id_) for id_ in ids})
+        return figures.learning_curves({names[id_]: opened.epochs(id_) for id_ in ids})
 
 
-def _register_stop(app: Dash, source: Source) -> None:
-    @app.callback(
-        Output("study-stopped", "children"),
-        Input("study-stop", "submit_n_clicks"),
-        State("study-variant", "data"),
-        prevent_initial_call=True,
-    )
-    def stop(clicks: int | None, variant: str) -> Any:
-        if not clicks:
-            return no_update
-        try:
-            key = source.key(variant)
-            with source.store() as opened:
-                opened.ask_to_stop(key)
-        except UserError as error:
-            return parts.sentence_of(error)
-        return "The study was asked to stop; results and checkpoints are kept, and the same command goes on."
-
-
-def built_in(key: StudyKey) -> Study | None:
-    """The study's description, which only a built-in one has here: a user's own lies in a file."""
+def _built_in(key: StudyKey) -> Study | None:
+    """The study's description; None for a user's own, which lies in a file elsewhere."""
     return Variant.read(key.overrides).study(load_study(key.study)) if key.study in NAMES else None
 
 
-def _axes(figure: Figure) -> str:
-    """The same text for figures over the same axes."""
-    return str(figure["layout"]["uirevision"])
-
-
-def _drawn(
-    axes: Mapping[str, str | None],
-    logarithmic: Sequence[str],
-    filters: Mapping[str, rows.Filter],
-    version: str,
-    form: str,
-) -> str:
-    """What the scatter shows; the page comes with the first, so that a browser draws its many
-    points once."""
-    return json.dumps([[axes[name] for name in AXES], sorted(logarithmic), filters, version, form])
-
-
-def _card(source: Source, key: StudyKey) -> Card | None:
-    return read_card(source.storage.folder / "reports" / key.variant / CARD_FILE)
-
-
-def _heading(source: Source, key: StudyKey) -> tuple[str, str]:
-    """Title and question: of a study of one's own those that its report has, as soon as there is
-    one."""
-    study = built_in(key)
-    if study:
-        return study.title or key.study, study.question
-    card = _card(source, key)
-    return (card.title, card.question) if card else (key.study, "")
-
-
-def _finding(source: Source, key: StudyKey) -> str:
-    """The first that the report has found; empty where there is none."""
-    card = _card(source, key)
-    return card.findings[0] if card and card.findings else ""
-
-
-def _choice(name: str, table: StudyTable, value: str | None, variant: str) -> Any:
-    menu = dcc.Dropdown(
-        choices.options(table, name),
-        value,
-        id=f"study-{name}",
-        clearable=name in CLEARABLE,
-        persistence=variant,
-        persistence_type="session",
-    )
-    return html.Label([html.Span(name), menu])
-
-
-def _scales() -> Any:
-    return html.Label(
-        [html.Span("logarithmic"), dcc.Checklist(["x", "y"], [], id="study-scales", inline=True)]
-    )
-
-
-def _still(
-    values: Mapping[str, str | None], first: Mapping[str, str | None], table: StudyTable
-) -> dict[str, Any]:
-    """What was chosen, as far as the table has it: nothing, too, where that can be chosen."""
-
-    def is_still(name: str, value: str | None) -> bool:
-        return value in table.columns or (
-            value is None and (name in CLEARABLE or first[name] is None)
-        )
-
-    return {
-        name: no_update if is_still(name, value) else first[name] for name, value in values.items()
-    }
-
-
-def _links(source: Source, key: StudyKey) -> list[Any]:
-    files: list[Any] = [
-        html.A(form.upper(), href=f"/download/study/{quote(key.variant)}.{form}")
-        for form in ("csv", "json")
+def _head(source: Source, summary: StudySummary) -> list[Any]:
+    """Title, question, the report's answer (and of which trials it is) with its time, progress and
+    links. The title and question of a user's own study come with its report."""
+    source.fetch("reports", lambda: source.storage.bring_reports(CARD_FILE))
+    key = summary.key
+    folder = source.storage.folder / "reports" / key.variant
+    study, card = _built_in(key), read_card(folder / CARD_FILE)
+    question = study.question if study else card.question if card else ""
+    answer: list[Any] = ["A run writes the report that answers this at its end."]
+    if card:
+        written = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
+        when = html.Span(f" (report of {written:%Y-%m-%d %H:%M} UTC)", className="soft")
+        answer = [" ".join(card.findings[:2]), when]
+    return [
+        html.H1((study and study.title) or (card and card.title) or key.study),
+        html.P(parts.variant_words(key), className="variant"),
+        html.P(question, className="question"),
+        html.P(answer, id="study-answer", className="answer"),
+        html.P(_progress(summary, source.overview()), id="study-progress", className="progress"),
+        html.P(_links(source, key, folder / REPORT), id="study-links"),
     ]
-    if (source.storage.folder / "reports" / key.variant / REPORT).is_file():
-        files.insert(
-            0, html.A("Report", href=f"/report/{quote(key.variant)}/{REPORT}", target="_blank")
-        )
-    elif is_url(str(source.storage)):
-        files.insert(0, html.Span(f"Report: {source.storage}/reports/{key.variant}/{REPORT}"))
+
+
+def _links(source: Source, key: StudyKey, report: Path) -> list[Any]:
+    variant = quote(key.variant)
+    files = [
+        html.A(form.upper(), href=f"/download/study/{variant}.{form}") for form in ("csv", "json")
+    ]
+    if report.is_file():
+        return [html.A("Report", href=f"/report/{variant}/{REPORT}", target="_blank"), *files]
+    if is_url(str(source.storage)):
+        return [html.Span(f"Report: {source.storage}/reports/{key.variant}/{REPORT}"), *files]
     return files
 
 
-def _stop_study() -> Any:
-    question = "Stop the study? Results and checkpoints are kept, and the same command goes on."
-    return html.Span(
-        parts.stop_button("study-stop", "Stop this study", question),
-        id="study-stop-place",
-        hidden=True,
-    )
-
-
-def _progress(source: Source, key: StudyKey) -> Any:
-    overview = source.overview()
-    counts = overview.of(key).counts
-    lost, left = sum(counts[state] for state in LOST), overview.seconds_left.get(key)
+def _progress(summary: StudySummary, overview: Overview) -> str:
+    counts, left = summary.counts, overview.seconds_left.get(summary.key)
+    lost = sum(counts[state] for state in LOST)
     words = [f"{counts['done']:,} of {counted(sum(counts.values()), 'trial')} done"]
     words += [f"{counts['pruned']} stopped early"] if counts["pruned"] else []
     words += [f"{counts['running']} running"] if counts["running"] else []
     words += [f"{lost} without a result"] if lost else []
     words += [f"about {duration(left)} left"] if left is not None else []
-    blown_up_words = blown_up(source.table(key).worse_than_uniform)
-    return [
-        html.P(", ".join(words), className="progress"),
-        *([html.P(blown_up_words)] if blown_up_words else []),
-    ]
+    return ", ".join(words)

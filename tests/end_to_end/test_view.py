@@ -132,16 +132,14 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
             long = f"{running}.find((row) => row.textContent.includes('batch_size=1 '))"
             browser.wait_until(f"{long}?.textContent.includes('of {EPOCHS}')")
             browser.evaluate(f"{long}.querySelector('a').click()")
-            browser.wait_until(
-                "document.querySelector('#trial-stop button, #trial button.stop') !== null"
-            )
+            browser.wait_until("document.querySelector('#trial-stop')?.hidden === false")
             name = text(browser, "h1")
             assert name.startswith("gss c=-1 k=2, training.batch_size=1 ")
             log = "document.querySelector('#trial-rest pre')?.textContent ?? ''"
             browser.wait_until(f"({log}).includes('taken up on')", timeout_s=60)
-            assert "Stop this trial?" in browser.click_and_agree("#trial button.stop")
+            assert "Stop this trial?" in browser.click_and_agree("#trial-stop button")
             browser.wait_until(
-                "document.querySelector('#trial-stopped').textContent.includes('was asked to stop')"
+                "document.querySelector('#trial-stop [role=status]').textContent.includes('Asked to stop')"
             )
             with open_store(str(tmp_path / "results.db"), create=False) as store:
                 (summary,) = store.studies()
@@ -163,12 +161,12 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
             )
             asked = [url for url in browser.requests() if not url.startswith("data:")]
             assert asked and all(url.startswith(own_address(link)) for url in asked)
-            assert "Stop the study?" in browser.click_and_agree("#study-stop button")
+            assert "Stop this study?" in browser.click_and_agree("#study-stop button")
             browser.wait_until(
-                "document.querySelector('#study-stopped').textContent.includes('was asked to stop')"
+                "document.querySelector('#study-stop [role=status]').textContent.includes('Asked to stop')"
             )
             wait_for(lambda: process.poll() is not None, timeout_s=60, what="the study's stop")
-            browser.wait_until("document.querySelector('#study-stop-place').hidden")
+            browser.wait_until("document.querySelector('#study-stop').hidden")
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
@@ -196,7 +194,7 @@ def test_a_point_opens_its_trial_and_a_box_filters_the_table(browser: Browser, l
     browser.wait_until("document.querySelector('#overview table a') !== null")
     browser.evaluate("document.querySelector('#overview table a').click()")
     browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
-    browser.wait_until("document.querySelector('#study-progress p') !== null")
+    browser.wait_until("document.querySelector('#study-progress') !== null")
     browser.wait_until(
         "document.querySelector('#study-answer').textContent.includes('Press rank')", timeout_s=60
     )
@@ -230,7 +228,7 @@ def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, 
         ids = [row.trial_id[:12] for row in store.trials(summary.key)]
     pages = {
         "/": "#overview table",
-        f"/study/{summary.key.variant}": "#page:has(#chosen-figure .scatterlayer) #trials .ag-row",
+        f"/study/{summary.key.variant}": "#page:has(#chosen .scatterlayer) #trials .ag-row",
         f"/trial/{ids[0]}": "#trial-sigma .scatterlayer",
         "/compare?" + "&".join(f"trial={start}" for start in ids): "#compare-spectra .scatterlayer",
     }
@@ -282,20 +280,19 @@ def test_a_study_is_drawn_in_five_ways_and_as_its_table_is_filtered(
     ):
         browser.evaluate(f"dash_ag_grid.getApi('trials').setFilterModel({wanted})")
         browser.wait_until(f"{POINTS} === {count} && {ROWS} === {count}")
-    lines = "document.querySelectorAll('#chosen-figure .scatterlayer .trace').length"
-    axis = "document.querySelector('#chosen-figure .ytitle').textContent"
+    lines = "document.querySelectorAll('#chosen .scatterlayer .trace').length"
+    axis = "document.querySelector('#chosen .ytitle').textContent"
     drawn = {
-        "learning curves": f"{lines} === 4 && {axis} === 'validation perplexity'",
+        "learning curves": f"{lines} === 5 && {axis} === 'validation perplexity'",
         "spectra": f"{lines} === 4 && {axis} === 'singular value'",
-        "grid map": "document.querySelector('#chosen-figure .heatmaplayer image') !== null",
-        "parallel coordinates": "document.querySelectorAll('#chosen-figure .parcoords .y-axis').length > 5",
-        "beside the papers": "document.querySelector('#chosen').textContent.includes('+0.48')",
+        "grid map": "document.querySelector('#chosen .heatmaplayer image') !== null",
+        "parallel coordinates": "document.querySelectorAll('#chosen .parcoords .y-axis').length > 5",
     }
     for tab, shown in drawn.items():
         label = f"[...document.querySelectorAll('#chosen-tab label')].find((l) => l.textContent.trim() === '{tab}')"
         browser.wait_until(f"{label} !== undefined")
         browser.evaluate(f"{label}.click()")
-        browser.wait_until(shown, timeout_s=180)  # of the answer, which is computed below all else
+        browser.wait_until(shown)
         # What plotly says in place of a figure where it may not compile code for WebGL.
         assert "WebGL is not supported" not in text(browser, "body")
 
@@ -333,13 +330,15 @@ def test_a_study_opened_or_changed_while_the_store_is_gone_comes_back(
     away = (grid / "results.db").rename(grid / "away.db")
     try:
         tab = "[...document.querySelectorAll('#chosen-tab label')].find((l) => l.textContent.trim() === 'spectra')"
-        browser.wait_until(f"({tab}.click(), document.querySelector('#chosen .trouble') !== null)")
+        browser.wait_until(
+            f"({tab}.click(), document.querySelector('#chosen .annotation-text') !== null)"
+        )
     finally:
         away.rename(grid / "results.db")
     browser.wait_until(
-        "document.querySelector('#chosen-figure .ytitle')?.textContent === 'singular value'"
+        "document.querySelector('#chosen .ytitle')?.textContent === 'singular value'"
     )
-    assert text(browser, "#chosen .trouble") == "" and browser.evaluate(POINTS) == 4
+    assert text(browser, "#chosen .annotation-text") == "" and browser.evaluate(POINTS) == 4
 
 
 EVIL = """<!DOCTYPE html><title>began</title><script>

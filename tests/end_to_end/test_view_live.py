@@ -91,7 +91,7 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
             browser.open(link, width=1280)
             browser.open(f"{own_address(link)}/study/{KEY.variant}", width=1280)
             browser.wait_until(f"{POINTS} === 7 && {TABLE} === '9 of 9 trials'")
-            browser.wait_until("document.querySelector('#study-progress p') !== null")
+            browser.wait_until("document.querySelector('#study-progress') !== null")
             places_at_rest(browser)
             yield shown
 
@@ -149,7 +149,7 @@ def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> 
     assert before[:2] == [[5, 55], [101, 105]] and len(before[2]) == 1
     page.end(TRIALS[7], 4)
     page.browser.wait_until(f"{TABLE} === '5 of 9 trials'")
-    wait_for_part(page.browser, "scatter", "data[2].text.length === 2")
+    wait_for_part(page.browser, "scatter", "data[2].hovertext.length === 2")
     assert now(page.browser, "scatter", *parts) == before
     page.choose(x="entropy_rank")
     wait_for_part(page.browser, "scatter", "layout.xaxis.title.text === 'entropy rank'")
@@ -159,14 +159,18 @@ def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> 
 
 
 def test_a_zoom_into_the_grid_map_stays_where_a_trial_ends(page: Page) -> None:
-    for menu, value in {"map-row": "group", "map-column": "seed", "chosen-tab": "grid map"}.items():
+    for menu, value in {
+        "study-row": "group",
+        "study-column": "seed",
+        "chosen-tab": "grid map",
+    }.items():
         page.browser.evaluate(f"dash_clientside.set_props({menu!r}, {{value: {value!r}}})")
-    page.browser.wait_until("document.querySelector('#chosen-figure .heatmaplayer image') !== null")
-    wait_for_part(page.browser, "chosen-figure", "layout.xaxis.title.text === 'seed'")
-    zoom(page.browser, "chosen-figure", [0.5, 2.5], [-0.5, 1.5])
+    page.browser.wait_until("document.querySelector('#chosen .heatmaplayer image') !== null")
+    wait_for_part(page.browser, "chosen", "layout.xaxis.title.text === 'seed'")
+    zoom(page.browser, "chosen", [0.5, 2.5], [-0.5, 1.5])
     page.end(TRIALS[7], 3)
-    wait_for_part(page.browser, "chosen-figure", "_fullData[0].z[2][1] === 103")
-    assert now(page.browser, "chosen-figure", "layout.xaxis.range", "layout.yaxis.range") == [
+    wait_for_part(page.browser, "chosen", "_fullData[0].z[2][1] === 103")
+    assert now(page.browser, "chosen", "layout.xaxis.range", "layout.yaxis.range") == [
         [0.5, 2.5],
         [-0.5, 1.5],
     ]
@@ -176,15 +180,13 @@ def test_a_range_of_parallel_coordinates_stays_where_a_trial_ends(page: Page) ->
     page.browser.evaluate(
         "dash_clientside.set_props('chosen-tab', {value: 'parallel coordinates'})"
     )
-    axis = "document.querySelectorAll('#chosen-figure .parcoords .axis-brush .background')[1]"
+    axis = "document.querySelectorAll('#chosen .parcoords .axis-brush .background')[1]"
     page.browser.wait_until(f"{axis} !== undefined", timeout_s=60)
     page.browser.evaluate(f"{axis}.scrollIntoView({{block: 'center'}})")
     page.drag((0.5, 0.3), (0.5, 0.6), across=axis)
     part = "data[0].dimensions.map((of) => [of.label, of.constraintrange])"
-    wait_for_part(
-        page.browser, "chosen-figure", "data[0].dimensions[1].constraintrange !== undefined"
-    )
-    before = now(page.browser, "chosen-figure", part)
+    wait_for_part(page.browser, "chosen", "data[0].dimensions[1].constraintrange !== undefined")
+    before = now(page.browser, "chosen", part)
     page.end(TRIALS[7], 3)
-    wait_for_part(page.browser, "chosen-figure", "_fullData[0].dimensions[0].values.length === 8")
-    assert now(page.browser, "chosen-figure", part) == before
+    wait_for_part(page.browser, "chosen", "_fullData[0].dimensions[0].values.length === 8")
+    assert now(page.browser, "chosen", part) == before

@@ -1,0 +1,100 @@
+/* What the pages do in the browser itself. */
+
+// The grid's functions: how a number is written, and the link to a trial's page.
+window.dashAgGridFunctions = {
+  number: (value) => {
+    if (value == null || (Number.isInteger(value) && Math.abs(value) < 1e7)) return value;
+    return Math.abs(value) < 1e7 ? Number(value.toPrecision(5)) : value.toExponential(4);
+  },
+};
+window.dashAgGridComponentFunctions = {
+  TrialLink: ({ data, value }) =>
+    window.React.createElement("a", { href: trialAddress(data.id) }, value),
+};
+
+// A text of a figure, as `figures.as_text` has escaped it, and as it was.
+function unescaped(text) {
+  return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}
+
+// The grid's filter of what lies from `low` to `high` along an axis: numbers, or places of texts.
+function between({ categoryarray }, low, high) {
+  if (!categoryarray) {
+    const [filter, filterTo] = [low, high].map((end) => Number(end.toPrecision(7)));
+    return { filterType: "number", type: "inRange", filter, filterTo };
+  }
+  const texts = categoryarray.filter((_, place) => low <= place && place <= high);
+  const some = texts.map((text) => ({ type: "equals", filter: unescaped(text) }));
+  const none = [{ type: "blank" }, { type: "notBlank" }];
+  const conditions = (some.length ? some : none).map((one) => ({ filterType: "text", ...one }));
+  return { filterType: "text", operator: some.length ? "OR" : "AND", conditions };
+}
+
+// On a study's page, whose address ends in the study.
+function trialAddress(id) {
+  const study = location.pathname.split("/").pop();
+  return `/trial/${id.slice(0, 12)}?study=${study}`;
+}
+
+window.dash_clientside = {
+  ...window.dash_clientside,
+  view: {
+    // Plotly keeps zooms by `uirevision`, but Dash writes them into the figure that it then replaces.
+    // So a figure over the same axes takes over the zoom, the box and the ranges of the one before.
+    draw(figure, form, before, config) {
+      if (!figure) return [dash_clientside.no_update, dash_clientside.no_update];
+      const options = { ...config.toImageButtonOptions, format: form };
+      if (before.layout.uirevision === figure.layout.uirevision) {
+        for (const axis of ["xaxis", "yaxis"]) {
+          const { autorange, range } = before.layout[axis] ?? {};
+          if (autorange === false) Object.assign(figure.layout[axis], { autorange, range });
+        }
+        figure.layout.selections = before.layout.selections;
+        for (const dimension of figure.data[0]?.dimensions ?? []) {
+          const same = before.data[0].dimensions.find(({ label }) => label === dimension.label);
+          dimension.constraintrange = same?.constraintrange;
+        }
+      }
+      return [figure, { ...config, toImageButtonOptions: options }];
+    },
+
+    // A click on a point of the scatter.
+    open: (click) =>
+      click ? trialAddress(click.points[0].customdata[0]) : dash_clientside.no_update,
+
+    // The table's filters by a box in the scatter, and their columns. A figure over other axes has
+    // no box yet; what the reader has typed into other columns stays.
+    brush(drawn, x, y, scales, { layout }, filters, boxed) {
+      const keep = [dash_clientside.no_update, dash_clientside.no_update];
+      const isDrawn = dash_clientside.callback_context.triggered_id.drawn === "scatter";
+      if (isDrawn && !Object.keys(drawn).some((name) => name.startsWith("selections"))) return keep;
+      const box = {};
+      const corners = isDrawn && layout.selections?.at(-1);
+      if (corners) {
+        const { x0, x1, y0, y1 } = corners;
+        box[x] = between(layout.xaxis, Math.min(x0, x1), Math.max(x0, x1));
+        box[y] = between(layout.yaxis, Math.min(y0, y1), Math.max(y0, y1));
+      }
+      const names = Object.keys(box);
+      if (!names.length && !boxed.length) return keep;
+      const others = Object.entries(filters ?? {}).filter(([name]) => !boxed.includes(name));
+      return [{ ...Object.fromEntries(others), ...box }, names];
+    },
+
+    // Ids of the trials in the table (null: all), of the scatter's points, and of those ticked; and
+    // how many are in the table. A box in the scatter filters the table and leaves the points.
+    choose(rows, selected, all, boxed, shownBefore, pointsBefore, tickedBefore) {
+      const keep = dash_clientside.no_update;
+      const changed = (now, before) => (JSON.stringify(now) === JSON.stringify(before) ? keep : now);
+      const ids = (some) => some.map(({ id }) => id).sort();
+      const table = rows ?? all;
+      const shown = table.length === all.length ? null : ids(table);
+      return [
+        changed(shown, shownBefore),
+        boxed.length ? keep : changed(shown, pointsBefore),
+        changed(ids(selected ?? []), tickedBefore),
+        `${table.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} trials`,
+      ];
+    },
+  },
+};

@@ -1,0 +1,281 @@
+"""The figures of the pages. The style sheet has the last word on colours, by the scheme of the
+page; a saved picture looks as it is drawn here."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.express as px
+import plotly.io as pio
+from numpy.typing import NDArray
+from plotly.graph_objects import Figure
+from plotly.graph_objs.layout import Template
+
+from orchestrator.analysis import ID_DIGITS
+from orchestrator.report import setting, title
+from orchestrator.store import OPEN
+from orchestrator.view.trials import StudyTrials
+from trainables.trial_folder import EpochMetrics, perplexity
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito's but black, which a dark page swallows, and yellow, which a light one does."""
+DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
+"""One for each round of the colours."""
+SCALE = px.colors.sequential.Viridis[2:]
+"""Without its darkest part, which a dark page swallows."""
+MOST_SVG_POINTS = 2_000
+"""More are drawn by WebGL."""
+SMALLEST_PX, LARGEST_PX, ROOM_PX = 5, 18, 70
+"""Diameters of points; room beside an axis."""
+MOST_MARKED, FEW_EPOCHS = 100, 12
+"""Epochs that have a marker each, and a tick each."""
+MOST_ON_A_SPECTRUM = 1_000
+"""More singular values than a figure has pixels for."""
+NO_EPOCH = "No epoch has ended yet, or none is trained."
+AXIS = {"automargin": True, "exponentformat": "power"}
+STYLE = {
+    "xaxis": AXIS,
+    "yaxis": AXIS,
+    "margin": {"l": 50, "r": 15, "t": 32, "b": 40},
+    "legend": {"orientation": "h", "y": -0.25, "x": 0},
+    "font": {"family": "system-ui, sans-serif", "size": 12},
+    "paper_bgcolor": "#ffffff",
+    "plot_bgcolor": "#ffffff",
+    "hoverlabel": {"align": "left"},
+}
+LINE = {"line_dash": "dash", "line_width": 1, "line_color": "#888888", "showlegend": True}
+"""Across a figure; the legend says what it marks."""
+pio.templates["sweeps"] = Template(layout=STYLE)
+pio.templates.default = "sweeps"
+px.defaults.color_continuous_scale = SCALE
+px.defaults.color_discrete_sequence = COLOURS
+px.defaults.symbol_sequence = [symbol for symbol in SYMBOLS for _ in COLOURS]
+px.defaults.line_dash_sequence = [dash for dash in DASHES for _ in COLOURS]
+
+
+def empty(sentence: str) -> Figure:
+    """A figure's place with a sentence in it."""
+    figure = Figure()
+    figure.update_xaxes(visible=False).update_yaxes(visible=False)
+    return figure.add_annotation(
+        text=as_text(sentence), showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5
+    )
+
+
+def scatter(
+    trials: StudyTrials,
+    axes: Mapping[str, str | None],
+    logarithmic: Collection[str] = (),
+    shown: Sequence[str] | None = None,
+) -> Figure:
+    """A point for each trial that has both x and y, or a sentence if none has; `customdata` is its
+    short id.
+
+    `axes` names the columns of x, y, colour and size; `logarithmic` those of "x" and "y" that are;
+    `shown` the ids of the trials that may have a point (default: all)."""
+    x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
+    if x not in trials.frame or y not in trials.frame:
+        return empty("No trial is done yet.")
+    points = trials.of(shown).dropna(subset=[x, y])
+    if colour in trials.numbers and points[colour].nunique() < 2:
+        colour = None
+    kinds = colour if colour in trials.texts else None
+    by_webgl = len(points) > MOST_SVG_POINTS
+    figure = px.scatter(
+        _escaped(points).assign(area=_areas(points[size]) if size else None),
+        x=x,
+        y=y,
+        color=colour,
+        symbol=kinds,
+        size="area" if size else None,
+        size_max=LARGEST_PX,
+        log_x="x" in logarithmic and x in trials.numbers,
+        log_y="y" in logarithmic,
+        hover_name="name",
+        hover_data={size: True, "area": False} if size else None,
+        custom_data=[points.index.str[:ID_DIGITS]],
+        labels=_labels(x, y, colour, size),
+        category_orders={
+            name: [as_text(text) for text in trials.levels(name)]
+            for name in (x, kinds)
+            if name in trials.texts
+        },
+        render_mode="webgl" if by_webgl else "svg",
+    )
+    figure.update_layout(
+        dragmode="select", clickmode="event", uirevision=f"{x} {y} {sorted(logarithmic)}"
+    )
+    if not size:
+        figure.update_traces(marker_size=6 if by_webgl else 8)
+    if not by_webgl:
+        figure.update_traces(marker_line={"width": 1, "color": "#8a8f98"})
+    elif x in trials.numbers:
+        # To make room for the numbers of an axis, plotly would draw all points twice.
+        figure.update_layout(margin_l=ROOM_PX, xaxis_automargin=False, yaxis_automargin=False)
+    return figure
+
+
+def _areas(values: pd.Series[float]) -> pd.Series[float]:
+    """They grow in proportion, from the least value or none to the greatest."""
+    low, high = values.min(), values.max()
+    shares = (values - low) / (high - low) if high > low else values * 0
+    return SMALLEST_PX**2 + shares.fillna(0) * (LARGEST_PX**2 - SMALLEST_PX**2)
+
+
+def parallel(frame: pd.DataFrame, names: Sequence[str], colour: str | None) -> Figure:
+    """Parallel coordinates of these numeric columns, a line for each trial that has the colour's
+    number; columns in which one of these is missing are left out."""
+    if colour not in frame:
+        return empty("No trial is done yet.")
+    lines = frame[[*dict.fromkeys([*names, colour])]].dropna(subset=[colour])
+    complete = [name for name in names if np.isfinite(lines[name]).all()]
+    if len(complete) < 2 or lines.empty:
+        return empty("Too few numbers are in all trials to draw lines between them.")
+    figure = px.parallel_coordinates(
+        lines,
+        dimensions=complete,
+        color=colour,
+        labels=_labels(*complete, colour),
+    )
+    figure.update_traces(labelangle=-12)
+    return figure.update_layout(
+        margin={"l": 60, "r": 30, "t": 90, "b": 30}, uirevision=f"over {complete}"
+    )
+
+
+def grid_map(
+    frame: pd.DataFrame, row: str | None, column: str | None, metric: str | None
+) -> Figure:
+    """The mean of a metric over the trials of each cell, by two settings. Trials that have not
+    ended have their cells too, so that the axes are the same when they end."""
+    if not (row and column and metric) or not {row, column, metric} <= {*frame}:
+        return empty("A grid map needs two settings and a metric: choose them above.")
+    cells = _escaped(frame[frame[metric].notna() | frame["state"].isin(OPEN)])
+    by_cell = cells.groupby([row, column])[metric]
+    means, counts = by_cell.mean().unstack(), by_cell.count().unstack(fill_value=0)
+    if means.empty:
+        return empty("No trial is done yet.")
+    labels = [*_labels(column, row, metric).values()]
+    figure = px.imshow(
+        means.to_numpy(),
+        x=[setting(value) for value in means.columns],
+        y=[setting(value) for value in means.index],
+        labels=dict(zip(("x", "y", "color"), labels, strict=True)),
+        origin="lower",
+        aspect="auto",
+    )
+    figure.update_traces(
+        customdata=counts.to_numpy(),
+        hovertemplate=f"{labels[1]} %{{y}}, {labels[0]} %{{x}}<br>"
+        "mean %{z:.5~g} of %{customdata}<extra></extra>",
+    )
+    figure.update_xaxes(type="category").update_yaxes(type="category")
+    return figure.update_layout(uirevision=f"{column} {means.columns} {row} {means.index}")
+
+
+def learning_curves(trials: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
+    """Validation perplexity by epoch, a line for each trial by its name; a diamond where weights
+    begin to be averaged."""
+    losses = {
+        name: {epoch.epoch: epoch.valid_loss for epoch in epochs}
+        for name, epochs in trials.items()
+        if epochs
+    }
+    if not losses:
+        return empty(NO_EPOCH)
+    figure = _curves(losses, "validation perplexity")
+    switches = {name: switch for name in trials if (switch := _switch(trials[name]))}
+    return figure.add_scatter(
+        x=[*switches.values()],
+        y=[perplexity(losses[name][epoch]) for name, epoch in switches.items()],
+        mode="markers",
+        marker={"symbol": "diamond", "size": 10, "color": "#8a8f98"},
+        name="averaged from here",
+        visible=bool(switches),
+    )
+
+
+def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
+    """A trial's perplexities by epoch, and where it switches to averaged weights."""
+    if not epochs:
+        return empty(NO_EPOCH)
+    losses = {
+        "validation": {epoch.epoch: epoch.valid_loss for epoch in epochs},
+        "training": {epoch.epoch: epoch.train_loss for epoch in epochs},
+    }
+    figure = _curves(losses, "perplexity")
+    if switch := _switch(epochs):
+        figure.add_vline(switch - 0.5, name="averaged from here", **LINE)
+    return figure
+
+
+def spectra(
+    trials: Mapping[str, NDArray[np.float64] | None], tolerance: float | None = None
+) -> Figure:
+    """Singular values, a line for each trial by its name; `tolerance` is that of the Press rank."""
+    lines = [
+        pd.DataFrame({"line": as_text(name), "index": index + 1, "singular value": sigma[index]})
+        for name, sigma in trials.items()
+        if sigma is not None
+        for index in [_thinned(len(sigma))]
+    ]
+    if not lines:
+        return empty("There is no spectrum yet.")
+    figure = _lines(pd.concat(lines), "index", "singular value")
+    if tolerance:
+        figure.add_hline(tolerance, name="tolerance of the Press rank", **LINE)
+    return figure
+
+
+def _curves(losses: Mapping[str, Mapping[int, float]], title: str) -> Figure:
+    """Perplexities by epoch."""
+    rows = [
+        {"line": as_text(name), "epoch": epoch, title: perplexity(loss)}
+        for name, by_epoch in losses.items()
+        for epoch, loss in by_epoch.items()
+    ]
+    longest = max(len(by_epoch) for by_epoch in losses.values())
+    figure = _lines(pd.DataFrame(rows), "epoch", title, markers=longest <= MOST_MARKED)
+    # Else plotly writes 7 for 700.
+    figure.update_yaxes(tickformat="~g", tickfont_size=10)
+    if longest <= FEW_EPOCHS:
+        figure.update_xaxes(dtick=1)
+    return figure
+
+
+def _lines(points: pd.DataFrame, x: str, y: str, *, markers: bool = False) -> Figure:
+    kind = {"color": "line", "line_dash": "line", "markers": markers, "render_mode": "svg"}
+    figure = px.line(points, x=x, y=y, log_y=True, **kind)
+    return figure.update_layout(legend_title_text="", uirevision=y)
+
+
+def _switch(epochs: Sequence[EpochMetrics]) -> int | None:
+    """The first epoch with averaged weights."""
+    return next((epoch.epoch for epoch in epochs if epoch.averaging), None)
+
+
+def _thinned(length: int) -> NDArray[np.int64]:
+    """Indices that show a descending curve, dense at both ends."""
+    if length <= MOST_ON_A_SPECTRUM:
+        return np.arange(length)
+    head = np.geomspace(1, length, MOST_ON_A_SPECTRUM // 2) - 1
+    even = np.linspace(0, length - 1, MOST_ON_A_SPECTRUM // 2)
+    return np.unique(np.concatenate([head, even]).astype(np.int64))
+
+
+def _labels(*names: str | None) -> dict[str, str]:
+    return {name: as_text(title(name)) for name in names if name}
+
+
+def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
+    """Texts as plotly shows them, which knows some of HTML."""
+    texts = frame.select_dtypes(exclude="number")
+    return frame.assign(**texts.apply(lambda column: column.map(as_text, na_action="ignore")))
+
+
+def as_text(words: str) -> str:
+    """Words that plotly shows as they are."""
+    return html.escape(words, quote=False)

@@ -1,0 +1,126 @@
+"""The table under the scatter. The browser sorts and filters it; a box in the scatter sets its
+filters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import dash_ag_grid
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+
+from orchestrator.view.axes import FIRST_METRICS, labels
+from orchestrator.view.trials import MOST_LEVELS, StudyTrials
+
+COLUMN = {
+    "sortable": True,
+    "resizable": True,
+    "width": 150,
+    "floatingFilter": True,
+    "wrapHeaderText": True,
+    "autoHeaderHeight": True,
+}
+OWN: dict[str, dict[str, Any]] = {
+    "name": {"pinned": "left", "width": 236, "cellRenderer": "TrialLink", "cellClass": "opens"},
+    "cause": {"flex": 1, "minWidth": 240},
+}
+NUMBER = {
+    "filter": "agNumberColumnFilter",
+    "valueFormatter": {"function": "number(params.value)"},
+}
+TEXT = {
+    "filter": "agTextColumnFilter",
+    # As many as a box over an axis of texts can hold; the grid keeps two by itself.
+    "filterParams": {"maxNumConditions": MOST_LEVELS},
+}
+GRID = {
+    "suppressFieldDotNotation": True,
+    "rowSelection": {"mode": "multiRow", "headerCheckbox": False, "enableClickSelection": False},
+    "selectionColumnDef": {"pinned": "left", "width": 44},
+    "pagination": True,
+    "paginationPageSize": 50,
+    "paginationPageSizeSelector": False,
+    "enableCellTextSelection": True,
+    "enableBrowserTooltips": True,
+}
+
+
+def layout(trials: StudyTrials) -> list[Any]:
+    """The table, and what other parts of the page know of it."""
+    return [
+        html.P(id="trials-shown", role="status"),
+        # The columns that a box filters; the ids of the trials in the table (None: all), of the
+        # scatter's points, and of the ticked trials.
+        dcc.Store(id="boxed", data=[]),
+        dcc.Store(id="shown"),
+        dcc.Store(id="points"),
+        dcc.Store(id="ticked", data=[]),
+        dash_ag_grid.AgGrid(
+            id="trials",
+            columnDefs=[
+                _column(trials, name, label) for name, label in labels(_names(trials)).items()
+            ],
+            rowData=rows(trials),
+            defaultColDef=COLUMN,
+            getRowId="params.data.id",
+            dashGridOptions=GRID,
+            style={"height": "460px"},
+        ),
+    ]
+
+
+def _names(trials: StudyTrials) -> list[str]:
+    """Name and state, what differs between trials, the main metrics, the others."""
+    first = [name for name in FIRST_METRICS if name in trials.short_metrics]
+    metrics = dict.fromkeys([*first, *trials.short_metrics])
+    return ["name", "state", *trials.settings, *metrics, "attempt", "cause"]
+
+
+def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:
+    return {
+        "field": name,
+        "headerName": label,
+        "headerTooltip": name,
+        "tooltipField": name,
+        **(NUMBER if name in (*trials.numbers, "attempt") else TEXT),
+        **OWN.get(name, {}),
+    }
+
+
+def rows(trials: StudyTrials, since_s: float = -math.inf) -> list[dict[Hashable, Any]]:
+    """What the table shows of the trials that were read after this time."""
+    frame = trials.frame.loc[trials.read_s > since_s, _names(trials)]
+    filled = frame.astype(object).where(frame.notna(), None)
+    return filled.assign(id=frame.index).to_dict("records")
+
+
+def register(app: Dash) -> None:
+    """Have a box in the scatter filter the table, and the page know what the table shows."""
+    app.clientside_callback(
+        ClientsideFunction("view", "choose"),
+        Output("shown", "data"),
+        Output("points", "data"),
+        Output("ticked", "data"),
+        Output("trials-shown", "children"),
+        Input("trials", "virtualRowData"),
+        Input("trials", "selectedRows"),
+        Input("trials", "rowData"),
+        State("boxed", "data"),
+        State("shown", "data"),
+        State("points", "data"),
+        State("ticked", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("view", "brush"),
+        Output("trials", "filterModel"),
+        Output("boxed", "data"),
+        Input({"drawn": "scatter", "as": "graph"}, "relayoutData"),
+        Input("study-x", "value"),
+        Input("study-y", "value"),
+        Input("study-scales", "value"),
+        State({"drawn": "scatter", "as": "graph"}, "figure"),
+        State("trials", "filterModel"),
+        State("boxed", "data"),
+        prevent_initial_call=True,
+    )

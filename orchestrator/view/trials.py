@@ -1,0 +1,117 @@
+"""The trials of a study as a data frame. An ended trial never changes, so that later reads bring
+only new ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from orchestrator.analysis import LEADING, flatten, in_reading_order
+from orchestrator.store import Store, StudyKey
+
+READ_AT_ONCE = 1_000
+"""Trials whose configs are in memory together. PostgreSQL looks up fewer, such as 500, one by one,
+four times as slow."""
+LONGEST_TEXT = 100
+MOST_LEVELS = 24
+"""More different texts than a figure has colours for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyTrials:
+    """What the pages show of a study's trials."""
+
+    frame: pd.DataFrame
+    """A row for each trial in plan order, by id: name, state, attempt, cause, settings, metrics. A
+    column holds numbers or texts; a missing value is NaN."""
+    settings: Sequence[str]
+    """The settings that differ between trials."""
+    metrics: Sequence[str]
+    """In reading order."""
+    read_s: pd.Series[float]
+    """When each row was read, by `time.monotonic`."""
+    versions: Mapping[str, tuple[object, ...]]
+    """As `Store.versions` returns them."""
+
+    @cached_property
+    def short_metrics(self) -> list[str]:
+        """The metrics without long texts, which are data."""
+        texts = {name: self.frame[name].astype(str).str.len().max() for name in self.metrics}
+        return [name for name, length in texts.items() if length <= LONGEST_TEXT]
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """The settings and metrics that are numbers."""
+        return [name for name in (*self.settings, *self.metrics) if _is_numeric(self.frame[name])]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The settings that are texts and have few different values."""
+        texts = [name for name in self.settings if name not in self.numbers]
+        return [name for name in texts if self.frame[name].nunique() <= MOST_LEVELS]
+
+    @cached_property
+    def shape(self) -> str:
+        """Equal for equal trials and columns, whatever the values are."""
+        names = (*self.frame.index, *self.settings, *self.short_metrics, *self.numbers)
+        return format(hash(names), "x")
+
+    def of(self, ids: Sequence[str] | None) -> pd.DataFrame:
+        """The rows of these trials in plan order; all rows for None."""
+        return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
+
+    def levels(self, name: str) -> list[str]:
+        """The different texts of a column, in plan order."""
+        return [str(value) for value in self.frame[name].dropna().unique()]
+
+
+def read_trials(store: Store, key: StudyKey, before: StudyTrials | None = None) -> StudyTrials:
+    """Return the study's trials as they are now; `before` saves reading those that are the same."""
+    versions = store.versions(key)
+    earlier = before.versions if before else {}
+    if before and earlier == versions:
+        return before
+    changed = [trial_id for trial_id in versions if earlier.get(trial_id) != versions[trial_id]]
+    parts = [
+        flatten(store.results(key, changed[start : start + READ_AT_ONCE]))
+        for start in range(0, len(changed), READ_AT_ONCE)
+    ]
+    frames = [pd.DataFrame(part.records).set_index("trial_id") for part in parts]
+    read_s = pd.Series(time.monotonic(), index=[*versions])
+    measured = {name for part in parts for name in part.metric_columns}
+    if before:
+        frames.insert(0, before.frame.drop(index=changed, errors="ignore"))
+        read_s.update(before.read_s.drop(index=changed, errors="ignore"))
+        measured.update(before.metrics)
+    nothing = pd.DataFrame(columns=[*LEADING]).set_index("trial_id")
+    frame = _plain(pd.concat(frames or [nothing]).reindex([*versions]))
+    if before:
+        # `flatten` tells equal names apart, and needs all trials for it.
+        frame["name"] = before.frame["name"].reindex(frame.index).fillna(frame["name"])
+    frame = frame.drop(columns=[name for name in measured if frame[name].isna().all()])
+    settings = [str(name) for name in frame if name not in {*LEADING, *measured}]
+    return StudyTrials(
+        frame=frame,
+        settings=[name for name in settings if frame[name].nunique(dropna=False) > 1],
+        metrics=in_reading_order(measured.intersection(frame)),
+        read_s=read_s,
+        versions=versions,
+    )
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of numbers, and all others as texts."""
+    columns = {
+        name: column if _is_numeric(column) else column.map(str, na_action="ignore")
+        for name, column in frame.infer_objects().items()
+    }
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def _is_numeric(column: pd.Series[float]) -> bool:
+    return is_numeric_dtype(column) and not is_bool_dtype(column)

@@ -1,0 +1,111 @@
+"""Trials that are kept up with equal those that are read again."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from orchestrator.analysis import flatten
+from orchestrator.store import Store, open_store
+from orchestrator.view import trials as trials_module
+from orchestrator.view.source import Source
+from orchestrator.view.trials import StudyTrials, read_trials
+from tests.support.store_rows import KEY, RUN, ids, outcome, plan
+from trainables.errors import UserError
+
+
+def end(store: Store, trial_id: str, run_id: int, **metrics: Any) -> None:
+    measurements = {f"{name}@1": {name: value} for name, value in metrics.items()}
+    ended = outcome(trial_id, measurements=measurements)
+    assert store.record(ended, run_id=run_id, spectrum=None, attempt=1)
+
+
+def begin(store: Store, count: int) -> int:
+    store.register(KEY, plan(count))
+    store.claim(ids(plan(count)), owner="a", lease_s=60)
+    return store.begin_run(RUN)
+
+
+def assert_equal(trials: StudyTrials, others: StudyTrials) -> None:
+    columns = [*trials.settings, *trials.metrics]
+    assert columns == [*others.settings, *others.metrics]
+    assert (trials.shape, trials.numbers) == (others.shape, others.numbers)
+    names = ["name", "state", "attempt", "cause", *columns]
+    pd.testing.assert_frame_equal(trials.frame[names], others.frame[names], check_dtype=False)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 1000])
+def test_later_reads_equal_fresh_ones(
+    store: Store, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(trials_module, "READ_AT_ONCE", at_once)
+    run_id, draws = begin(store, 12), random.Random(at_once)
+    trials, left = read_trials(store, KEY), ids(plan(12))
+    draws.shuffle(left)
+    while left:
+        for _ in range(min(len(left), draws.randint(0, 3))):
+            end(store, left.pop(), run_id, test_perplexity=draws.random(), **{f"m{len(left)}": 1})
+        trials = read_trials(store, KEY, trials)
+        assert_equal(trials, read_trials(store, KEY))
+    assert read_trials(store, KEY, trials) is trials
+    store.reset(ids(plan(12)))
+    store.register(KEY, plan(14)[1:])
+    assert_equal(read_trials(store, KEY, trials), read_trials(store, KEY))
+    store.register(KEY, [])
+    assert read_trials(store, KEY, trials).frame.empty
+
+
+def test_only_ends_since_a_read_are_new(store: Store) -> None:
+    run_id = begin(store, 3)
+    before = read_trials(store, KEY)
+    end(store, ids(plan(3))[1], run_id, test_perplexity=2.0)
+    after = read_trials(store, KEY, before)
+    assert list(after.read_s.index[after.read_s > before.read_s.max()]) == [ids(plan(3))[1]]
+
+
+def test_columns_are_those_of_the_results(store: Store) -> None:
+    run_id = begin(store, 3)
+    long = "a long text, which is data " * 5
+    end(store, ids(plan(3))[1], run_id, press_rank=402, method="gram", note=long)
+    trials, flat = read_trials(store, KEY), flatten(store.results(KEY))
+    assert tuple(trials.settings) == flat.varying and tuple(trials.metrics) == flat.metric_columns
+    assert trials.numbers == ["seed", "press_rank"] and "note" not in trials.short_metrics
+    for name in (*trials.settings, *trials.metrics):
+        expected = [record[name] for record in flat.records]
+        assert (
+            trials.frame[name].astype(object).where(trials.frame[name].notna(), None).tolist()
+            == expected
+        )
+
+
+def test_settings_of_several_kinds_are_texts() -> None:
+    frame = pd.DataFrame({"a": [True, 1], "b": [[0.1], "auto"], "c": [None, 2], "d": [True, False]})
+    plain = trials_module._plain(frame)
+    assert plain["a"].tolist() == ["True", "1"] and plain["b"].tolist() == ["[0.1]", "auto"]
+    assert math.isnan(plain["c"][0]) and plain["c"][1] == 2
+    assert plain["d"].tolist() == ["True", "False"]
+
+
+def test_trouble_is_shared_and_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, away = tmp_path / "results.db", tmp_path / "away"
+    with open_store(str(path)) as store:
+        store.register(KEY, plan(2))
+    source = Source(str(path), str(tmp_path))
+    path.rename(away)
+    with pytest.raises(UserError, match=r"results\.db"):
+        source.overview()
+    away.rename(path)
+    with pytest.raises(UserError, match=r"results\.db"):
+        source.overview()
+    monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
+    assert source.study(KEY.variant).key == KEY
+    for start in ("zz", ""):
+        with pytest.raises(UserError, match="no trials"):
+            source.trial(start)
+    with pytest.raises(UserError, match="no study 'x'"):
+        source.study("x")
