@@ -18,7 +18,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
-from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
 from orchestrator.store.sqlite_files import SqliteFiles, unchanging
 from orchestrator.store.troubles import NEVER_WRITTEN, damaged, passes, user_errors
@@ -52,10 +51,12 @@ class Database:
     A database that has answered once and is away when a transaction is to begin is waited for.
     """
 
-    def __init__(self, url: URL, *, away_s: float = AWAY_S) -> None:
-        """`away_s`: for so long."""
+    def __init__(
+        self, url: URL, *, away_s: float = AWAY_S, on_wait: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait for at most `away_s` seconds, and call `on_wait` again and again meanwhile."""
         self.url = url
-        self._away_s = away_s
+        self._away_s, self._on_wait = away_s, on_wait
         self.address = printable(url)
         """Safe to print: without the password."""
         self._files: SqliteFiles | None = None
@@ -170,7 +171,7 @@ class Database:
                         f"for it for up to {self._away_s / 60:g} minutes."
                     )
                     print(terminal_text(sentence), file=sys.stderr)
-            beat_on()
+            self._on_wait()
             time.sleep(AGAIN_S)
 
     def _check_files(self) -> None:

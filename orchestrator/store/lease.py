@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from orchestrator.guard import boot_id, process_stat
 from orchestrator.store.claims import TAKEN_OVER
 from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
@@ -52,14 +51,20 @@ def expire_dead_owners(store: Store) -> None:
 
 def _kernel() -> str:
     """This boot and this process id namespace: a process id means something only within both."""
-    return f"{boot_id()[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()
+    return f"{boot_id[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 def _start_ticks(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty where there is none (zombies count
-    as none)."""
-    stat = process_stat(pid)
-    return "" if stat is None or stat.state == "Z" else stat.start_ticks
+    """Return when a process started, in clock ticks since boot; "" if there is none, or a zombie.
+
+    The fields of its `stat` are those of proc(5). Raises OSError if this user may not look."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    state, *fields = text.rpartition(")")[2].split()
+    return "" if state == "Z" else fields[18]
 
 
 def _since_boot_s() -> float:

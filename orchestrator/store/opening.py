@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select, text
@@ -25,6 +26,7 @@ def open_store(
     create: bool = True,
     check: bool = True,
     away_s: float = AWAY_S,
+    on_wait: Callable[[], None] = lambda: None,
     on_register: OnRegister | None = None,
 ) -> Store:
     """Return the store at `url`: a path, `sqlite:///PATH` or
@@ -34,11 +36,12 @@ def open_store(
     on several machines share a PostgreSQL one. With `create`, a store that does not exist is made,
     its folder included; an older one is upgraded. With `check`, a SQLite file is searched for
     damage, which takes 0.3 s for 10,000 trials. A store that has answered and is away for a moment
-    is waited for, for `away_s` seconds. `on_register` is called after a study was registered.
+    is waited for, for `away_s` seconds, and `on_wait` is called again and again meanwhile.
+    `on_register` is called after a study was registered.
 
     Raises UserError for an address of another kind, a file or database that is something else or
     damaged, a store of another version, and if the store cannot be reached."""
-    database = _reach(url, create=create, away_s=away_s)
+    database = _reach(url, create=create, away_s=away_s, on_wait=on_wait)
     try:
         version = _version(database)
         if version is None and not create:
@@ -53,7 +56,7 @@ def open_store(
     return Store(database, on_register)
 
 
-def _reach(url: str, *, create: bool, away_s: float) -> Database:
+def _reach(url: str, *, create: bool, away_s: float, on_wait: Callable[[], None]) -> Database:
     parsed = parse(url)
     if parsed.drivername == "sqlite":
         path = Path(parsed.database or "")
@@ -66,7 +69,7 @@ def _reach(url: str, *, create: bool, away_s: float) -> Database:
                 f"The folder of the results store {path} cannot be made ({error.strerror}): "
                 "name a file in a folder you may write to with --store."
             ) from error
-    return Database(parsed, away_s=away_s)
+    return Database(parsed, away_s=away_s, on_wait=on_wait)
 
 
 def _missing(address: str) -> UserError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cluster import RunOptions
+from orchestrator.guard import beat_on
 from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, PlannedTrial, TrialRow
 from orchestrator.sweep.commands import Typed, command_line, view_command
@@ -50,6 +51,7 @@ def run_study(
         open_store(
             options.store_url,
             create=not again,
+            on_wait=beat_on,
             on_register=partial(write_study_file, options.storage),
         ) as store,
         contextlib.closing(TrialLogs(sinks, store, plan.key, say)) as logs,

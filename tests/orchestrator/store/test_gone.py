@@ -149,12 +149,16 @@ def test_another_processs_long_transaction_is_waited_for_and_said_once(
             assert store.claim(TRIALS, owner="a", lease_s=60) == dict.fromkeys(TRIALS, 1)
         said = capsys.readouterr().err
         assert said.count("waiting for it for up to 3 minutes.\n") == said.count("\n") == 1
-        with open_store(str(path), create=False, away_s=0.2) as impatient:
+        waits: list[float] = []
+        with open_store(
+            str(path), create=False, away_s=0.2, on_wait=lambda: waits.append(time.monotonic())
+        ) as impatient:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(
                 UserError, match="another process has been writing to it for too long"
             ):
                 impatient.claim(TRIALS, owner="a", lease_s=60)
+        assert waits
 
 
 def test_a_server_that_starts_again_is_waited_for_and_said_once_without_the_password(
