@@ -13,7 +13,7 @@ from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption  # 
 
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus
-from orchestrator.command.options import print_err, print_out, setting_hint, study_names
+from orchestrator.command.options import print_err, print_out, study_names
 from orchestrator.command.plan_listing import studies
 from orchestrator.command.rank import rank
 from orchestrator.command.results import report, results
@@ -63,21 +63,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(130) from error
 
 
-class _Run(TyperCommand):
-    """A command that takes the settings of configs by --set."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments; a setting that was typed as an option is refused with what to type."""
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:  # the framework keeps the class of an unknown option to itself
-            option = getattr(error, "option_name", None)
-            if option is not None and (hint := setting_hint(option)):
-                raise UserError(f"there is no option {option}: {hint}") from error
-            raise
-
-
-class _Retry(_Run):
+class _Retry(TyperCommand):
     """`run` but for what lists a plan, which its help leaves out."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -128,7 +114,7 @@ store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
-app.command(cls=_Run)(run)
+app.command()(run)
 app.command(
     "retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged."
 )(run)

@@ -18,7 +18,7 @@ from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
 from search_spaces.model_kinds import MODELS
 from search_spaces.scales import SCALES
-from trainables.errors import UserError, nearest
+from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store
@@ -180,38 +180,6 @@ StudyArgument = Annotated[
         metavar="STUDY", autocompletion=study_names, help="A study's name, a Python file, or all."
     ),
 ]
-
-
-def setting_hint(option: str) -> str:
-    """What to type in place of an option that is a setting of language models; "" where it is
-    none."""
-    from orchestrator.variants import FIXED_KEYS
-    from trainables.config import (
-        CorpusConfig,
-        SoftmaxConfig,
-        TransformerTrialConfig,
-        TrialConfig,
-        flat_values,
-    )
-
-    corpus, layer = CorpusConfig(name="", sha256="0" * 64), SoftmaxConfig()
-    configs = [
-        kind(seed=0, corpus=corpus, output_layer=layer)
-        for kind in (TrialConfig, TransformerTrialConfig)
-    ]
-    settings = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    leaves = {
-        key: key.rpartition(".")[2]
-        for key in sorted(settings - {*FIXED_KEYS})
-        if not key.endswith(".name")
-    }
-    name = option.lstrip("-").replace("-", "_")
-    meant = nearest(name, leaves.values(), cutoff=0.75)
-    keys = [key for key, leaf in leaves.items() if leaf in meant]
-    if not keys:
-        return ""
-    several = "for several seeds of each setting type --seeds N; " if "seed" in meant else ""
-    return f"{several}for language models, type {' or '.join(f'--set {key}=VALUE' for key in keys)}"
 
 
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:

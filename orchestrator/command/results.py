@@ -88,18 +88,6 @@ def no_study(
     return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
 
 
-def file_needed(store: Store, argument: str, command: str) -> UserError | None:
-    """That a study of the user's own, which the store has under the name that was typed, is to be
-    named by its file."""
-    if argument in NAMES or all(summary.key.study != argument for summary in store.studies()):
-        return None
-    return UserError(
-        f"{argument} is a study of your own, and its trials and what its report shows are in its "
-        f"file: name that, such "
-        f"as {PROGRAM} {command} {shlex.quote(f'{argument}.py')}"
-    )
-
-
 def _variants(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
     """The variants of a study that are meant, those with a result first, then those without
     `--set`, then those planned last. Raises UserError where none fits."""
@@ -258,8 +246,6 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
     """The variant of the study that is meant; for all, those that fit of built-in studies, and of
     your own whose files are in this folder."""
     if argument != ALL:
-        if error := file_needed(store, argument, "report"):
-            raise error
         study = load_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]

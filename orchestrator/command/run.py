@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +11,7 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
-from orchestrator.command.options import console, open_existing, print_err, store_url
-from orchestrator.command.results import file_needed
-from search_spaces.catalog import NAMES, is_file
+from orchestrator.command.options import console, print_err, store_url
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
@@ -71,14 +68,11 @@ def run(
         seeds=seeds,
         all_trials=all_trials,
     )
-    try:
-        size = scale_named(scale)
-        plans = [
-            make_plan(chosen, size, text, fitting)
-            for chosen, text, fitting in studies_of(study, size, corpus, request)
-        ]
-    except UserError as error:
-        raise _file_needed(study, store, storage, "retry" if retried else "run") or error from None
+    size = scale_named(scale)
+    plans = [
+        make_plan(chosen, size, text, fitting)
+        for chosen, text, fitting in studies_of(study, size, corpus, request)
+    ]
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
@@ -103,15 +97,6 @@ def run(
         for plan, number in zip(plans, gpus, strict=True)
     ]
     raise typer.Exit(_run_all(runs, options.typed_options(context), again=retried))
-
-
-def _file_needed(study: str, store: str | None, storage: str, command: str) -> UserError | None:
-    """As `file_needed` says; of a store that cannot be read, nothing."""
-    if study in NAMES or is_file(study):
-        return None
-    with suppress(UserError), open_existing(store, storage, check=False) as opened:
-        return file_needed(opened, study, command)
-    return None
 
 
 def _check_form(form: str, study: str, *, dry_run: bool, retried: bool) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +15,7 @@ from orchestrator.words import one_line, short_id
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
-    from orchestrator.report import TextTable
-    from orchestrator.store import Store, StudyKey, TrialRow
+    from orchestrator.store import LostTrial, RunningTrial
 
 STATES = ("done", "running", "planned", "diverged", "failed", "pruned")
 COLUMNS = ("study", "scale", "corpus", "overrides", "trials", *STATES)
@@ -41,11 +39,9 @@ def status(
             expire_dead_owners(opened)
         every = opened.studies()
         summaries = [s for s in every if name in (None, s.key.study)]
-        busy = [s.key for s in summaries if s.counts["running"]]
-        running = [_running_line(row) for key in busy for row in opened.trials(key) if row.owner]
-        lost_counts = {s.key: sum(s.counts[state] for state in LOST) for s in reversed(summaries)}
-        troubled = {key: count for key, count in lost_counts.items() if count}
-        lost = list(islice(_lost_trials(opened, troubled), CAUSES_SHOWN)) if form == "table" else []
+        running = [trial for trial in opened.running() if name in (None, trial.key.study)]
+        lost_count = sum(s.counts[state] for s in every for state in LOST)
+        lost = [trial for trial in opened.lost(lost_count) if name in (None, trial.key.study)]
     if not summaries and name is not None:
         raise no_study(name, (summary.key for summary in every))
     records = [
@@ -65,58 +61,34 @@ def status(
             f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of "
             f"its id:"
         )
-        for line in dict.fromkeys(running):
+        for line in dict.fromkeys(map(_running_line, running)):
             print_out(line)
-    if lost:
-        _print_lost(lost, sum(troubled.values()))
+    if form == "table" and lost:
+        _print_lost(lost)
 
 
-def _running_line(trial: TrialRow) -> str:
-    """A trial's id, name, and the machine of the command that runs it."""
-    host = (trial.owner or "").partition(":")[0]
+def _running_line(trial: RunningTrial) -> str:
+    """Return a trial's id, name, and the machine of the command that runs it."""
+    host = trial.owner.partition(":")[0]
     attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
     return f"{short_id(trial.trial_id)}  {one_line(trial.name)}  (run from {host}{attempt})"
 
 
-def _print_lost(lost: Sequence[tuple[StudyKey, TrialRow]], count: int) -> None:
-    """The first of so many failed and diverged trials, with their causes."""
-    from orchestrator.report import Fitting
-
-    print_out(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
-    print_out(Fitting(table=_lost_table(lost)))
-    if count > len(lost):
-        print_out(
-            f"and {count - len(lost):,} more: {PROGRAM} results STUDY shows the causes of all."
-        )
-
-
-def _lost_trials(store: Store, troubled: Iterable[StudyKey]) -> Iterator[tuple[StudyKey, TrialRow]]:
-    from orchestrator.store import LOST
-
-    return ((key, row) for key in troubled for row in store.trials(key) if row.state in LOST)
-
-
-def _lost_table(lost: Iterable[tuple[StudyKey, TrialRow]]) -> TextTable:
-    """A failed or diverged trial a line, the studies that were planned last first."""
-    from orchestrator.report import Cell, TextTable
+def _print_lost(lost: Sequence[LostTrial]) -> None:
+    from orchestrator.report import Cell, Fitting, TextTable
 
     body = tuple(
         (
-            Cell(one_line(row.name), kind="name"),
-            Cell(short_id(row.trial_id)),
-            Cell(row.state, kind="bad"),
-            Cell(
-                " ".join(
-                    [
-                        key.study,
-                        key.scale,
-                        key.corpus,
-                        *([key.overrides] if key.overrides != "{}" else []),
-                    ]
-                )
-            ),
-            Cell(one_line(row.cause or "no cause recorded", most=LONGEST_CAUSE), kind="cause"),
+            Cell(one_line(trial.name), kind="name"),
+            Cell(short_id(trial.trial_id)),
+            Cell(trial.state, kind="bad"),
+            Cell(" ".join([trial.key.study, trial.key.scale, trial.key.corpus])),
+            Cell(one_line(trial.cause or "no cause recorded", most=LONGEST_CAUSE), kind="cause"),
         )
-        for key, row in lost
+        for trial in lost[:CAUSES_SHOWN]
     )
-    return TextTable(caption="", head=("trial", "id", "state", "study", "cause"), body=body)
+    head = ("trial", "id", "state", "study", "cause")
+    print_out(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
+    print_out(Fitting(table=TextTable(caption="", head=head, body=body)))
+    if (more := len(lost) - CAUSES_SHOWN) > 0:
+        print_out(f"and {more:,} more: {PROGRAM} results STUDY shows the causes of all.")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.command import VariantFilter, no_study, open_existing, study_name
-from trainables.errors import UserError, did_you_mean
+from trainables.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,7 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     variant."""
     import pandas as pd
 
-    with _chosen(study, which) as (store, keys):
+    with _variants(study, **which) as (store, keys):
         frames = [flat_results(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
 
@@ -44,7 +43,7 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
     where they were not measured). Arguments and errors are those of `results`."""
     import pandas as pd
 
-    with _chosen(study, which) as (store, keys):
+    with _variants(study, **which) as (store, keys):
         rows = [
             {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
             for key in keys
@@ -61,7 +60,7 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    with _chosen(study, which) as (store, keys):
+    with _variants(study, **which) as (store, keys):
         frames = [
             pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})
             for key in keys
@@ -75,19 +74,6 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
 
 
 TRIAL = ("study", "scale", "corpus", "overrides", "trial_id", "name", "group")
-
-
-def _chosen(
-    study: str | None, which: Mapping[str, Any]
-) -> AbstractContextManager[tuple[Store, list[StudyKey]]]:
-    """As `_variants` says, with its arguments checked."""
-    names = list(inspect.signature(_variants).parameters)[1:]
-    for name in which.keys() - set(names):
-        raise UserError(
-            f"no argument is called {name!r}: {did_you_mean(name, names)}There are "
-            f"{', '.join(names)}"
-        )
-    return _variants(study, **which)
 
 
 @contextmanager

@@ -52,24 +52,21 @@ class _Running:
     epoch_count: int | None
     started_s: float
     last: EpochMetrics | None = None
-    before: float = 0.0
-    """Share of the epochs that an earlier attempt trained."""
+    share: float = 0.0
+    """Share of its epochs that have ended."""
+    work: float = 0.0
+    """Share of its epochs that this attempt has trained."""
     end_s: float = 0.0
     """When it will end; 0 if that cannot be told."""
 
-    @property
-    def share(self) -> float:
-        """Share of its epochs that have ended."""
-        if self.last is None or not self.epoch_count:
-            return 0.0
-        return min(1.0, self.last.epoch / self.epoch_count)
-
     def add(self, epoch: EpochMetrics) -> None:
         """Take an epoch that ended now."""
-        if self.last is None and self.epoch_count:
-            self.before = (epoch.epoch - 1) / self.epoch_count
+        if self.epoch_count:
+            before = epoch.epoch - 1 if self.last is None else self.last.epoch
+            self.work += (epoch.epoch - before) / self.epoch_count
+            self.share = epoch.epoch / self.epoch_count
         self.last, now_s = epoch, time.monotonic()
-        left = seconds_left(now_s - self.started_s, self.share - self.before, 1 - self.share)
+        left = seconds_left(now_s - self.started_s, self.work, 1 - self.share)
         self.end_s = now_s + left if left else 0.0
 
 
@@ -84,7 +81,8 @@ class Terminal(Listener):
         self._failures: list[str] = []
         self._best: tuple[float, str] | None = None
         self._running: dict[str, _Running] = {}
-        self._before = 0.0
+        self._work = 0.0
+        """Work done so far, in trials."""
         self._first: tuple[float, float] | None = None
         """When the first work was done, and how much: what came before, such as the start of Ray,
         does not come again."""
@@ -108,8 +106,9 @@ class Terminal(Listener):
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         if (trial := self._running.get(trial_id)) is not None:
+            before = trial.work
             trial.add(metrics)
-            self._estimate()
+            self._estimate(trial.work - before)
 
     @override
     def stopped(self, trial_id: str, name: str) -> None:
@@ -131,7 +130,6 @@ class Terminal(Listener):
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         trial = self._running.pop(trial_id, None)
         name = short_id(trial_id) if trial is None else trial.name
-        self._before += 0.0 if trial is None else trial.before
         self._finished += 1
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
@@ -139,18 +137,17 @@ class Terminal(Listener):
         perplexity = outcome.metrics.get("test_perplexity") if outcome.state == "done" else None
         if isinstance(perplexity, float) and (self._best is None or perplexity < self._best[0]):
             self._best = perplexity, name
-        self._estimate()
+        self._estimate(1.0 if trial is None else 1 - trial.share)
         left = _left(self._end_s)
         shown = f" ({left})" if left and not self._console.is_terminal else ""
         self.note(f"[{self._finished}/{self._total}] {line}{shown}")
 
-    def _estimate(self) -> None:
-        running = self._running.values()
-        done = self._finished - self._before + sum(trial.share - trial.before for trial in running)
-        left = self._total - self._finished - sum(trial.share for trial in running)
-        now_s = time.monotonic()
-        first_s, first = self._first = self._first or (now_s, done)
-        seconds = seconds_left(now_s - first_s, done - first, left)
+    def _estimate(self, work: float) -> None:
+        """Take the work that was done now."""
+        self._work, now_s = self._work + work, time.monotonic()
+        first_s, first = self._first = self._first or (now_s, self._work)
+        left = self._total - self._finished - sum(trial.share for trial in self._running.values())
+        seconds = seconds_left(now_s - first_s, self._work - first, left)
         self._end_s = now_s + seconds if seconds else 0.0
 
     def _row(self, trial: _Running) -> tuple[str, str, str, str]:

@@ -38,83 +38,41 @@ def over(**fields):
         (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "64", "--storage", "{tmp}/r"), "64"),
         (("gss_grid", "--scale", "smoke", "--storage", "/proc/nothing"), "--storage"),
         (("rank", "{tmp}/nan.npy"), "row 3"),
-        (("rank", "{tmp}/absent.npy"), "cannot be opened"),
-        (("rank", "{tmp}/low.npy", "--eps", "float64"), "qr"),
-        (("rank", "{tmp}/low.npy", "--method", "svd"), "--method is one of gram, qr; got 'svd'"),
-        (("rank", "{tmp}/low.npy", "--tensor", "head"), "--tensor and --context-norm are for safetensors files"),
-        (("rank", "{tmp}/low.npy", "--context-norm", "-1"), "--context-norm is a positive number; got -1"),
-        (("rank", "{tmp}/low.npy", "--figure", "{tmp}/f.gif"), "name a file that ends in .svg"),
-        (("rank", "{tmp}/low.npy", "--figure", "{tmp}/none/f.svg"), "does not exist"),
-        (("rank", "{tmp}/model.bin"), "can run code when it is opened"),
-        (("rank", "{tmp}/absent.safetensors"), "cannot be opened (No such file or directory)"),
-        (("rank", "{tmp}/hostile.safetensors"), "whole safetensors file"),
-        (("rank", "{tmp}/wrong"), "model.safetensors.index.json"),
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("status", "--storage", "s3://bucket/runs"), "a results store cannot lie in an object store"),
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
         (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
         (("report", "all", "--bundle", ""), "--bundle takes the path of a folder, and got an empty one"),
-        (("report", "gss_grid", "--out", ""), "--out takes the path of a folder, and got an empty one"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "table, csv, json"),
         (("gss_grid", "--format", "json"), "--dry-run"),
         (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
-        (("statsu",), "did you mean status"),
         (("reprot", "gss_grid"), "there is no command 'reprot': did you mean report?"),
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
         (("gss_grid", "--search", "tpe"), "gss_grid tunes nothing"),
-        (("fair_capacity", "--search", "gird"), "did you mean grid"),
         (("fair_capacity", "--budget", "0"), "from 1 to its 2,940 cells; got 0"),
         (("fair_capacity", "--budget", "3", "--search", "grid"), "no --budget"),
-        (("gss_grid", "--seeds", "12", "--storage", "{tmp}/r"), "from 1 to 11; got 12"),
-        (("gss_grid", "--seeds", "11", "--set", "seed=9075", "--storage", "{tmp}/r"), "from 1 to 10; got 11"),
-        (("retry", "seeds", "--seeds", "2", "--storage", "{tmp}/r"), "seeds has 11 of each"),
         (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "which this study tunes"),
-        (("fair_capacity", "--set", "output_layer.mixtures=3"), "2 of 3 trials, such as one of output layer softmax"),
         (("gss_grid", "--model", "transfromer", "--dry-run"), "did you mean transformer"),
         (("results", "gss_grid", "--model", "gru"), "Choose from lstm, transformer"),
-        (("dirichlet", "--model", "transformer", "--dry-run"), "dirichlet does not"),
         (("fair_capacity", "--model", "transformer", "--dry-run"), "fair_capacity tunes settings of an AWD-LSTM"),
-        (("averaging", "--model", "transformer", "--dry-run"), "which differ in their AWD-LSTM alone"),
         (("all", "--model", "transformer", "--dry-run"), "--model is for one study"),
-        (("gss_grid", "--heads", "2"), "for language models, type --set model.heads=VALUE"),
         (("published", "--corpus", "ptb", "--dry-run"), "published always reads ptb and wikitext-2: "),
         (("press_robustness", "--corpus", "ptb", "--dry-run"), "press_robustness reads none"),
         (("gss_grid", "--contexts", "{tmp}/contexts.json", "--dry-run"), "--contexts is for studies that measure "),
         (("gss_grid", "--benchmarks", "{tmp}/wrong", "--dry-run"), "--benchmarks is for studies that measure "),
         ((*LOGGED, "wandb"), "takes mlflow, mlflow=URI or tensorboard, not wandb"),
-        ((*LOGGED, "tensorboard=here"), "TensorBoard's files go to"),
         ((*LOGGED, "mlflow=http://me:secret@host:5000"), "no address with a password"),
         ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "no address with a password"),
         (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD or ~/.pgpass"),
-        (("gss_grid", "--store=postgresql://u@h/d?password=secret"), "PGPASSWORD or ~/.pgpass"),
         (("gss_grid", "--dry-run", "--format", "json", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("retry", "gss_grid", "--dry-run"), "--dry-run and --format are for run"),
     ],
 )  # fmt: skip
-def test_bad_input_gets_one_clear_sentence(
+def test_bad_input_gets_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], sentence: str
 ) -> None:
     _bad_inputs(tmp_path)
     _assert_refused(sentence, *(argument.format(tmp=tmp_path) for argument in arguments))
-
-
-@pytest.mark.parametrize(
-    ("setting", "sentence"),
-    [
-        ("training.epoch=3", "did you mean training.epochs"),
-        ("training.epochs=-3", "training.epochs the value -3"),
-        ("training.epochs", "key=value"),
-        ("model.embedding_width=30", "must equal model.embedding_width"),
-        ("corpus.name=wikitext-2", "cannot change 'corpus.name'"),
-        ("output_layer.name=softmax", "replace the whole"),
-        ("output_layer.mixtures=3", "knows no key"),
-        ("training.averaging.switch_epoch=0", "training.averaging.switch_epoch the value 0"),
-    ],
-)
-def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -> None:
-    _assert_refused(
-        sentence, "gss_grid", "--scale", "paper", "--corpus", "ptb", "--dry-run", "--set", setting
-    )
 
 
 @pytest.mark.parametrize(
@@ -170,9 +128,7 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         ("STUDY = tuned(base=lambda corpus: [].pop())", "fix its tuning"),
     ],
 )
-def test_a_broken_study_file_gets_one_clear_sentence(
-    tmp_path: Path, body: str, sentence: str
-) -> None:
+def test_a_broken_study_file_gets_one_sentence(tmp_path: Path, body: str, sentence: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(HEAD + body)
     _assert_refused(sentence, file, "--dry-run")
@@ -212,6 +168,5 @@ def _bad_inputs(folder: Path) -> None:
         database.execute("insert into schema_version values (9999)")
     matrix = np.ones((10, 4))
     np.save(folder / "low.npy", matrix)
-    (folder / "hostile.safetensors").write_bytes(b"\xff" * 8 + b"{" * 1000)
     matrix[3, 2] = np.nan
     np.save(folder / "nan.npy", matrix)

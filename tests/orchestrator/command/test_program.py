@@ -122,38 +122,12 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        (
-            "gss_grid --epochs 3",
-            "there is no option --epochs: for language models, type --set training.epochs=VALUE",
-        ),
-        ("retry gss_grid --learning-rate 3", "type --set training.learning_rate=VALUE"),
-        ("gss_grid --vocabulary-limit=9", "type --set corpus.vocabulary_limit=VALUE"),
-        (
-            "gss_grid --epoch 3",
-            "there is no option --epoch: for language models, type --set training.epochs=VALUE",
-        ),
-        (
-            "gss_grid --lr 3",
-            "there is no option --lr: for language models, type --set training.learning_rate=VALUE",
-        ),
-        ("gss_grid --learning-rat 3", "type --set training.learning_rate=VALUE"),
-        ("gss_grid --hiden-width 3", "type --set model.hidden_width=VALUE"),
         ("gss_grid --storag x", "No such option: --storag"),
-        (
-            "gss_grid --seds 3",
-            "for several seeds of each setting type --seeds N; for language models, type",
-        ),
-        (
-            "gss_grid --seed 3",
-            "for several seeds of each setting type --seeds N; for language models, type",
-        ),
         (
             "gss_grid --set training.lr=3",
             "--set knows no key 'training.lr': did you mean training.learning_rate?",
         ),
         ("statu", "there is no command 'statu': did you mean status?"),
-        ("gss_grid --sha256 0", "No such option: --sha256"),
-        ("gss_grid --name=mos", "No such option: --name"),
         ("GSS_GRID", "unknown study 'GSS_GRID': did you mean gss_grid?"),
         ("gss_grid --corpu ptb", "No such option: --corpu (Possible options: --corpus)"),
     ],

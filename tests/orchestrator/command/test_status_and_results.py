@@ -15,8 +15,7 @@ import pytest
 
 from orchestrator.command.app import main
 from orchestrator.command.status import CAUSES_SHOWN
-from orchestrator.store.records import PlannedTrial, StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import PlannedTrial, Store, StudyKey
 from tests.support.store_rows import RUN, SPECTRUM, ids, outcome, plan
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
@@ -41,7 +40,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_status_names_what_failed_and_why_and_how_many_more(
+def test_status_names_what_failed_and_why(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trials = bends(*range(15))
@@ -66,7 +65,7 @@ def test_status_names_what_failed_and_why_and_how_many_more(
     assert json.loads(told(capsys, "status", *place, "--format", "json"))[0]["failed"] == 30
 
 
-def test_results_give_the_trials_of_a_setting_by_the_first_digits_of_its_hash(
+def test_results_of_a_setting_by_its_hash(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trials, place = bends(1, 2, 3), ("--storage", str(tmp_path))
@@ -96,7 +95,7 @@ def test_results_give_the_trials_of_a_setting_by_the_first_digits_of_its_hash(
 
 
 @pytest.mark.parametrize("command", ["status", "results"])
-def test_of_a_study_that_there_is_not_both_commands_say_which_there_are(
+def test_an_unknown_study_is_answered_with_the_known(
     command: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = ("--storage", str(tmp_path))
@@ -110,18 +109,7 @@ def test_of_a_study_that_there_is_not_both_commands_say_which_there_are(
     assert "has no study 'bend'; it has bends: choose" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["report", "run", "retry"])
-def test_what_needs_the_file_of_a_study_of_ones_own_asks_for_it(
-    command: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store.register(KEY, bends(1))
-    assert main([command, "bends", "--storage", str(tmp_path)]) == 2
-    assert f"name that, such as python sweep.py {command} bends.py" in capsys.readouterr().err
-    assert main([command, "bend", "--storage", str(tmp_path)]) == 2
-    assert "unknown study 'bend'" in capsys.readouterr().err
-
-
-def test_all_reports_are_also_those_of_your_own_studies_whose_files_are_here(
+def test_report_all_covers_files_of_this_folder(
     store: Store,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -143,7 +131,7 @@ def test_all_reports_are_also_those_of_your_own_studies_whose_files_are_here(
     )
 
 
-def test_of_a_variant_that_there_is_not_it_is_said_where_the_others_are_shown(
+def test_an_unknown_variant_is_answered_with_status(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.register(KEY, bends(1))
@@ -155,7 +143,7 @@ def test_of_a_variant_that_there_is_not_it_is_said_where_the_others_are_shown(
 
 
 @pytest.mark.parametrize("typed", ["", "abc", "zzzz", "0" * 65, "0000"])
-def test_a_setting_that_there_is_not_is_one_sentence(
+def test_an_unknown_setting_is_one_sentence(
     typed: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.register(KEY, bends(1))

