@@ -59,11 +59,11 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
         if replace(summary.key, study=plan.key.study) != plan.key:
             continue
         try:
-            environments, rows = store.environments(summary.key), store.results(summary.key)
+            rows = store.results(summary.key)
         except UserError:  # damage in a study is reported when its results are wanted
             continue
         for row in rows:
-            on_gpu = environments.get(row["trial_id"], {}).get("device") == "cuda"
+            on_gpu = row["environment"].get("device") == "cuda"
             if "wall_seconds" not in row["metrics"] or on_gpu != gpu or row["trial_id"] in measured:
                 continue
             with suppress(ValidationError):  # an older version's time says little of today's

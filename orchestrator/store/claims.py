@@ -113,16 +113,9 @@ class Claims(Part):
                 return
             moment = now(connection)
             end_attempts(connection, taken_up, GONE_ON, moment)
-            counts = select(attempt.c.trial_id, func.max(attempt.c.number)).where(
-                attempt.c.trial_id.in_(taken_up)
-            )
-            before = {
-                row[0]: row[1] for row in connection.execute(counts.group_by(attempt.c.trial_id))
-            }
             rows = [
                 {
                     "trial_id": trial_id,
-                    "number": before.get(trial_id, 0) + 1,
                     "place": storable(places[trial_id]),
                     "started_at": moment,
                 }
@@ -143,11 +136,12 @@ class Claims(Part):
 
     def attempts(self, trial_id: str) -> list[Attempt]:
         """Return the trial's attempts that a worker took up, in order."""
-        query = select(attempt).where(attempt.c.trial_id == trial_id).order_by(attempt.c.number)
+        query = select(attempt).where(attempt.c.trial_id == trial_id)
         with self._database.read() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(query.order_by(attempt.c.started_at)).all()
         return [
-            Attempt(row.number, row.place, row.started_at, row.ended_at, row.cause) for row in rows
+            Attempt(number, row.place, row.started_at, row.ended_at, row.cause)
+            for number, row in enumerate(rows, start=1)
         ]
 
 

@@ -268,20 +268,8 @@ def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, 
         )
 
 
-def upsert(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
-    """Insert rows; those whose primary key the table has already replace what is there."""
-    if not rows:
-        return
-    insert = _INSERTS[connection.dialect.name](table)
-    keys = list(table.primary_key.columns)
-    values = {
-        column.name: insert.excluded[column.name] for column in table.columns if column not in keys
-    }
-    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), list(rows))
-
-
-def chunks(ids: Collection[str], most: int = IDS_A_STATEMENT) -> Iterator[list[str]]:
-    """The ids in order, at most so many at a time."""
+def chunks(ids: Collection[str]) -> Iterator[list[str]]:
+    """Yield the ids in order, at most `IDS_A_STATEMENT` at a time."""
     rest = iter(ids)
-    while chunk := list(islice(rest, most)):
+    while chunk := list(islice(rest, IDS_A_STATEMENT)):
         yield chunk

@@ -18,8 +18,8 @@ class Progress(Part):
     def running(self) -> list[RunningTrial]:
         """Return the trials that run or are next on a worker, each once a study, with its last
         epoch."""
-        epochs = select(epoch.c.trial_id, func.max(epoch.c.epoch).label("epoch")).join(trial)
-        last = epochs.where(trial.c.owner.is_not(None)).group_by(epoch.c.trial_id).subquery()
+        epochs = select(func.max(epoch.c.epoch)).where(epoch.c.trial_id == trial.c.id)
+        last = epochs.correlate(trial).scalar_subquery()
         query = (
             _select_trials(
                 *(trial.c.owner, trial.c.lease_until, trial.c.attempt, trial.c.config),
@@ -30,10 +30,9 @@ class Progress(Part):
                 and_(attempt.c.trial_id == trial.c.id, attempt.c.ended_at.is_(None)),
                 isouter=True,
             )
-            .join(last, last.c.trial_id == trial.c.id, isouter=True)
             .join(
                 epoch,
-                and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last.c.epoch),
+                and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last),
                 isouter=True,
             )
             .where(trial.c.state == "running", trial.c.owner.is_not(None))
@@ -57,12 +56,12 @@ class Progress(Part):
                 for row in rows
             ]
 
-    def lost(self, most: int) -> list[LostTrial]:
-        """Return the `most` trials without a result that ended last."""
+    def lost(self) -> list[LostTrial]:
+        """Return the trials without a result, each once a study; the one that ended last is
+        first."""
         query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
-        newest = query.order_by(trial.c.ended_at.desc(), trial.c.id).limit(most)
         with self._database.read() as connection:
-            rows = connection.execute(newest).all()
+            rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
         return [
             LostTrial(
                 trial_id=row.id,
@@ -73,16 +72,6 @@ class Progress(Part):
             )
             for row in rows
         ]
-
-    def lost_count(self) -> int:
-        """Return how many trials have no result; one of several studies counts once."""
-        query = (
-            select(func.count(trial.c.id.distinct()))
-            .join_from(study_trial, trial)
-            .where(trial.c.state.in_(LOST))
-        )
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
 
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
         """Return how many of the study's trials were ended by the newest run under way that ended

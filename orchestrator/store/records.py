@@ -94,7 +94,12 @@ class TrialRow(PlannedTrial):
     """How often it was claimed; 0 for a trial that never started."""
     owner: str | None
     lease_until: datetime | None
+    started_at: datetime | None
+    """When it was claimed first."""
+    ended_at: datetime | None
     cause: str | None
+    environment: dict[str, str]
+    """Code and package versions, host and device of the recorded attempt; empty before."""
 
     def planned(self) -> PlannedTrial:
         """The trial as a plan has it."""
@@ -179,13 +184,3 @@ class RunRecord:
     host: str
     device: str
     corpus_sha256: str
-
-
-def name_and_version(name_at_version: str) -> tuple[str, int]:
-    """("spectrum", 1) of "spectrum@1". Raises ValueError for another form."""
-    name, separator, version = name_at_version.rpartition("@")
-    if not (name and separator and version.isascii() and version.isdigit()):
-        raise ValueError(
-            f'a measurement is called "name@version", as in "spectrum@1": not "{name_at_version}"'
-        )
-    return name, int(version)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Select, delete, select, update
 
 from orchestrator.store.claims import end_attempts
-from orchestrator.store.database import Part, now, storable, upsert
-from orchestrator.store.records import StudyKey, name_and_version
+from orchestrator.store.database import Part, now, storable
+from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
 from orchestrator.store.studies import among, select_members, trials_of
 from trainables.trial_folder import EpochMetrics, FinalState, Metric, TrialOutcome, check_metrics
@@ -36,14 +34,15 @@ class Results(Part):
         Those of an attempt that is over, because the trial has ended or another driver owns it, are
         left out. An epoch recorded before is replaced, since a resumed trial repeats some."""
         with self._database.write() as connection:
-            rows = []
             # In the order of their ids: two processes that lock the same trials in different orders
             # block each other.
             for trial_id in sorted(epochs):
                 row = _locked(connection, trial_id)
                 if row.state == "running" and row.attempt == attempts[trial_id]:
-                    rows += _epoch_rows(trial_id, epochs[trial_id])
-            upsert(connection, epoch, rows)
+                    rows = _epoch_rows(trial_id, epochs[trial_id])
+                    repeated = epoch.c.epoch.in_([row["epoch"] for row in rows])
+                    connection.execute(delete(epoch).where(epoch.c.trial_id == trial_id, repeated))
+                    connection.execute(epoch.insert(), rows)
 
     def record(
         self,
@@ -59,15 +58,11 @@ class Results(Part):
         The outcome's epochs, if it lists any, and its measurements replace what earlier attempts
         left. `spectrum` is one-dimensional, in float64. `attempt` is the one that came to this end,
         None for an end that was found as a file. Returns False, having written nothing, if the
-        trial does not take this end (see `Store`). Raises ValueError for metrics that cannot be
-        recorded (see `check_metrics`), an epoch's number that is not finite, a measurement not
-        called "name@version", and a metric name that occurs in two measurements."""
+        trial does not take this end (see `Store`). Raises ValueError for a spectrum that is not a
+        vector of finite numbers."""
         trial_id = outcome.trial_id
-        measured = {
-            name_and_version(name): metrics for name, metrics in outcome.measurements.items()
-        }
-        _check(measured)
         epochs = _epoch_rows(trial_id, outcome.epochs)
+        results = [_result_row(trial_id, *measured) for measured in outcome.measurements.items()]
         with self._database.write() as connection:
             if not _takes(_locked(connection, trial_id), outcome.state, attempt):
                 return False
@@ -75,7 +70,8 @@ class Results(Part):
                 connection.execute(delete(table).where(table.c.trial_id == trial_id))
             if epochs:
                 connection.execute(epoch.insert(), epochs)
-            _insert_results(connection, trial_id, measured)
+            if results:
+                connection.execute(result.insert(), results)
             if spectrum is not None:
                 _insert_spectrum(connection, trial_id, spectrum)
             cause = outcome.cause and storable(outcome.cause)
@@ -109,9 +105,11 @@ class Results(Part):
         """Add a measurement taken later to a done trial; returns False, having written nothing, if
         it has that one.
 
-        Raises ValueError as `record` does, for a trial that is not done, and for a spectrum unlike
+        Raises ValueError for metrics that cannot be recorded (see `check_metrics`), a name that
+        another measurement has given to a metric, a trial that is not done, and a spectrum unlike
         the one stored."""
-        name, version = name_and_version(name_at_version)
+        check_metrics(metrics)
+        new = _result_row(trial_id, name_at_version, metrics)
         with self._database.write() as connection:
             state = _locked(connection, trial_id).state
             if state != "done":
@@ -121,13 +119,16 @@ class Results(Part):
             with self._database.reading():
                 rows = connection.execute(select(result).where(result.c.trial_id == trial_id)).all()
                 stored = _spectra(connection, _select_spectrum(trial_id)).get(trial_id)
-            measured: dict[tuple[str, int], Metrics] = {
-                (row.measurement, row.version): row.metrics for row in rows
-            }
-            if (name, version) in measured:
-                return False
-            _check({**measured, (name, version): metrics})
-            _insert_results(connection, trial_id, {(name, version): metrics})
+            for row in rows:
+                if row.measurement == new["measurement"]:
+                    if row.version == new["version"]:
+                        return False
+                elif clash := row.metrics.keys() & metrics.keys():
+                    raise ValueError(
+                        f"the metric {min(clash)} is in two measurements, {row.measurement} and "
+                        f"{name_at_version}"
+                    )
+            connection.execute(result.insert().values(new))
             if spectrum is None:
                 return True
             if stored is None:
@@ -190,11 +191,7 @@ class Results(Part):
     def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
         """Return which of these measurements ("name@version") each done trial of the study has not
         got: by trial id in plan order, the names in the given order, without trials that have all.
-        Reads no metrics.
-
-        Raises ValueError for a measurement not called "name@version".
-        """
-        names = {name_and_version(name): name for name in measurements}
+        Reads no metrics."""
         query = (
             select_members(key, study_trial.c.trial_id, result.c.measurement, result.c.version)
             .join(trial)
@@ -202,15 +199,15 @@ class Results(Part):
             .where(trial.c.state == "done")
             .order_by(study_trial.c.position)
         )
-        measured: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+        measured: defaultdict[str, set[str]] = defaultdict(set)
         with self._database.read() as connection:  # answered from the results' primary key
             for row in connection.execute(query):
-                measured[row.trial_id].add((row.measurement, row.version))
+                measured[row.trial_id].add(f"{row.measurement}@{row.version}")
         missing = {
-            trial_id: [name for versioned, name in names.items() if versioned not in present]
+            trial_id: [name for name in measurements if name not in present]
             for trial_id, present in measured.items()
         }
-        return {trial_id: lacked for trial_id, lacked in missing.items() if lacked}
+        return {trial_id: names for trial_id, names in missing.items() if names}
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
         """Return the trial's epochs in order; none before the first."""
@@ -232,28 +229,6 @@ class Results(Part):
         """Return the singular values of those of the study's trials that have some, by trial id."""
         with self._database.read() as connection:
             return _spectra(connection, _of_members(key, spectrum))
-
-    def times(self, key: StudyKey) -> dict[str, tuple[datetime, datetime]]:
-        """Return when each of the study's trials that have ended was claimed first, and when it
-        ended, by trial id."""
-        query = select_members(key, trial.c.id, trial.c.started_at, trial.c.ended_at).join(trial)
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()
-        return {
-            row.id: (row.started_at, row.ended_at)
-            for row in rows
-            if row.started_at and row.ended_at
-        }
-
-    def environments(
-        self, key: StudyKey, only: Collection[str] | None = None
-    ) -> dict[str, dict[str, str]]:
-        """Return code and package versions, host and device of the recorded attempts, by trial id;
-        of `only` these ids."""
-        query = among(select_members(key, trial.c.id, trial.c.outcome).join(trial), only)
-        with self._database.read() as connection:
-            rows = connection.execute(query.where(trial.c.outcome.is_not(None))).all()
-        return {row.id: row.outcome["environment"] for row in rows if row.outcome["environment"]}
 
 
 _TABLES = (result, spectrum, epoch)
@@ -301,39 +276,24 @@ def _takes(row: Row[Any], state: FinalState, attempt: int | None) -> bool:
 
 
 def _epoch_rows(trial_id: str, epochs: Iterable[EpochMetrics]) -> list[dict[str, Any]]:
-    rows = []
-    for metrics in epochs:
-        numbers = metrics.model_dump(exclude_none=True)
-        wrong = [name for name, value in numbers.items() if not math.isfinite(value)]
-        if wrong:
-            raise ValueError(f"{wrong[0]} of epoch {metrics.epoch} is not finite")
-        rows.append({"trial_id": trial_id, "epoch": numbers.pop("epoch"), "metrics": numbers})
-    return rows
-
-
-def _check(measured: Mapping[tuple[str, int], Metrics]) -> None:
-    """Raise ValueError for metrics that cannot be recorded, and for one metric name in two
-    measurements."""
-    measurements: dict[str, str] = {}
-    for (measurement, _), metrics in measured.items():
-        check_metrics(metrics)
-        for metric in metrics:
-            first = measurements.setdefault(metric, measurement)
-            if first != measurement:
-                raise ValueError(
-                    f"the metric {metric} is in two measurements, {first} and {measurement}"
-                )
-
-
-def _insert_results(
-    connection: Connection, trial_id: str, measured: Mapping[tuple[str, int], Metrics]
-) -> None:
-    rows = [
-        {"trial_id": trial_id, "measurement": name, "version": version, "metrics": dict(metrics)}
-        for (name, version), metrics in measured.items()
+    return [
+        {
+            "trial_id": trial_id,
+            "epoch": metrics.epoch,
+            "metrics": metrics.model_dump(exclude={"epoch"}, exclude_none=True),
+        }
+        for metrics in epochs
     ]
-    if rows:
-        connection.execute(result.insert(), rows)
+
+
+def _result_row(trial_id: str, name_at_version: str, metrics: Metrics) -> dict[str, Any]:
+    name, _, version = name_at_version.rpartition("@")
+    return {
+        "trial_id": trial_id,
+        "measurement": name,
+        "version": int(version),
+        "metrics": dict(metrics),
+    }
 
 
 def _insert_spectrum(connection: Connection, trial_id: str, values: np.ndarray) -> None:

@@ -117,15 +117,7 @@ class SealedVector(sa.TypeDecorator[NDArray[float64]]):
         return np.frombuffer(value, "<f8", offset=8).astype(float64)
 
 
-metadata = sa.MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+metadata = sa.MetaData()
 
 schema_version = sa.Table(
     "schema_version",
@@ -142,6 +134,7 @@ study = sa.Table(
     sa.Column("corpus", sa.Text, nullable=False),
     sa.Column("overrides", sa.Text, nullable=False),
     sa.Column("planned_at", UtcDateTime, nullable=False),
+    sa.Column("stop_asked_at", UtcDateTime),
     sa.UniqueConstraint("study", "scale", "corpus", "overrides"),
 )
 STUDY = (study.c.study, study.c.scale, study.c.corpus, study.c.overrides)
@@ -172,6 +165,7 @@ trial = sa.Table(
     sa.Column("lease_until", UtcDateTime),
     sa.Column("started_at", UtcDateTime),
     sa.Column("ended_at", UtcDateTime),
+    sa.Column("stop_asked_at", UtcDateTime, index=True),
     sa.Column("run_id", sa.ForeignKey("run.id")),
     sa.Column("outcome", SealedJson),  # cause and environment of a trial that has ended
     sa.Column("config", sa.Text, nullable=False),
@@ -201,23 +195,12 @@ study_trial = sa.Table(
     sa.Index("ix_study_trial_name", "name", "side", "stage", "number"),  # for SQLite's check, too
 )
 
-stop_request = sa.Table(
-    "stop_request",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("study_id", sa.ForeignKey("study.id")),
-    sa.Column("trial_id", sa.ForeignKey("trial.id")),
-    sa.Column("asked_at", UtcDateTime, nullable=False),
-    sa.CheckConstraint("(study_id IS NULL) <> (trial_id IS NULL)", name="one"),
-)
-
 attempt = sa.Table(
     "attempt",
     metadata,
     sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("started_at", UtcDateTime, primary_key=True),
     sa.Column("place", sa.Text, nullable=False),
-    sa.Column("started_at", UtcDateTime, nullable=False),
     sa.Column("ended_at", UtcDateTime),
     sa.Column("cause", sa.Text),
 )

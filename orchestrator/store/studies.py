@@ -24,15 +24,7 @@ from orchestrator.store.records import (
     TrialRow,
     TrialState,
 )
-from orchestrator.store.schema import (
-    STUDY,
-    canonical_json,
-    run,
-    stop_request,
-    study,
-    study_trial,
-    trial,
-)
+from orchestrator.store.schema import STUDY, canonical_json, run, study, study_trial, trial
 from trainables.config import completed, identity
 
 OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
@@ -146,38 +138,33 @@ class Studies(Part):
                 raise KeyError(run_id)
 
     def ask_to_stop(self, target: StudyKey | str) -> None:
-        """Ask the runs under way of a study, or of the trial of this id, to stop it."""
-        if isinstance(target, StudyKey):
-            column, query = "study_id", select(study.c.id).where(is_study(target))
-        else:
-            column, query = "trial_id", select(trial.c.id).where(trial.c.id == target)
+        """Ask the runs under way of a study, or of the trial of this id, to stop it. Raises
+        KeyError if the store does not have it."""
+        query = (
+            update(study).where(is_study(target))
+            if isinstance(target, StudyKey)
+            else update(trial).where(trial.c.id == target)
+        )
         with self._database.write() as connection:
-            key = connection.execute(query).scalar_one_or_none()
-            if key is None:
+            asked = connection.execute(query.values(stop_asked_at=now(connection)))
+            if asked.rowcount == 0:
                 raise KeyError(target)
-            connection.execute(
-                stop_request.insert().values({column: key, "asked_at": now(connection)})
-            )
 
     def requests(self, key: StudyKey, run_id: int) -> Requests:
         """Return what was asked since the run began, by the store's clock, and when the study was
         planned last."""
         began = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
-        query = select(stop_request.c.study_id, stop_request.c.trial_id).where(
-            stop_request.c.asked_at > began
-        )
+        query = select(study.c.planned_at, (study.c.stop_asked_at > began).label("stop"))
+        stopped = select(trial.c.id).where(trial.c.stop_asked_at > began)
         with self._database.read() as connection:
-            planned = connection.execute(
-                select(study.c.id, study.c.planned_at).where(is_study(key))
-            ).one_or_none()
-            if planned is None:
+            row = connection.execute(query.where(is_study(key))).one_or_none()
+            if row is None:
                 raise KeyError(key)
-            rows = connection.execute(query).all()
-        return Requests(
-            planned_at=planned.planned_at,
-            stop_study=any(row.study_id == planned.id for row in rows),
-            stop_trials=frozenset(row.trial_id for row in rows if row.trial_id is not None),
-        )
+            return Requests(
+                planned_at=row.planned_at,
+                stop_study=bool(row.stop),
+                stop_trials=frozenset(connection.execute(stopped).scalars()),
+            )
 
 
 def trials_of(
@@ -185,14 +172,14 @@ def trials_of(
 ) -> list[TrialRow]:
     """Return the study's trials in plan order, of `only` these ids. Raises ValueError for a config
     that has changed."""
-    columns = (trial.c.config, trial.c.state, trial.c.attempt, trial.c.owner, trial.c.lease_until)
-    query = among(select_members(key, study_trial, *columns, trial.c.outcome).join(trial), only)
+    query = among(select_members(key, study_trial, trial).join(trial), only)
     return [_trial_row(row) for row in connection.execute(query.order_by(study_trial.c.position))]
 
 
 def _trial_row(row: Row[Any]) -> TrialRow:
     if hashlib.sha256(row.config.encode()).hexdigest() != row.trial_id:
         raise ValueError(f"the config of trial {row.trial_id[:12]} has changed")
+    ended = row.outcome or {"cause": None, "environment": {}}
     return TrialRow(
         trial_id=row.trial_id,
         name=row.name,
@@ -202,7 +189,9 @@ def _trial_row(row: Row[Any]) -> TrialRow:
         attempt=row.attempt,
         owner=row.owner,
         lease_until=row.lease_until,
-        cause=row.outcome and row.outcome["cause"],
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        **ended,
     )
 
 

@@ -45,9 +45,9 @@ def rebuild_store(url: str, storage: Storage, say: Callable[[str], None]) -> Non
                 contents.append(read_study_file(path))
             except DamagedFileError as error:
                 say(f"A study is missing until it is run again: {error}.")
-        for key, planned_at, trials in sorted(contents, key=lambda content: content[1]):
-            store.register(key, trials, planned_at=planned_at)
-            known |= {trial.trial_id: trial for trial in trials}
+        for content in sorted(contents, key=lambda content: content.planned_at):
+            store.register(content.key, content.trials, planned_at=content.planned_at)
+            known |= {trial.trial_id: trial for trial in content.trials}
         strangers = _without_study(storage, sorted(files.keys() - known.keys()), say)
         store.add_trials(strangers)
         known |= {trial.trial_id: trial for trial in strangers}

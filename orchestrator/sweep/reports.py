@@ -37,12 +37,17 @@ def write_report(
     it."""
     from orchestrator.report import Commands, StudyRecords, build_report
 
+    rows = store.results(key)
     records = StudyRecords(
-        rows=store.results(key),
+        rows=rows,
         spectra=store.spectra(key),
         epochs=store.epochs_by_trial(key),
-        environments=store.environments(key),
-        times=store.times(key),
+        environments={row["trial_id"]: row["environment"] for row in rows if row["environment"]},
+        times={
+            row["trial_id"]: (row["started_at"], row["ended_at"])
+            for row in rows
+            if row["started_at"] and row["ended_at"]
+        },
     )
     commands = Commands(
         run=run_command(typed, study, key, records.rows),

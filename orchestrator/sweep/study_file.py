@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.store import Place, PlannedTrial, StudyKey
-from trainables.config import read_config
+from orchestrator.store import PlannedTrial, StudyKey
 from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, sealed, unsealed
 
@@ -20,28 +19,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Member:
-    name: str
-    place: Place | None
-    config: dict[str, Any]
+class StudyFile:
+    """What a study's file says."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class _StudyFile:
     key: StudyKey
     planned_at: datetime
-    members: list[_Member]
+    trials: Sequence[PlannedTrial]
+    """In plan order."""
 
 
-_FORMAT = TypeAdapter(_StudyFile)
+_FORMAT = TypeAdapter(StudyFile)
 
 
 def write_study_file(
     storage: Storage, key: StudyKey, planned_at: datetime, trials: Sequence[PlannedTrial]
 ) -> None:
     """Write which trials a study has. Raises UserError if the storage takes no file."""
-    members = [_Member(name=trial.name, place=trial.place, config=trial.config) for trial in trials]
-    content = _FORMAT.dump_json(_StudyFile(key=key, planned_at=planned_at, members=members))
+    content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials))
     try:
         storage.write_study(f"{key.variant}.json", sealed(content.decode()))
     except OSError as error:
@@ -51,14 +45,12 @@ def write_study_file(
         ) from error
 
 
-def read_study_file(path: Path) -> tuple[StudyKey, datetime, list[PlannedTrial]]:
-    """Return what `write_study_file` was given. Raises DamagedFileError."""
+def read_study_file(path: Path) -> StudyFile:
+    """Return what `write_study_file` wrote. Raises DamagedFileError."""
     try:
         content = _FORMAT.validate_json(unsealed(path))
-        trials = [
-            PlannedTrial.of(read_config(member.config), member.name, member.place)
-            for member in content.members
-        ]
+        if any(trial.validated.trial_id != trial.trial_id for trial in content.trials):
+            raise DamagedFileError(f"{path} has a trial under another id")
     except (OSError, ValidationError) as error:
         raise DamagedFileError(f"{path} is no complete study") from error
-    return content.key, content.planned_at, trials
+    return content

@@ -70,7 +70,6 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
         (row,) = opened.results(key, [trial_id])
         epochs, spectrum = opened.epochs(trial_id), opened.spectrum(trial_id)
         attempts = opened.attempts(trial_id)
-        environment = opened.environments(key, [trial_id]).get(trial_id, {})
     return OneTrial(
         row=row,
         keys=keys,
@@ -79,7 +78,7 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
         varying=source.trials(key).settings,
         epochs=epochs,
         spectrum=spectrum,
-        environment=environment,
+        environment=row["environment"],
         predictions={
             name: WordsAfter.model_validate_json(text)
             for name, text in row["metrics"].items()

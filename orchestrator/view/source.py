@@ -151,7 +151,7 @@ class Source:
 
     def _read_overview(self, _: Overview | None) -> Overview:
         with self.store() as opened:
-            studies, running = opened.studies(), opened.running()
+            studies, running, lost = opened.studies(), opened.running(), opened.lost()
             left = {
                 summary.key: _seconds_left(opened, summary, running)
                 for summary in studies
@@ -160,8 +160,8 @@ class Source:
             return Overview(
                 studies=studies,
                 running=running,
-                lost=opened.lost(LOST_SHOWN),
-                lost_count=opened.lost_count(),
+                lost=lost[:LOST_SHOWN],
+                lost_count=len({trial.trial_id for trial in lost}),
                 seconds_left={key: seconds for key, seconds in left.items() if seconds is not None},
                 retries=[
                     retry_command(summary.key)

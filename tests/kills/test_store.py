@@ -37,9 +37,7 @@ def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
     return [Process(folder, claim, url, owner, count) for owner in owners]
 
 
-def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(
-    store_url: str, tmp_path: Path
-) -> None:
+def test_two_processes_never_claim_the_same_trial(store_url: str, tmp_path: Path) -> None:
     trials = plan(200)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -56,9 +54,7 @@ def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(
     )
 
 
-def test_processes_may_create_the_same_store_at_the_same_time(
-    store_url: str, tmp_path: Path
-) -> None:
+def test_several_processes_may_create_one_store(store_url: str, tmp_path: Path) -> None:
     for process in claiming(tmp_path, store_url, "abc", 5):
         process.end()
     with open_store(store_url, create=False) as store:
@@ -92,9 +88,7 @@ def record_all(say: Callable[[str], None], url: str, count: int) -> None:
             say(trial_id)
 
 
-def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(
-    store_url: str, tmp_path: Path
-) -> None:
+def test_a_killed_process_leaves_no_half_recorded_trial(store_url: str, tmp_path: Path) -> None:
     trials = plan(500)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -147,9 +141,7 @@ def work(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
             time.sleep(0.02)
 
 
-def test_of_four_processes_one_is_killed_and_each_trial_is_done_once(
-    store_url: str, tmp_path: Path
-) -> None:
+def test_one_of_four_is_killed_trials_done_once(store_url: str, tmp_path: Path) -> None:
     trials = plan(200)
     with open_store(store_url) as store:
         store.register(KEY, trials)
@@ -216,7 +208,7 @@ def read(say: Callable[[int], None], url: str, count: int) -> None:
 
 @pytest.mark.chaos(400, 100_000)
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_eight_readers_see_right_numbers_and_no_lock_while_another_process_writes(
+def test_eight_readers_see_right_numbers_beside_a_writer(
     store_url: str, tmp_path: Path, rounds: int
 ) -> None:
     """`rounds` writes."""

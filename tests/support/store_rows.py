@@ -102,10 +102,9 @@ def forge(url: str, table: str, *, where: str = "true", **values: object) -> Non
     engine.dispose()
 
 
-LOST_BY_REBUILDING = {
-    *("attempt", "owner", "lease_until", "started_at", "ended_at", "run_id"),
-    *("id", "study_id"),
-}
+PASSING = ("attempt", "owner", "lease_until", "started_at", "ended_at")
+"""What a trial's row says of the attempts at it."""
+LOST_BY_REBUILDING = {*PASSING, "run_id", "stop_asked_at", "id", "study_id"}
 """Columns of trials and studies that no file has; the others of a study name it."""
 
 
@@ -141,11 +140,7 @@ def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
     """All that a store says about a study, moments aside."""
     return {
         "counts": [summary.counts for summary in store.studies() if summary.key == key],
-        "rows": [{**row, "attempt": None, "lease_until": None} for row in store.results(key)],
-        "trials": [
-            (row.trial_id, row.name, row.place, row.state, row.cause) for row in store.trials(key)
-        ],
+        "rows": [{**row, **dict.fromkeys(PASSING)} for row in store.results(key)],
         "epochs": store.epochs_by_trial(key),
         "spectra": {trial_id: values.tobytes() for trial_id, values in store.spectra(key).items()},
-        "environments": store.environments(key),
     }

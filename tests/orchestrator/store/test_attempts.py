@@ -67,7 +67,7 @@ def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int) -> N
 
 
 @pytest.mark.usefixtures("run_id")
-def test_a_late_start_and_a_late_end_change_nothing(store: Store) -> None:
+def test_late_starts_and_ends_change_nothing(store: Store) -> None:
     begin(store, FIRST, SECOND)
     store.release("a", [FIRST])
     over = {FIRST: 1, SECOND: 1}

@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as check_state_machine
 
-from orchestrator.store import Store
-from orchestrator.store.records import LOST
+from orchestrator.store import LOST, Store
 from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
 from trainables.trial_folder.outcome import FinalState
 
@@ -136,7 +135,7 @@ class StoreMachine(RuleBasedStateMachine):
         ]
 
 
-def test_every_sequence_of_calls_leads_to_the_states_it_should(store: Store) -> None:
+def test_every_sequence_of_calls_leads_to_right_states(store: Store) -> None:
     check_state_machine(
         lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it, whatever its annotation says
         settings=settings(
@@ -156,9 +155,7 @@ def trial_ids(store: Store) -> list[str]:
     return ids(trials)
 
 
-def test_claimed_trials_come_in_the_given_order_with_the_lease(
-    store: Store, trial_ids: list[str]
-) -> None:
+def test_claimed_trials_keep_their_order_and_are_leased(store: Store, trial_ids: list[str]) -> None:
     some = [trial_ids[2], trial_ids[0]]
     assert store.claim(
         [trial_ids[2], "f" * 64, trial_ids[0]], owner="a", lease_s=600
@@ -179,7 +176,7 @@ def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: l
     assert rows == [("done", None), *[("planned", None)] * 3]
     assert store.results(KEY)[1]["metrics"] == {}
     assert store.spectra(KEY) == {}
-    assert trial_ids[1] not in store.environments(KEY)
+    assert store.trials(KEY)[1].environment == {}
     assert store.epochs(trial_ids[1]) == [epoch(1), epoch(2), epoch(3)], (
         "kept until the next attempt replaces them"
     )

@@ -102,7 +102,7 @@ def test_deliveries_in_any_order_leave_the_right_result(store: Store, rounds: in
     assert {values.tobytes() for values in store.spectra(KEY).values()} == {SPECTRUM.tobytes()}
 
 
-def test_a_trial_that_was_given_back_takes_nothing_more_from_that_attempt(store: Store) -> None:
+def test_an_attempt_given_back_changes_nothing_more(store: Store) -> None:
     (trial_id,) = ids(plan(1))
     store.register(KEY, plan(1))
     run_id = store.begin_run(RUN)
@@ -121,7 +121,7 @@ def test_a_trial_that_was_given_back_takes_nothing_more_from_that_attempt(store:
     assert store.claim([trial_id], owner="b", lease_s=600) == {trial_id: 3}
 
 
-def test_an_end_found_as_a_file_is_taken_where_no_claim_holds(store: Store) -> None:
+def test_a_found_end_is_taken_without_a_claim(store: Store) -> None:
     held, lapsed, planned, ended = ids(plan(4))
     store.register(KEY, plan(4))
     run_id = store.begin_run(RUN)

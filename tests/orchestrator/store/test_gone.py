@@ -20,7 +20,7 @@ import pytest
 
 from orchestrator.store import Store, open_store
 from tests.support.postgres import PASSWORD, PostgresServer
-from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
 
 TRIALS = ids(plan(4))
@@ -52,7 +52,7 @@ def replace(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [delete, delete_folder, delete_log, replace])
-def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_transaction(
+def test_a_deleted_or_replaced_file_is_noticed(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "results" / "results.db"
@@ -81,7 +81,7 @@ def interrupt(store: Store) -> None:
     gc.collect()  # SQLite closes when nothing holds the statement any more
 
 
-def test_a_log_that_ctrl_c_makes_sqlite_begin_anew_is_no_strangers(tmp_path: Path) -> None:
+def test_a_log_begun_again_after_ctrl_c_is_ours(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with begin(path) as store:
         run_id = store.begin_run(RUN)
@@ -96,31 +96,6 @@ def test_a_log_that_ctrl_c_makes_sqlite_begin_anew_is_no_strangers(tmp_path: Pat
             store.trials(KEY)
 
 
-def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_repeated(
-    tmp_path: Path,
-) -> None:
-    path, copy = tmp_path / "results.db", tmp_path / "copy.db"
-    with begin(path) as store:
-        run_id = store.begin_run(RUN)
-        for number, trial_id in enumerate(TRIALS):
-            if number == 2:
-                with (
-                    closing(sqlite3.connect(path)) as source,
-                    closing(sqlite3.connect(copy)) as target,
-                ):
-                    source.backup(target)
-            store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
-        expected = everything(store)
-    copy.replace(path)
-    with begin(path) as store:
-        assert [row.state for row in store.trials(KEY)] == ["done", "done", "planned", "planned"]
-        taken = [
-            store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM) for trial_id in TRIALS
-        ]
-        assert taken == [False, False, True, True]
-        assert everything(store) == expected
-
-
 @contextmanager
 def meanwhile(action: Callable[[], None]) -> Iterator[None]:
     """Do it in another thread."""
@@ -132,7 +107,7 @@ def meanwhile(action: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def test_another_processs_long_transaction_is_waited_for_and_said_once(
+def test_another_processs_long_transaction_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("orchestrator.store.database.BUSY_TIMEOUT_S", 0.05)
@@ -161,7 +136,7 @@ def test_another_processs_long_transaction_is_waited_for_and_said_once(
         assert waits
 
 
-def test_a_server_that_starts_again_is_waited_for_and_said_once_without_the_password(
+def test_a_server_that_starts_again_is_waited_for(
     postgres_server: PostgresServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = postgres_server.url(postgres_server.create_database())
@@ -222,7 +197,7 @@ def test_a_servers_words_do_not_command_the_terminal(
     assert "starts \\x1b[2J" in said and "\x1b" not in said
 
 
-def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
+def test_a_frozen_server_is_noticed_and_waited_for(
     postgres_server: PostgresServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -245,7 +220,7 @@ def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
 
 
-def test_a_server_gives_no_statement_as_long_as_the_guard_waits(
+def test_a_server_limits_statements(
     postgres_server: PostgresServer,
 ) -> None:
     url = postgres_server.url(postgres_server.create_database())

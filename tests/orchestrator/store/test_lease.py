@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from orchestrator.command.status import status
-from orchestrator.store import Store
+from orchestrator.store import Store, open_store
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
-from orchestrator.store.opening import open_store
 from tests.support.processes import Process, Say
 from tests.support.store_rows import KEY, ids, plan
 from trainables.errors import UserError
@@ -44,7 +43,7 @@ def address(tmp_path: Path) -> str:
     return address
 
 
-def test_of_all_owners_only_ended_processes_of_this_machine_are_dead(dead: str) -> None:
+def test_only_ended_processes_of_this_machine_are_dead(dead: str) -> None:
     alive = this_owner()
     elsewhere = "another-host:" + dead.split(":", 1)[1]
     host, kernel, pid, start = alive.rsplit(":", 3)
@@ -54,7 +53,7 @@ def test_of_all_owners_only_ended_processes_of_this_machine_are_dead(dead: str) 
     assert dead_owners(owners) == [dead, recycled]
 
 
-def test_status_counts_nothing_as_running_that_a_killed_command_left(
+def test_status_does_not_count_a_killed_commands_trials(
     address: str, dead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with open_store(address) as store:
@@ -65,7 +64,7 @@ def test_status_counts_nothing_as_running_that_a_killed_command_left(
     assert (line["running"], line["planned"]) == (1, 1)
 
 
-def test_the_keeper_renews_its_owners_lease_while_it_lives_and_no_longer(address: str) -> None:
+def test_the_keeper_renews_the_lease_while_it_lives(address: str) -> None:
     with open_store(address) as store:
         store.claim(TRIALS, owner="me", lease_s=0.3)
         first = lease_until(store)
@@ -87,7 +86,7 @@ def lease_until(store: Store) -> datetime:
     return moment
 
 
-def test_a_store_that_takes_no_renewal_is_an_error_of_the_sweep(
+def test_a_failing_renewal_is_the_sweeps_error(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full_disk(*_: object) -> int:
@@ -101,9 +100,7 @@ def test_a_store_that_takes_no_renewal_is_an_error_of_the_sweep(
             keeper.check(1)
 
 
-def test_a_renewal_that_fails_is_tried_again_while_the_lease_has_time_to_run(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renewal_that_fails_is_tried_again(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     failures = ["once", "twice"]
 
     def busy(store: Store, *arguments: Any) -> int:
@@ -139,9 +136,7 @@ def drive(say: Say, address: str) -> None:
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_a_driver_that_stood_still_goes_on_unless_its_trials_were_taken_over(
-    address: str, tmp_path: Path, taken: int
-) -> None:
+def test_a_driver_that_stood_still_goes_on(address: str, tmp_path: Path, taken: int) -> None:
     driver = Process(tmp_path, drive, address)
     assert driver.hear() == "holding"
     driver.signal(signal.SIGSTOP)

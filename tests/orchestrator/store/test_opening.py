@@ -27,9 +27,7 @@ def refusal(call: Callable[[], object]) -> str:
     return sentence
 
 
-def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plain_path_is_a_sqlite_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with open_store("results/deep/results.db") as store:
         monkeypatch.chdir("/")  # Ray's workers and users move about: the store stays where it was
@@ -42,7 +40,7 @@ def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(
             assert len(store.trials(KEY)) == 1
 
 
-def test_a_store_that_does_not_exist_is_not_made_unasked(store_url: str, tmp_path: Path) -> None:
+def test_a_missing_store_is_not_made_unasked(store_url: str, tmp_path: Path) -> None:
     assert "run a study first" in refusal(lambda: open_store(store_url, create=False))
     assert list(tmp_path.iterdir()) == []
 
@@ -59,7 +57,7 @@ def test_a_store_that_does_not_exist_is_not_made_unasked(store_url: str, tmp_pat
         ("postgresql://user:secret@host/db?port=port", "cannot be read"),
     ],
 )
-def test_what_is_no_address_of_a_store_is_refused_with_the_choices(address: str, rule: str) -> None:
+def test_another_address_is_refused_with_the_choices(address: str, rule: str) -> None:
     sentence = refusal(lambda: open_store(address))
     assert rule in sentence
     assert "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://" in sentence
@@ -76,7 +74,7 @@ def test_what_is_no_address_of_a_store_is_refused_with_the_choices(address: str,
         "postgresql://me@host/results?oauth_client_secret=hunter2",
     ],
 )
-def test_no_form_of_a_password_is_shown_and_none_is_lost(address: str) -> None:
+def test_a_password_is_hidden_and_kept(address: str) -> None:
     url = parse(address)
     text = printable(url)
     assert "hunter2" not in text
@@ -85,7 +83,7 @@ def test_no_form_of_a_password_is_shown_and_none_is_lost(address: str) -> None:
     assert "hunter2" in url.render_as_string(hide_password=False)
 
 
-def test_what_is_no_secret_is_shown_as_it_was_typed() -> None:
+def test_an_address_without_secret_is_shown() -> None:
     address = "postgresql+psycopg://me@host:5433/results?passfile=passwords&sslmode=require"
     assert printable(parse(address)) == address
     assert not has_secret(address)
@@ -105,7 +103,7 @@ def test_another_version_and_another_database_are_refused(store_url: str) -> Non
     assert "something else (the table attempt)" in refusal(lambda: open_store(store_url))
 
 
-def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     content = "rank,perplexity\n" * 500
     path.write_text(content)
@@ -141,7 +139,7 @@ def every_connection(pragma: str) -> Iterator[None]:
     ],
     ids=["full", "read-only", "quota"],
 )
-def test_a_disk_that_takes_no_more_is_told_and_what_was_recorded_is_kept(
+def test_a_failing_disk_costs_nothing_recorded(
     tmp_path: Path, trouble: AbstractContextManager[None], problem: str
 ) -> None:
     path = str(tmp_path / "results.db")
@@ -167,7 +165,7 @@ def test_sqlite_keeps_its_promises(tmp_path: Path) -> None:
         } == promises
 
 
-def test_what_a_server_refuses_is_told_without_the_password(
+def test_a_servers_refusal_shows_no_password(
     postgres_server: PostgresServer,
 ) -> None:
     nobody_answers = refusal(
@@ -187,7 +185,7 @@ def test_what_a_server_refuses_is_told_without_the_password(
     )
 
 
-def test_a_lost_connection_is_opened_again_and_a_read_only_server_told(
+def test_a_lost_connection_is_opened_again(
     postgres_server: PostgresServer,
 ) -> None:
     name = postgres_server.create_database()

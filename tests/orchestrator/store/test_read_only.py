@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.store import Store
-from orchestrator.store.opening import open_store
+from orchestrator.store import Store, open_store
 from tests.support.command import ROOT, environment
 from tests.support.store_rows import KEY, plan
 
@@ -21,7 +20,7 @@ BOUND = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
 """Root, too, is then held to what files permit."""
 READER = """
 import sys
-from orchestrator.store.opening import open_store
+from orchestrator.store import open_store
 from tests.support.store_rows import KEY
 from trainables.errors import UserError
 

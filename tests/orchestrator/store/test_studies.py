@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.store import Store
+from orchestrator.store import STATES, Place, PlannedTrial, Store, StudyKey, open_store
 from orchestrator.store.database import IDS_A_STATEMENT
-from orchestrator.store.records import STATES, Place
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan, planned
 
 
@@ -25,7 +25,7 @@ def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
     }
 
 
-def test_registering_again_sets_the_membership_exactly_and_forgets_no_trial(store: Store) -> None:
+def test_registering_again_sets_the_membership_exactly(store: Store) -> None:
     first, second, third = plan(3)
     store.register(KEY, [first, second])
     store.register(KEY, [replace(first, place=Place(side="a", stage="final")), second])
@@ -42,9 +42,16 @@ def test_registering_again_sets_the_membership_exactly_and_forgets_no_trial(stor
     assert summary.counts == dict.fromkeys(STATES, 0), "a study without trials is one"
 
 
-def test_registering_in_place_of_members_that_are_no_longer_those_changes_nothing(
-    store: Store,
-) -> None:
+def test_who_listens_hears_of_every_registration(store_url: str) -> None:
+    heard: list[tuple[StudyKey, datetime, Sequence[PlannedTrial]]] = []
+    with open_store(store_url, on_register=lambda *said: heard.append(said)) as store:
+        trials = plan(2)
+        store.register(KEY, trials)
+        assert not store.register(KEY, trials, instead_of=[])
+        assert heard == [(KEY, store.studies()[0].planned_at, trials)]
+
+
+def test_registering_instead_of_former_members_changes_nothing(store: Store) -> None:
     first, second, third = plan(3)
     assert store.register(KEY, [first], instead_of=[])
     assert store.register(KEY, [first, second], instead_of=[first.trial_id])
@@ -57,7 +64,7 @@ def test_registering_in_place_of_members_that_are_no_longer_those_changes_nothin
     assert store.register(KEY, [third])
 
 
-def test_studies_share_trials_and_variants_are_studies_of_their_own(store: Store) -> None:
+def test_variants_share_trials_and_are_studies(store: Store) -> None:
     trials = plan(3)
     variants = [
         KEY,
@@ -72,10 +79,8 @@ def test_studies_share_trials_and_variants_are_studies_of_their_own(store: Store
     store.fail(trials[2].trial_id, cause="out of memory", run_id=store.begin_run(RUN))
     summaries = store.studies()
     assert [summary.key for summary in summaries] == variants
-    for summary in summaries:
-        assert summary.counts == {
-            state: int(state in ("planned", "done", "failed")) for state in STATES
-        }
+    counts = {state: int(state in ("planned", "done", "failed")) for state in STATES}
+    assert all(summary.counts == counts for summary in summaries)
     before = datetime.now(UTC)
     store.register(KEY, trials)
     last = store.studies()[-1]
@@ -84,7 +89,7 @@ def test_studies_share_trials_and_variants_are_studies_of_their_own(store: Store
     assert before - timedelta(seconds=1) <= last.planned_at <= datetime.now(UTC)
 
 
-def test_another_config_for_the_same_id_is_refused_and_nothing_is_written(store: Store) -> None:
+def test_another_config_for_an_id_is_refused(store: Store) -> None:
     stored = planned(1)
     store.register(KEY, [stored])
     forged = replace(stored, config={**stored.config, "seed": 2})
@@ -111,7 +116,7 @@ def test_more_trials_at_once_than_a_statement_takes(
     assert store.reset(trials) == trials
 
 
-def test_a_request_reaches_the_runs_that_had_begun_and_no_later_one(store: Store) -> None:
+def test_a_request_reaches_the_runs_under_way(store: Store) -> None:
     trials = plan(3)
     store.register(KEY, trials)
     variant = replace(KEY, corpus="another")

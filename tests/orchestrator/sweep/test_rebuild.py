@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -91,7 +93,7 @@ def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, stor
     assert check_store(store_url, storage) == []
 
 
-def test_the_new_store_equals_the_old_one_from_a_bucket(
+def test_a_store_is_made_again_from_a_bucket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with object_store(tmp_path / "s3") as server:
@@ -136,7 +138,7 @@ def test_what_is_damaged_is_named_and_planned_again(
         assert store.lacking(KEY, ["later@2"]) == {TRIALS[1].trial_id: ["later@2"]}
 
 
-def test_the_old_file_is_moved_aside_whatever_it_is(url: str, storage: FolderStorage) -> None:
+def test_the_old_file_is_moved_aside(url: str, storage: FolderStorage) -> None:
     before = tables(url)
     (storage.root / "results.db").write_bytes(b"no database" * 99)
     for number in (1, 2):
@@ -161,6 +163,23 @@ def test_a_store_in_use_is_left_alone(url: str, storage: FolderStorage, tmp_path
     rebuilt(url, storage)
 
 
+def rebuild_and_die(_: Say, url: str, storage: Storage) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+        patch.setattr("orchestrator.sweep.rebuild._record", die)
+        rebuild_store(url, storage, print)
+
+
+def test_a_kill_in_the_midst_changes_nothing(
+    url: str, storage: FolderStorage, tmp_path: Path
+) -> None:
+    before = tables(url)
+    Process(tmp_path, rebuild_and_die, url, storage).end(status=-signal.SIGKILL)
+    assert tables(url) == before
+    rebuilt(url, storage)
+    assert tables(url) == before
+
+
 @pytest.mark.usefixtures("url")
 @pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
 def test_a_database_with_studies_is_left_alone(store_url: str, storage: FolderStorage) -> None:
@@ -182,9 +201,7 @@ def test_after_an_error_the_old_store_is_there(
         rebuilt(url, FolderStorage(storage.root / "nothing"))
 
 
-def test_the_check_names_trials_that_differ_from_their_files(
-    url: str, storage: FolderStorage
-) -> None:
+def test_the_check_names_trials_that_differ(url: str, storage: FolderStorage) -> None:
     assert check_store(url, storage) == []
     execute(url, "DELETE FROM epoch WHERE epoch = 1")
     execute(url, "DELETE FROM result WHERE measurement = 'later'")
