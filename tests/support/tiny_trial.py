@@ -21,8 +21,9 @@ from trainables.config import (
 )
 from trainables.corpora import Corpus, CorpusIdentity
 from trainables.language_model import LanguageModel
+from trainables.measurements import context_vectors, log_probability_rows
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
+from trainables.training import Trainer
 
 VOCABULARY = 40
 IDENTITY = CorpusIdentity(
@@ -98,3 +99,16 @@ def _trained(layer: OutputLayerConfig, epochs: int) -> LanguageModel:
     trainer = Trainer(config, corpus(), Runtime())
     train(trainer)
     return trainer.model.eval()
+
+
+def spread(layer: OutputLayerConfig) -> LanguageModel:
+    """A tiny model at its start, with embeddings so large that contexts differ."""
+    model = Trainer(trial(output_layer=layer), corpus(), Runtime()).model.eval()
+    model.embedding_VD.data *= 150
+    return model
+
+
+def log_p_matrix(model: LanguageModel, tokens: np.ndarray, window: int = 70) -> np.ndarray:
+    """log P as it is measured, a row for each token, in float64."""
+    contexts = context_vectors(model, tokens, window=window)
+    return np.concatenate(list(log_probability_rows(model, contexts))).astype(np.float64)

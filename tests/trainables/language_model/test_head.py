@@ -9,7 +9,6 @@ import torch
 from tests.support import tiny_trial as tiny
 from trainables.config import GssConfig, SoftmaxConfig
 from trainables.language_model import AwdLstm, OutputHead
-from trainables.measurements import context_vectors, log_probability_rows
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 
@@ -49,8 +48,6 @@ def test_trained_softmax_has_rank_two_above_its_head(start: str) -> None:
     before = trainer.model.output_weight().detach().clone()
     tiny.train(trainer)
     model = trainer.model.double()
-    log_p_NV = np.concatenate(
-        list(log_probability_rows(model, context_vectors(model, corpus.test, window=70)))
-    )
+    log_p_NV = tiny.log_p_matrix(model, corpus.test)
     assert np.linalg.matrix_rank(log_p_NV, rtol=1e-12) == 4
     assert not torch.allclose(before, model.output_weight().float(), atol=1e-3), "it was trained"

@@ -13,10 +13,8 @@ from scipy.special import expit, log_softmax
 
 from tests.support import tiny_trial as tiny
 from trainables.config import BENT_SOFTMAX, GssConfig, SoftmaxConfig
-from trainables.measurements import measure
-from trainables.measurements.log_probabilities import context_vectors
+from trainables.measurements import context_vectors, measure
 from trainables.runtime import Runtime
-from trainables.training import Trainer
 from trainables.trial_folder.metrics import check_metrics
 
 Array = NDArray[np.float64]
@@ -36,9 +34,8 @@ def _in_float64() -> Iterator[None]:
 
 def press_rank(log_p: Array) -> int:
     sigma = np.linalg.svd(log_p, compute_uv=False)
-    return int(
-        (sigma > 0.5 * np.sqrt(sum(log_p.shape) + 1) * sigma[0] * np.finfo(np.float32).eps).sum()
-    )
+    tolerance = 0.5 * np.sqrt(sum(log_p.shape) + 1) * sigma[0] * np.finfo(np.float32).eps
+    return int((sigma > tolerance).sum())
 
 
 def mean_kl(log_p: Array, log_q: Array) -> float:
@@ -54,21 +51,12 @@ def kl_rank(log_p: Array, bound: float) -> int:
 def test_every_bend_is_numpys() -> None:
     rank_contexts = 60
     corpus, config = tiny.corpus(), tiny.trial(output_layer=SoftmaxConfig())
-    limited = config.evaluation.model_copy(update={"rank_contexts": rank_contexts})
-    config = config.model_copy(update={"evaluation": limited})
-    model = Trainer(config, corpus, Runtime()).model.eval()
-    model.embedding_VD.data *= 150  # logits beyond the smaller caps
+    config = config.with_values({"evaluation.rank_contexts": rank_contexts})
+    model = tiny.spread(SoftmaxConfig())
     before = copy.deepcopy(model.state_dict())
-    hidden, weight, bias = (
-        values.detach().numpy()
-        for values in (
-            context_vectors(model, corpus.test, window=70),
-            model.embedding_VD,
-            *model.output.parameters(),
-        )
-    )
-    logits = hidden @ weight.T + bias
-    assert np.abs(logits).max() > 5
+    hidden = context_vectors(model, corpus.test, window=70).numpy()
+    logits = hidden @ before["embedding_VD"].numpy().T + before["output.bias_V"].numpy()
+    assert np.abs(logits).max() > 5, "beyond the smaller caps"
     metrics = measure([BENT_SOFTMAX], model, corpus, config, Runtime())[BENT_SOFTMAX].metrics
     check_metrics(metrics)
     expected = dict[str, float]()
@@ -92,6 +80,7 @@ def test_every_bend_is_numpys() -> None:
 
 
 def test_other_layers_are_not_bent() -> None:
-    corpus, config = tiny.corpus(), tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
-    model = Trainer(config, corpus, Runtime()).model
-    assert measure([BENT_SOFTMAX], model, corpus, config, Runtime())[BENT_SOFTMAX] == ({}, None)
+    config = tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
+    model = tiny.spread(config.output_layer)
+    found = measure([BENT_SOFTMAX], model, tiny.corpus(), config, Runtime())
+    assert found == {BENT_SOFTMAX: ({}, None)}

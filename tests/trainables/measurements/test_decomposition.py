@@ -7,25 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trainables.measurements.decomposition import (
-    BANDWIDTH,
-    BLOCK,
-    eigenvalues_in_place,
-)
+from trainables.measurements.decomposition import BANDWIDTH, BLOCK, eigenvalues_in_place
 
 EPS = np.finfo(np.float64).eps
-SIZES = [
-    1,
-    2,
-    3,
-    BANDWIDTH,
-    BANDWIDTH + 1,
-    BANDWIDTH + 2,
-    2 * BANDWIDTH + 1,
-    BLOCK,
-    BLOCK + 1,
-    2 * BLOCK + 100,
-]
+BANDS = [BANDWIDTH, BANDWIDTH + 1, BANDWIDTH + 2, 2 * BANDWIDTH + 1]
+SIZES = [1, 2, 3, *BANDS, BLOCK, BLOCK + 1, 2 * BLOCK + 100]
 
 
 def only_lower(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -42,9 +42,8 @@ def spectra(matrices: Sequence[NDArray[np.floating]]) -> list[Spectrum | Excepti
 def test_singular_values_are_numpys(
     rows: int, columns: int, count: int, together: int, seed: int
 ) -> None:
-    matrices = list(
-        np.random.default_rng(seed).standard_normal((count, rows, columns)).astype(np.float32)
-    )
+    random = np.random.default_rng(seed)
+    matrices = list(random.standard_normal((count, rows, columns)).astype(np.float32))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_spectrum, "TOGETHER_BYTES", 8 * together * min(rows, columns) ** 2)
         patch.setattr(gpu_spectrum, "PANEL", 7)
@@ -53,26 +52,16 @@ def test_singular_values_are_numpys(
     for spectrum, matrix in zip(found, matrices, strict=True):
         assert isinstance(spectrum, Spectrum)
         assert (spectrum.rows, spectrum.columns, spectrum.method) == (rows, columns, "gram")
-        expected = numpy_svd(matrix)
-        assert (
-            spectrum.singular_values.dtype == np.float64
-            and spectrum.singular_values.shape == expected.shape
-        )
+        sigma, expected = spectrum.singular_values, numpy_svd(matrix)
         finest = resolution("gram", rows=rows, columns=columns)
-        np.testing.assert_allclose(
-            spectrum.singular_values, expected, rtol=0, atol=finest * expected[0]
-        )
-        np.testing.assert_allclose(
-            spectrum.singular_values**2, expected**2, rtol=0, atol=1e-12 * expected[0] ** 2
-        )
+        np.testing.assert_allclose(sigma, expected, rtol=0, atol=finest * expected[0])
+        np.testing.assert_allclose(sigma**2, expected**2, rtol=0, atol=1e-12 * expected[0] ** 2)
 
 
 @pytest.mark.parametrize("shape", [(200, 5), (20, 300)])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_first_bad_row_is_named(shape: tuple[int, int], bad: float) -> None:
-    matrices = [
-        np.random.default_rng(seed).standard_normal(shape).astype(np.float32) for seed in range(3)
-    ]
+    matrices = list(np.random.default_rng(0).standard_normal((3, *shape)).astype(np.float32))
     whole = spectra(matrices)
     matrices[1][[13, 17], 2] = bad
     first, error, last = spectra(matrices)

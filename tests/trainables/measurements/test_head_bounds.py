@@ -37,26 +37,21 @@ def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
     """Random ones of that norm, and those along which two words' logits move apart the most."""
     apart = (error[:, None] - error[None]).reshape(-1, error.shape[1])
     worst = apart[np.argsort(np.linalg.norm(apart, axis=1))[-20:]]
-    both = np.concatenate(
-        [random.standard_normal((200, error.shape[1])), worst, np.linalg.svd(error)[2]]
-    )
-    lengths = np.linalg.norm(both, axis=1, keepdims=True)
-    return norm * both[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
+    drawn = random.standard_normal((200, error.shape[1]))
+    both = np.concatenate([drawn, worst, np.linalg.svd(error)[2]])
+    both = both[both.any(axis=1)]
+    return norm * both / np.linalg.norm(both, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shape", [(40, 6), (12, 12), (5, 9), (90, 3)])
 def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int]) -> None:
     random = np.random.default_rng(seed)
-    weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4)) * random.choice(
-        [0.02, 0.3, 3]
-    )
+    weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4))
+    weights *= random.choice([0.02, 0.3, 3])
     weights += 5 * random.standard_normal(shape[1])  # all words alike, which the softmax ignores
-    gain, norm, bias = (
-        random.normal(1, 0.5, shape[1]),
-        random.choice([0.3, shape[1] ** 0.5]),
-        random.normal(size=shape[0]),
-    )
+    gain, bias = random.normal(1, 0.5, shape[1]), random.normal(size=shape[0])
+    norm = random.choice([0.3, shape[1] ** 0.5])
     bounds = kl_bounds(in_blocks(weights), gain_D=gain, norm=norm)
     full = weights * gain
     assert len(bounds) == 1 + min(shape) and bounds[-1] == 0 and (np.diff(bounds) <= 0).all()
@@ -68,7 +63,7 @@ def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int])
             assert nats.max() <= bound * (1 + 1e-9) + 1e-11
 
 
-def test_the_bound_is_met_by_two_words_that_are_almost_alike() -> None:
+def test_two_words_almost_alike_meet_the_bound() -> None:
     """So that no factor in it could be smaller."""
     weights = np.array([[0.01], [-0.01]])
     bounds = kl_bounds(in_blocks(weights), gain_D=np.ones(1), norm=1.0)
@@ -101,9 +96,7 @@ def test_numbers_whose_squares_overflow_are_refused() -> None:
 @pytest.mark.parametrize(("words", "width"), [(40, 6), (7, 6), (6, 6)])
 def test_log_p_has_the_rank_that_the_head_allows(words: int, width: int, bias: bool) -> None:
     random = np.random.default_rng(0)
-    logits = random.standard_normal((100, width)) @ head(
-        words, width
-    ).T + bias * random.standard_normal(words)
-    assert np.linalg.matrix_rank(log_softmax(logits, axis=1)) == log_p_rank_bound(
-        words, width, bias=bias
-    )
+    logits = random.standard_normal((100, width)) @ head(words, width).T
+    logits += bias * random.standard_normal(words)
+    expected = log_p_rank_bound(words, width, bias=bias)
+    assert np.linalg.matrix_rank(log_softmax(logits, axis=1)) == expected

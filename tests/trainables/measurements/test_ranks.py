@@ -76,17 +76,10 @@ def test_ranks_of_equal_values_are_their_count(count: int, size: float) -> None:
     assert stable_rank(sigma) == pytest.approx(count, rel=1e-12)
 
 
-def test_entropy_rank_takes_no_squares() -> None:
-    # p = (3/4, 1/4): exp of its entropy is 4 / 3^(3/4).
-    assert entropy_rank(np.array([3.0, 1.0])) == pytest.approx(4 / 3**0.75, rel=1e-14)
-
-
-def test_stable_rank_is_a_ratio_of_norms() -> None:
-    matrix = np.random.default_rng(0).standard_normal((30, 20))
-    ratio = float(np.linalg.norm(matrix, "fro") / np.linalg.norm(matrix, 2)) ** 2
-    assert stable_rank(np.linalg.svdvals(matrix).astype(np.float64)) == pytest.approx(
-        ratio, rel=1e-12
-    )
+def test_ranks_of_two_values() -> None:
+    sigma = np.array([3.0, 1.0])
+    assert entropy_rank(sigma) == pytest.approx(4 / 3**0.75)  # exp of the entropy of (3/4, 1/4)
+    assert stable_rank(sigma) == pytest.approx(10 / 9)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e300])
@@ -98,13 +91,8 @@ def test_ranks_do_not_depend_on_units(size: float) -> None:
 
 def test_zeros_have_rank_zero() -> None:
     report = rank_report(spectrum_of(np.zeros(4), rows=9, columns=4))
-    ranks = {
-        name: value
-        for name, value in report.items()
-        if name.split("_")[0] in {"effective", "entropy", "stable"}
-    }
-    assert report["press_rank"] == 0
-    assert set(ranks.values()) == {0}
+    for name in ("press_rank", "effective_rank_1e-3", "entropy_rank", "stable_rank"):
+        assert report[name] == 0
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3, 7])
@@ -112,12 +100,7 @@ def test_rank_of_thin_factors(rank: int) -> None:
     rng = np.random.default_rng(rank)
     left, right = rng.integers(-1000, 1000, (12, rank)), rng.integers(-1000, 1000, (rank, 7))
     matrix = left @ right
-    assert (
-        rank_modulo_prime(matrix)
-        == rank_modulo_prime(matrix.T)
-        == np.linalg.matrix_rank(matrix)
-        == rank
-    )
+    assert rank_modulo_prime(matrix) == rank_modulo_prime(matrix.T) == rank
 
 
 @pytest.mark.parametrize(
@@ -127,10 +110,7 @@ def test_rank_of_thin_factors(rank: int) -> None:
         ([[0, 0, 0], [0, 0, 5], [0, 3, 1], [0, 6, 2]], 2),
         ([[0, 0, 0]] * 3, 0),
         ([[0, 0, 1], [0, 1, 0], [1, 0, 0]], 3),
-        (
-            [[1, 0, 0], [0, PRIME, 0], [0, 0, 1]],
-            2,
-        ),  # what the prime divides vanishes, and only lowers the number
+        ([[1, 0, 0], [0, PRIME, 0], [0, 0, 1]], 2),  # what the prime divides vanishes
     ],
 )
 def test_exact_rank_of_hard_matrices(matrix: list[list[int]], rank: int) -> None:

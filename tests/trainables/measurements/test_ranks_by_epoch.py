@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tests.support import tiny_trial as tiny
 from tests.trainables.measurements.test_kl_rank import brute_force
 from trainables.config import (
@@ -15,25 +13,16 @@ from trainables.config import (
     SoftmaxConfig,
     TransformerTrialConfig,
 )
-from trainables.measurements import measure
-from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements import epoch_ranks, measure
 from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
-from trainables.measurements.registry import epoch_ranks
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 from trainables.trial_folder import EpochMetrics
 
 
 def epoch(number: int, valid_loss: float, **ranks: Any) -> EpochMetrics:
-    return EpochMetrics(
-        epoch=number,
-        tokens=number,
-        train_loss=1.0,
-        valid_loss=valid_loss,
-        averaging=False,
-        seconds=1.0,
-        **ranks,
-    )
+    others = {"tokens": number, "train_loss": 1.0, "averaging": False, "seconds": 1.0}
+    return EpochMetrics(epoch=number, valid_loss=valid_loss, **others, **ranks)
 
 
 EPOCHS = [
@@ -47,19 +36,18 @@ EPOCHS = [
 def test_peak_kept_and_last_rank() -> None:
     assert ranks_by_epoch_metrics(EPOCHS) == {
         "ranked_epochs": 4,
-        **{
-            "press_rank_peak": 9,
-            "press_rank_peak_epoch": 2,
-            "press_rank_kept": 9,
-            "press_rank_last": 8,
-        },
-        **{
-            "entropy_rank_peak": 2.5,
-            "entropy_rank_peak_epoch": 1,
-            "entropy_rank_kept": 1.5,
-            "entropy_rank_last": 1.75,
-        },
-        **{"kl_rank_peak": 3, "kl_rank_peak_epoch": 2, "kl_rank_kept": 2, "kl_rank_last": 2},
+        "press_rank_peak": 9,
+        "press_rank_peak_epoch": 2,
+        "press_rank_kept": 9,
+        "press_rank_last": 8,
+        "entropy_rank_peak": 2.5,
+        "entropy_rank_peak_epoch": 1,
+        "entropy_rank_kept": 1.5,
+        "entropy_rank_last": 1.75,
+        "kl_rank_peak": 3,
+        "kl_rank_peak_epoch": 2,
+        "kl_rank_kept": 2,
+        "kl_rank_last": 2,
     }
 
 
@@ -68,18 +56,15 @@ def test_epochs_are_those_of_the_trial() -> None:
     trainer = Trainer(config, tiny.corpus(), Runtime(), epoch_ranks)
     tiny.train(trainer)
     epochs = trainer.progress.epochs
-    [(metrics, values)] = measure(
-        [SPECTRUM_BY_EPOCH], trainer.model, trainer.corpus, config, Runtime(), epochs=epochs
-    ).values()
-    assert values is None
+    what = ([SPECTRUM_BY_EPOCH], trainer.model, trainer.corpus, config, Runtime())
+    [(metrics, _)] = measure(*what, epochs=epochs).values()
     assert (metrics["ranked_epochs"], metrics["press_rank_last"]) == (2, epochs[1].press_rank)
     assert "kl_rank_last" not in metrics, "of Transformers alone"
 
 
 def test_kl_rank_of_a_transformers_epoch() -> None:
     corpus = tiny.corpus()
-    model = Trainer(tiny.trial(output_layer=SoftmaxConfig()), corpus, Runtime()).model.eval()
-    model.embedding_VD.data *= 150  # so that contexts differ
+    model = tiny.spread(SoftmaxConfig())
     config = TransformerTrialConfig(
         seed=0,
         corpus=CorpusConfig(name="tiny", sha256="0" * 64),
@@ -87,7 +72,6 @@ def test_kl_rank_of_a_transformers_epoch() -> None:
         evaluation=EvaluationConfig(epoch_rank_contexts=200, window=70),
     )
     ranks = epoch_ranks(model, corpus, config)
-    contexts = context_vectors(model, corpus.valid[:200], window=70)
-    curve = brute_force(np.concatenate(list(log_probability_rows(model, contexts))), until=1e-2)
+    curve = brute_force(tiny.log_p_matrix(model, corpus.valid[:200]), until=1e-2)
     assert ranks.kl_rank == len(curve) - 1 >= 3
     assert ranks.press_rank is not None and ranks.entropy_rank is not None

@@ -14,8 +14,8 @@ from scipy.stats import spearmanr
 from tests.support import tiny_trial as tiny
 from tests.support.tiny_trial import trained
 from trainables.config import SoftmaxConfig, TextFile
-from trainables.corpora.benchmarks import Benchmark, read_folder
-from trainables.measurements.registry import measure
+from trainables.corpora import Benchmark, read_folder
+from trainables.measurements import measure
 from trainables.measurements.word_similarity import similarity_metrics, spearman_rho
 from trainables.runtime import Runtime
 
@@ -47,20 +47,14 @@ def test_rho_that_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
     assert metrics == {"similarity pairs B": pairs}
 
 
-def test_rho_of_an_own_folder(
-    tmp_path: Path,
-) -> None:
+def test_rho_of_an_own_folder(tmp_path: Path) -> None:
     dice = np.random.default_rng(1)
     pairs = [(*dice.integers(1, 60, 2).tolist(), round(dice.random(), 1)) for _ in range(60)]
-    (tmp_path / "EN-MINE.txt").write_text(
-        "".join(f"W{a}\tw{b}\t{score}\n" for a, b, score in pairs)
-    )
-    folder = read_folder(tmp_path)
-    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
-    [(metrics, _)] = measure(
-        [folder.measurement], model, corpus, tiny.trial(), Runtime(benchmarks=folder)
-    ).values()
-    assert folder.measurement == f"word_similarity-{folder.tag}@1"
+    lines = [f"W{a}\tw{b}\t{score}\n" for a, b, score in pairs]
+    (tmp_path / "EN-MINE.txt").write_text("".join(lines))
+    folder, model, corpus = read_folder(tmp_path), trained(SoftmaxConfig()), tiny.corpus()
+    runtime = Runtime(benchmarks=folder)
+    [(metrics, _)] = measure([folder.measurement], model, corpus, tiny.trial(), runtime).values()
     usable = [(a, b, score) for a, b, score in pairs if max(a, b) < tiny.VOCABULARY]
     assert 3 < len(usable) < 60
     rows = model.embedding_VD.detach().double().numpy()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.support.smoke_trials import smoke_transformer, without_clocks
+from tests.support.tiny_trial import log_p_matrix
 from trainables.config import CustomConfig, MosConfig, OutputLayerConfig, SoftmaxConfig
-from trainables.measurements import context_vectors, log_probability_rows
 from trainables.output_layers import LayerShape, PointwiseSoftmax
 from trainables.runtime import Runtime
 from trainables.trial import kept_model, measure_kept, run_trial
@@ -65,8 +65,7 @@ def test_spectrum_of_the_matrix_read_in_windows(tmp_path: Path) -> None:
     config = smoke_transformer(SoftmaxConfig())
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime(), measurements=NAMES)
     model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
-    contexts_NC = context_vectors(model, corpus.test[:600], window=16)
-    log_p = np.concatenate(list(log_probability_rows(model, contexts_NC)))
-    sigma = np.linalg.svd(log_p.astype(np.float64), compute_uv=False)
+    log_p = log_p_matrix(model, corpus.test[:600], window=16)
+    sigma = np.linalg.svd(log_p, compute_uv=False)
     assert outcome.metrics["sigma_max"] == pytest.approx(sigma[0], rel=1e-6)
     assert outcome.metrics["press_rank"] == 8 == np.count_nonzero(sigma > 1e-5 * sigma[0])
