@@ -88,9 +88,8 @@ class Step:
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
         """What has the gradients that come back by c and h."""
         new, h = self.truth(sums, c)
-        return (new * self.by_c.double()).sum() + (
-            h * (self.by_output.double() + self.by_h.double())
-        ).sum()
+        by_h = self.by_output.double() + self.by_h.double()
+        return (new * self.by_c.double()).sum() + (h * by_h).sum()
 
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 40))
@@ -129,11 +128,8 @@ def test_small_numbers_keep_their_digits() -> None:
 def test_nan_stays_in_its_model() -> None:
     step = Step((2, 3, 20), torch.float32, 1.0, 0)
     step.sums[0, 1, 7] = torch.nan
-    c, h = step.forward_()
-    by_sums, by_c = step.backward()
-    assert all(
-        tensor[0].isnan().any() and not tensor[1].isnan().any() for tensor in (c, h, by_sums, by_c)
-    )
+    for tensor in (*step.forward_(), *step.backward()):
+        assert tensor[0].isnan().any() and not tensor[1].isnan().any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -142,9 +138,12 @@ def test_layer_is_that_of_the_framework(dtype: torch.dtype) -> None:
     for seed in range(1 if dtype == torch.float32 else 3):
         layer = stacked_layers.layer(3, 6, 21, seed=seed)
         ours = stacked_layers.results(layer.to(DEVICE, torch.float32), dtype)
-        pairs = zip(ours, stacked_layers.true_results(layer), strict=True)
+        truths = stacked_layers.true_results(layer)
         errors.append(
-            [float((result - truth).norm() / (truth.norm() + 1e-6)) for result, truth in pairs]
+            [
+                float((result - truth).norm() / (truth.norm() + 1e-6))
+                for result, truth in zip(ours, truths, strict=True)
+            ]
         )
     # In bf16, every factor and every result of a product is off by up to 2^-9 of it (the
     # interpreter: 2^-8), and one layer in five makes a few times more of that.
@@ -175,33 +174,17 @@ def test_bf16_cell_adds_up_small_steps(kernels: bool, monkeypatch: pytest.Monkey
 def test_stack_steps_with_kernels_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the output layers too, in all of their kinds at once."""
 
-    def weights_after_a_step() -> list[Tensor]:
+    def weights_after_a_step(*, kernels: bool) -> list[Tensor]:
+        for module in (fused, lstm):
+            monkeypatch.setattr(module, "runs_triton", lambda _: kernels)
         trainers = [
             trainer_on(DEVICE, layer, seed=seed, batch_size=2, bptt=8)
             for seed, layer in enumerate(LAYERS, 1)
         ]
         Stack(trainers).step()
-        return [
-            parameter.detach() for trainer in trainers for parameter in trainer.model.parameters()
-        ]
+        return [weight.detach() for trainer in trainers for weight in trainer.model.parameters()]
 
-    monkeypatch.setattr(fused, "runs_triton", lambda _: False)
-    monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
-    expected = weights_after_a_step()
-    monkeypatch.undo()
-    monkeypatch.setattr(fused, "runs_triton", lambda _: True)
-    monkeypatch.setattr(lstm, "runs_triton", lambda _: True)
-    weights = weights_after_a_step()
+    expected, weights = weights_after_a_step(kernels=False), weights_after_a_step(kernels=True)
     assert not all(map(torch.equal, weights, expected)), "there were no kernels"
     for weight, without in zip(weights, expected, strict=True):
         assert (weight - without).norm() <= 1e-5 * without.norm() + 1e-7
-
-
-def test_what_has_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trainables.stack import cell_kernels
-
-    sums = torch.zeros(1, 1, 4, device=DEVICE)
-    assert lstm._cell_of(sums) == (cell_kernels.cell_, cell_kernels.cell_back)
-    assert lstm._cell_of(sums.double()) == (lstm._cell_, lstm._cell_back)
-    monkeypatch.undo()
-    assert lstm._cell_of(sums.cpu()) == (lstm._cell_, lstm._cell_back)

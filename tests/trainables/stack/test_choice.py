@@ -59,14 +59,13 @@ def lstm(head_rank: int | None = None) -> TrialConfig:
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     widths = {"embedding_width": 200, "context_width": 200, "hidden_width": 600}
     model = paper.model.model_copy(update={**widths, "head_rank": head_rank})
-    training = paper.training.model_copy(update={"bptt": 20})
-    return paper.model_copy(update={"model": model, "training": training})
+    return paper.model_copy(update={"model": model}).with_values({"training.bptt": 20})
 
 
 def small_transformer() -> TransformerTrialConfig:
     """Half as wide as that of the recipe, and with shorter windows."""
     config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=256)
-    return config.model_copy(update={"training": config.training.model_copy(update={"window": 64})})
+    return config.with_values({"training.window": 64})
 
 
 CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {

@@ -12,10 +12,18 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from tests.support.cpu_graphs import DRAWS, CpuGraphs
-from tests.support.device_trials import STACKED, transformer_on
-from trainables.config import EtAsgdConfig, GssConfig, MosConfig, SoftmaxConfig, TrialConfig
+from tests.support.device_trials import STACKED
+from trainables.config import (
+    EtAsgdConfig,
+    GssConfig,
+    LanguageTrialConfig,
+    MosConfig,
+    SoftmaxConfig,
+    TrialConfig,
+)
 from trainables.runtime import Runtime
 from trainables.stack import Stack, draws_of, masks, program
 from trainables.training import Trainer
@@ -27,9 +35,10 @@ def trainers_of(optimizer: str, layers: int = len(STACKED)) -> list[Trainer]:
     trainers = []
     for number, layer in enumerate(STACKED[:layers]):
         tokens = 700 + 200 * number
+        config: LanguageTrialConfig
         if optimizer == "adamw":
-            trainer = transformer_on(
-                "cpu", layer, seed=number + 1, epoch_tokens=tokens, weight_decay=0.1
+            config = tiny_transformer.trial(
+                output_layer=layer, epoch_tokens=tokens, weight_decay=0.1
             )
         else:
             config = tiny.trial(
@@ -41,9 +50,9 @@ def trainers_of(optimizer: str, layers: int = len(STACKED)) -> list[Trainer]:
                 bptt=14 - number,
                 weight_decay=1e-3,
                 warm_up_tokens=500,
-            ).model_copy(update={"seed": number + 1})
-            trainer = Trainer(config, tiny.corpus(), Runtime())
-        trainers.append(trainer)
+            )
+        config = config.model_copy(update={"seed": number + 1})
+        trainers.append(Trainer(config, tiny.corpus(), Runtime()))
     return trainers
 
 
@@ -59,9 +68,9 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
                     trainer.end_epoch()
         if leaving is not None:
             stack.leave(leaving)
-        members = [trainer for trainer in members if trainer is not leaving] + (
-            [joining] if joining else []
-        )
+            members.remove(leaving)
+        if joining is not None:
+            members.append(joining)
     return list(trainers)
 
 
@@ -84,16 +93,10 @@ def test_replayed_steps_are_the_steps(
 ) -> None:
     """To the last bit, over windows of many lengths, of which Transformers have one, the start of
     averages, the end of the text, and changes of mates."""
-    graphs = list[CpuGraphs]()
-
-    def graphs_on(_device: torch.device) -> CpuGraphs:
-        graphs.append(CpuGraphs())
-        return graphs[-1]
-
-    monkeypatch.setattr(program, "graphs_on", graphs_on)
+    graphs = CpuGraphs()
+    monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
     replayed = with_changes_of_mates(trainers_of(optimizer))
-    assert sum(made.replays for made in graphs) > 20
-    assert sum(made.captures for made in graphs) > captures
+    assert graphs.replays > 20 and graphs.captures > captures
     monkeypatch.undo()
     assert_equal(replayed, with_changes_of_mates(trainers_of(optimizer)))
 
@@ -184,8 +187,7 @@ def in_float64() -> Iterator[None]:
 
 
 def noisy(config: TrialConfig, deviation: float = 0.1) -> TrialConfig:
-    model = config.model.model_copy(update={"embedding_noise": deviation})
-    return config.model_copy(update={"model": model})
+    return config.with_values({"model.embedding_noise": deviation})
 
 
 def draws_of_steps(trainers: Sequence[Trainer], steps: int) -> int:
@@ -215,17 +217,19 @@ def test_equal_draws_are_shared() -> None:
     """The first two models differ in the length of windows alone, and the next two in nothing that
     is drawn: these share. Others differ by windows where there is noise, by dropout, seed and the
     width of a mixture."""
-    plain, mixtures = noisy(tiny.trial(), 0.0), [MosConfig(mixtures=k, latent_dropout=0.3) for k in (2, 3)]  # fmt: skip
+    plain = noisy(tiny.trial(), 0.0)
     configs = [
         plain,
         noisy(tiny.trial(bptt=9), 0.0),
         noisy(tiny.trial()),
         noisy(tiny.trial(output_layer=SoftmaxConfig())),
         noisy(tiny.trial(bptt=9)),
-        plain.model_copy(update={"model": plain.model.model_copy(update={"dropout_hidden": 0.4})}),
-        plain.model_copy(update={"seed": 8}),
-        *(noisy(tiny.trial(output_layer=mixture), 0.0) for mixture in mixtures),
+        plain.with_values({"model.dropout_hidden": 0.4}),
+        plain.with_values({"seed": 8}),
     ]
+    for mixtures in (2, 3):
+        layer = MosConfig(mixtures=mixtures, latent_dropout=0.3)
+        configs.append(plain.model_copy(update={"output_layer": layer}))
     trainers = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
     # Of words, embedded words, and weights and outputs of three layers; noise; latent vectors.
     assert draws_of_steps(trainers, 8) == 7 * 8 + 2 + 2

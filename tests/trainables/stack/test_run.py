@@ -10,13 +10,10 @@ import weakref
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import Phase, given, settings
 
 from tests.support.smoke_trials import FILES, names_in, smoke_transformer, smoke_trial
 from trainables.config import (
@@ -140,74 +137,36 @@ def test_transformers_of_a_stack_end_as_alone(tmp_path: Path) -> None:
         assert results[name].metrics["kl_rank_1e-2"] == pytest.approx(rank, abs=1)
 
 
-class Pack(NamedTuple):
-    """Trials by their names, and what becomes of them."""
-
-    names: tuple[str, ...]
-    """In the order in which they are taken up."""
-    most: int
-    """Trained at a time."""
-    pruned: str
-    """After its first epoch."""
-    stopped: str
-    after: int
-    """So many steps."""
-    often: bool
-    """Whether there is a checkpoint after every step."""
-    later_alone: bool
-    """Whether those that were pruned or stopped go on alone, and not as a stack."""
-
-
-@st.composite
-def packs(draw: st.DrawFn) -> Pack:
-    names = tuple(draw(st.permutations(list(CONFIGS)))[:4])
-    return Pack(
-        names,
-        most=draw(st.integers(2, 4)),
-        pruned=draw(st.sampled_from(names)),
-        stopped=draw(st.sampled_from(names)),
-        after=draw(st.integers(0, 30)),
-        often=draw(st.booleans()),
-        later_alone=draw(st.booleans()),
-    )
-
-
-@settings(max_examples=4, deadline=None, phases=[Phase.generate], derandomize=True)
-@given(pack=packs())
-def test_drawn_packs_end_as_alone(alone: dict[str, TrialOutcome], pack: Pack) -> None:
-    """Also those that were pruned or stopped, when they go on."""
-    asked = list[None]()
+@pytest.mark.parametrize("later_alone", [True, False])
+def test_pruned_and_stopped_trials_go_on(
+    alone: dict[str, TrialOutcome], tmp_path: Path, later_alone: bool
+) -> None:
+    """One is pruned after its first epoch, one stopped somewhat later."""
+    steps = list[str]()
 
     def stopped(trial_id: str) -> bool:
-        asked.extend([None] * (trial_id == CONFIGS[pack.stopped].trial_id))
-        return trial_id == CONFIGS[pack.stopped].trial_id and len(asked) > pack.after
+        steps.append(trial_id)
+        return trial_id == CONFIGS["gss"].trial_id and len(steps) > 20
 
-    with TemporaryDirectory() as folder:
-        made = [
-            dataclasses.replace(task, stop_above={1: 0.0} if name == pack.pruned else {})
-            for name, task in zip(pack.names, tasks(Path(folder), pack.names), strict=True)
-        ]
-        runtime = EVERY_STEP if pack.often else RUNTIME
-        ended = run_stack(made, runtime=runtime, most=pack.most, stopped=stopped)
-        results = {task.directory.name: outcome for task, outcome in ended}
-        assert results.keys() == set(pack.names)
-        left = [name for name, outcome in results.items() if isinstance(outcome, StoppedError)]
-        cut = [
-            name for name, outcome in results.items() if getattr(outcome, "state", "") == "pruned"
-        ]
-        assert set(left) <= {pack.stopped} and set(cut) <= {pack.pruned}
-        assert cut or pack.pruned in ("short", "diverges", *left)
-        again = tasks(Path(folder), left + cut)
-        if pack.later_alone:
-            later = outcomes(
-                (task, run_trial(task.config, directory=task.directory, runtime=RUNTIME))
-                for task in again
-            )
-        else:
-            later = outcomes(run_stack(again, runtime=RUNTIME, most=2))
-        for name, outcome in (results | later).items():
-            assert isinstance(outcome, TrialOutcome), outcome
-            assert_same(outcome, alone[name])
+    names = ["mos", "gss", "short", "softmax"]
+    pruned, *others = tasks(tmp_path, names)
+    made = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
+    runtime = EVERY_STEP if later_alone else RUNTIME
+    together = run_stack(made, runtime=runtime, most=3, stopped=stopped)
+    ended = {task.directory.name: outcome for task, outcome in together}
+    assert getattr(ended["mos"], "state", None) == "pruned"
+    assert isinstance(ended["gss"], StoppedError)
+    again = tasks(tmp_path, ["gss", "mos"])
+    if later_alone:
+        later = outcomes(
+            (task, run_trial(task.config, directory=task.directory, runtime=RUNTIME))
+            for task in again
+        )
+    else:
+        later = outcomes(run_stack(again, runtime=RUNTIME, most=2))
+    for name, outcome in (ended | later).items():
+        assert isinstance(outcome, TrialOutcome)
+        assert_same(outcome, alone[name])
 
 
 def test_single_trials_go_on_in_a_stack(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
