@@ -42,7 +42,7 @@ from trainables.output_layers.pointwise import ChunkPass, Pointwise
 Rows = tuple[Tensor, Tensor | None]
 """Targets, and what each weighs in a sum that takes the mean's place."""
 Result = tuple[Tensor, tuple[Tensor, ...]]
-"""Losses in float64, and their gradients by the parameters of the functions."""
+"""Losses, and their gradients by the parameters of the functions."""
 
 
 def linear_cross_entropy(
@@ -67,14 +67,13 @@ def linear_cross_entropy(
     prior = hidden_NKD.new_zeros(hidden_NKD.shape[:2]) if log_prior_NK is None else log_prior_NK
     inputs = Inputs(*(t.unsqueeze(0) for t in (hidden_NKD, prior, weight_VD, bias_V)))
     parameters = [parameter.unsqueeze(0) for parameter in function.parameters()]
-    loss = cross_entropies(inputs, (targets.unsqueeze(0), None), [function], parameters).squeeze(0)
-    return loss.to(weight_VD.dtype) if targets.dim() == 1 else loss
+    return cross_entropies(inputs, (targets.unsqueeze(0), None), [function], parameters).squeeze(0)
 
 
 def cross_entropies(
     inputs: Inputs, rows: Rows, functions: Sequence[Pointwise], parameters: Sequence[Tensor]
 ) -> Tensor:
-    """Every model's mean over its rows of -log P(target) in nats, G in float64.
+    """Every model's mean over its rows of -log P(target) in nats, G.
 
     `rows` are the targets, G x N or with probabilities G x N x V, and what every row weighs in its
     model's mean, G x N: 1 over their count, or 0 beyond a model's own window; None: all alike.
@@ -145,7 +144,9 @@ def _forward(
     if _is_fused(rows, functions, inputs.weight):
         if weights is None:
             weights = inputs.bias.new_full(targets.shape, 1 / targets.shape[1])
-        return fused_cross_entropy(inputs, (targets, weights), functions, parameters, gradients)
+        rows = targets, weights
+        losses, by_parameters = fused_cross_entropy(inputs, rows, functions, parameters, gradients)
+        return losses.to(inputs.weight.dtype), by_parameters
     results = []
     for g, function in enumerate(functions):
         chunk_pass = (
@@ -160,8 +161,11 @@ def _forward(
         assert of_model is not None
         of_rows = targets[g], None if weights is None else weights[g]
         results.append(_chunked(of_model, of_rows, chunk_pass, by_model))
-    losses, by_functions = zip(*results, strict=True)
-    return torch.stack(losses), tuple(map(torch.stack, zip(*by_functions, strict=True)))
+    of_models, by_functions = zip(*results, strict=True)
+    losses = torch.stack(of_models)
+    if targets.dim() == 2:
+        losses = losses.to(inputs.weight.dtype)
+    return losses, tuple(map(torch.stack, zip(*by_functions, strict=True)))
 
 
 def _chunked(

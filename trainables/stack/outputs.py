@@ -92,7 +92,7 @@ class StackedOutput:
             prior_GNK = torch.zeros_like(prior_GNK[..., :1])
         bent = [tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)]
         inputs = Inputs(experts_GNKD.to(dtype), prior_GNK, weight_GVD, parameters["bias_V"])
-        return cross_entropies(inputs, rows, self._functions, bent).to(weight_GVD.dtype)
+        return cross_entropies(inputs, rows, self._functions, bent)
 
 
 def _latent(

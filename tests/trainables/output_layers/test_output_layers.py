@@ -22,6 +22,7 @@ from trainables.config import (
     GssConfig,
     LmsPlifConfig,
     MosConfig,
+    MosPlifConfig,
     OutputLayerConfig,
 )
 from trainables.device import integer_running_sum
@@ -156,11 +157,16 @@ def test_function_without_a_pass_has_exact_gradients(
 
 @every_layer
 def test_lower_precisions_stay_close(config: OutputLayerConfig) -> None:
-    """With products in bf16 too, sums and gradients are in float32."""
+    """With products in bf16 too, sums and gradients are in float32. Rounding moves some logits
+    beyond knots, where slopes are others."""
+    of_bf16 = 0.2 if isinstance(config, MosPlifConfig) else 0.05
     hidden, weight, targets = inputs(60, 16, 200, scale=0.3)
     layer = layer_of(config, 200, 16)
     loss64, gradients64 = loss_and_gradients(layer, hidden, weight, targets)
-    for product_dtype, of_loss, of_gradients in ((None, 1e-6, 2e-5), (torch.bfloat16, 5e-3, 0.05)):
+    for product_dtype, of_loss, of_gradients in (
+        (None, 1e-6, 2e-5),
+        (torch.bfloat16, 5e-3, of_bf16),
+    ):
         layer.product_dtype = product_dtype
         loss, gradients = loss_and_gradients(layer.float(), hidden.float(), weight.float(), targets)
         assert loss == pytest.approx(loss64, rel=of_loss)

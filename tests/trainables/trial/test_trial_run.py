@@ -88,7 +88,7 @@ def test_nobody_needs_the_config_in_a_folder(tmp_path: Path) -> None:
     file.write_bytes(b"\xff{")
     for _ in range(2):
         assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
-        file.unlink()
+        file.unlink(missing_ok=True)
 
 
 def test_two_processes_in_one_folder(tmp_path: Path) -> None:
