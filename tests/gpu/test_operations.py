@@ -25,46 +25,35 @@ from gpu_proof.trials import (
     trial,
 )
 from tests.support.cpu_graphs import CpuGraphs
-from trainables.config import CustomConfig, OutputLayerConfig
-from trainables.language_model import AwdLstm, Transformer
+from trainables.config import CustomConfig, LanguageTrialConfig, OutputLayerConfig
+from trainables.language_model import AwdLstm, LanguageModel, Transformer
 from trainables.stack import stack_key
 
 
+@pytest.mark.parametrize("kind", ["lstm", "transformer"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_operations_of_a_transformer_are_those_that_the_framework_counts(name: str) -> None:
-    config = transformer_trial(
-        "ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny", window=5
-    )
-    vocabulary, steps, batch = 50, 5, 3
-    model = Transformer(config.model, config.output_layer, vocabulary).eval()
-    model.initialise(torch.Generator().manual_seed(0))
-    tokens = torch.zeros(steps, batch, dtype=torch.int64)
-    # Attention by its plain formula: the counter does not see a CPU's kernel.
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
-        hidden = model.contexts(tokens, []).dropped_TBC.flatten(0, 1)
-        nll_loss(
-            model.output.log_probabilities(hidden, model.embedding_VD), tokens.flatten()
-        ).backward()
-    assert counted.get_total_flops() == steps * batch * flop_per_token(config, vocabulary)
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_operations_are_those_that_the_framework_counts(name: str) -> None:
+def test_operations_are_those_that_the_framework_counts(name: str, kind: str) -> None:
     """In a step by the plain formulas, without the project's own losses and gradients."""
-    config = trial("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny")
-    vocabulary, steps, batch = 50, 5, 3
-    model = AwdLstm(config.model, config.output_layer, vocabulary).eval()
-    model.initialise(torch.Generator().manual_seed(0))
+    layer, (vocabulary, steps, batch) = layer_config(name, "ptb", "tiny"), (50, 5, 3)
+    config: LanguageTrialConfig
+    if kind == "lstm":
+        config = lstm = trial("ptb", layer, "float32", "tiny")
+        model: LanguageModel = AwdLstm(lstm.model, layer, vocabulary)
+        # The states before the window have no gradient.
+        missing = sum(2 * batch * 4 * out * out for _, out in lstm.model.layer_widths)
+    else:
+        config = transformer = transformer_trial("ptb", layer, "float32", "tiny", window=steps)
+        model, missing = Transformer(transformer.model, layer, vocabulary), 0
+    model.eval().initialise(torch.Generator().manual_seed(0))
     tokens = torch.zeros(steps, batch, dtype=torch.int64)
-    # oneDNN's LSTM is one operation that is not counted.
-    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counted:
-        hidden = model.contexts(tokens, model.zero_state(batch)).h3_TBC.flatten(0, 1)
-        nll_loss(
-            model.output.log_probabilities(hidden, model.embedding_VD), tokens.flatten()
-        ).backward()
-    # The states before the window have no gradient.
-    first = sum(2 * batch * 4 * out * out for _, out in config.model.layer_widths)
-    assert counted.get_total_flops() == steps * batch * flop_per_token(config, vocabulary) - first
+    # The counter sees neither oneDNN's LSTM nor a CPU's kernel of attention.
+    unseen = torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH)
+    with unseen[0], unseen[1], FlopCounterMode(display=False) as counted:
+        hidden = model.contexts(tokens, model.zero_state(batch)).dropped_TBC.flatten(0, 1)
+        log_p = model.output.log_probabilities(hidden, model.embedding_VD)
+        nll_loss(log_p, tokens.flatten()).backward()
+    asked = steps * batch * flop_per_token(config, vocabulary)
+    assert counted.get_total_flops() == asked - missing
 
 
 def test_a_step_of_penn_treebank_takes_203_gflop() -> None:

@@ -4,7 +4,6 @@ read, drawn or brought from the host on the way would be missing, and is refused
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -53,16 +52,13 @@ class _Refusing(TorchDispatchMode):
 
 
 class _Recording(_Refusing):
-    def __init__(self, room: float) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._room = room
         self.operations: list[Callable[[], None]] = []
         self.before: list[tuple[Tensor, Tensor]] = []
         """Tensors that were written, and what they had been."""
 
     def run(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        if len(self.operations) >= self._room:
-            raise torch.OutOfMemoryError
         for argument, declared in zip(args, func._schema.arguments, strict=False):
             self._keep(argument, declared)
         for declared in func._schema.arguments:
@@ -96,12 +92,8 @@ class CpuGraphs:
     """In the place of `trainables.device.Graphs`; counts what was done as it stands, captured and
     replayed."""
 
-    def __init__(self, room: float = math.inf) -> None:
-        """With room for captures of so many operations."""
-        self._room = room
+    def __init__(self) -> None:
         self.as_it_stands = self.captures = self.replays = 0
-        self.operations = list[int]()
-        """Of every capture."""
 
     def run(self, work: Callable[[], None]) -> None:
         self.as_it_stands += 1
@@ -110,14 +102,11 @@ class CpuGraphs:
 
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
         self.captures += 1
-        recording = _Recording(self._room)
-        try:
-            with recording:
-                work()
-        finally:
-            self.operations.append(len(recording.operations))
-            for tensor, before in reversed(recording.before):
-                tensor.detach().copy_(before)
+        recording = _Recording()
+        with recording:
+            work()
+        for tensor, before in reversed(recording.before):
+            tensor.detach().copy_(before)
 
         @torch.no_grad()
         def replay() -> None:

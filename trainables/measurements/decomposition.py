@@ -78,12 +78,7 @@ def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
     Y^T, where X = W - Y T^T (Y^T W) / 2 and W = rest Y T."""
     factored_MB, tau_B = torch.geqrf(panel_MB)
     count = len(tau_B)
-    acts = tau_B != 0  # a reflector with tau = 0 is the identity
-    reflectors_MB = factored_MB[:, :count].tril(-1)
-    reflectors_MB.diagonal().fill_(1.0)
-    reflectors_MB *= acts
-    inverse_BB = (reflectors_MB.T @ reflectors_MB).triu(1)
-    inverse_BB.diagonal().copy_(1.0 / torch.where(acts, tau_B, 1.0))
+    reflectors_MB, inverse_BB = reflectors(factored_MB[:, :count], tau_B)
     identity_BB = torch.eye(count, dtype=tau_B.dtype)
     scaled_MB = reflectors_MB @ torch.linalg.solve_triangular(inverse_BB, identity_BB, upper=True)
     product_MB = _symmetric_product(rest_MM, scaled_MB)
@@ -93,6 +88,18 @@ def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
     for left, right in _column_blocks(len(rest_MM)):
         rest_MM[left:, left:right].addmm_(left_M2B[left:], right_M2B[left:right].T, alpha=-1.0)
     return factored_MB[:count].triu()
+
+
+def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
+    """Y, and the inverse of T, so that H_1 ... H_B = I - Y T Y^T. LAPACK stores Y below the diagonal
+    without its ones; T^-1 is the strict upper triangle of Y^T Y plus diag(1 / tau)."""
+    acts_B = tau_B != 0  # a reflector with tau = 0 is the identity
+    y_MB = stored_MB.tril(-1)
+    y_MB.diagonal().fill_(1.0)
+    y_MB *= acts_B
+    inverse_BB = (y_MB.T @ y_MB).triu(1)
+    inverse_BB.diagonal().copy_(1.0 / torch.where(acts_B, tau_B, 1.0))
+    return y_MB, inverse_BB
 
 
 def _symmetric_product(rest_MM: Tensor, thin_MB: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from scipy.linalg import eigh_tridiagonal, lapack
 from torch import Tensor
 
 from trainables.device import on_gpu
+from trainables.measurements.decomposition import reflectors
 from trainables.pulse import PULSE, SLOWEST_FLOPS, SLOWEST_GPU_FLOPS
 
 BLOCK = 64
@@ -77,15 +78,9 @@ class SymmetricMatrix:
 
     def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
         """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors. Reflector j begins
-        below the diagonal of column j, with a 1 that is not stored; T^-1 is the strict upper
-        triangle of Y^T Y plus diag(1 / tau)."""
-        tau_B = self._tau_V[start:end]
-        acts_B = tau_B != 0  # a reflector with tau = 0 is the identity
-        y_MB = self._reflectors_VV[start + 1 :, start:end].tril(-1)
-        y_MB.diagonal().fill_(1.0)
-        y_MB *= acts_B
-        inverse_BB = (y_MB.T @ y_MB).triu(1)
-        inverse_BB.diagonal().copy_(1.0 / torch.where(acts_B, tau_B, 1.0))
+        below the diagonal of column j."""
+        stored_MB = self._reflectors_VV[start + 1 :, start:end]
+        y_MB, inverse_BB = reflectors(stored_MB, self._tau_V[start:end])
         rest_Mk = vectors_Vk[start + 1 :]
         products_Bk = torch.linalg.solve_triangular(inverse_BB, y_MB.T @ rest_Mk, upper=True)
         rest_Mk.addmm_(y_MB, products_Bk, alpha=-1.0)

@@ -71,9 +71,7 @@ def _spectra(
     squared_Gn = torch.linalg.eigvalsh(squares_Gnn).flip(1)
     sigma_Gn = squared_Gn[:, : min(rows, columns)].clamp(min=0.0).sqrt().cpu().numpy()
     for index, sigma_n in enumerate(sigma_Gn):
-        yield errors.get(index) or Spectrum(
-            singular_values=sigma_n, rows=rows, columns=columns, method="gram"
-        )
+        yield errors.get(index) or Spectrum(sigma_n, rows, columns, "gram")
 
 
 def _add_gram(square_nn: Tensor, chunks: Iterable[Tensor], rows: int, columns: int) -> None:

@@ -47,11 +47,8 @@ def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
     spectrum."""
     require_resolved(spectrum.method, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
     sigma = spectrum.singular_values
-    return int(
-        np.count_nonzero(
-            sigma > press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
-        )
-    )
+    tolerance = press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
+    return int(np.count_nonzero(sigma > tolerance))
 
 
 def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> None:
@@ -59,16 +56,14 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
     ratio = _press_ratio(rows, columns, eps)
     finest = resolution(method, rows=rows, columns=columns)
     # The QR's resolution is the tolerance of float64, so equality must pass whatever the last bit.
-    if ratio >= finest * (1 - 1e-9):
-        return
-    sizes = f"{ratio:.3g} of the largest, and the method {method} resolves {finest:.3g} for {rows} x {columns}"
-    if method == "gram":
+    if ratio < finest * (1 - 1e-9):
+        cure = "the streamed QR (--method qr)"
+        if method == "qr":
+            cure = f"an eps of {FLOAT64_EPS:.3g} or more"
         raise UserError(
-            f"The rank counts singular values down to {sizes}: use the streamed QR (--method qr)."
+            f"The rank counts singular values down to {ratio:.3g} of the largest, and the method "
+            f"{method} resolves {finest:.3g} for {rows} x {columns}: use {cure}."
         )
-    raise UserError(
-        f"The rank counts singular values down to {sizes}: use an eps of {FLOAT64_EPS:.3g} or more."
-    )
 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:

@@ -22,20 +22,17 @@ def ranks_by_epoch_metrics(epochs: Sequence[EpochMetrics]) -> dict[str, Metric]:
     ranked = [epoch for epoch in epochs if any(getattr(epoch, name) is not None for name in RANKS)]
     metrics: dict[str, Metric] = {"ranked_epochs": len(ranked)}
     for name in RANKS:
-        values = {
-            epoch.epoch: getattr(epoch, name)
-            for epoch in ranked
-            if getattr(epoch, name) is not None
-        }
+        of_epochs = {epoch.epoch: getattr(epoch, name) for epoch in ranked}
+        values = {number: rank for number, rank in of_epochs.items() if rank is not None}
         if not values:
             continue
         peak = max(values, key=lambda number: values[number])
+        kept = min(epochs, key=lambda epoch: epoch.valid_loss).epoch
         metrics |= {
             f"{name}_peak": values[peak],
             f"{name}_peak_epoch": peak,
             f"{name}_last": values[max(values)],
         }
-        kept = min(epochs, key=lambda epoch: epoch.valid_loss).epoch
         if kept in values:
             metrics[f"{name}_kept"] = values[kept]
     return metrics

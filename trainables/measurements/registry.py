@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -62,7 +63,22 @@ EPOCH_BOUND = "1e-2"
 """Of the KL rank at the end of an epoch, in nats."""
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-Measure = Callable[[LanguageModel, Corpus, LanguageTrialConfig], Measured]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model with all that its measurements take."""
+
+    model: LanguageModel
+    corpus: Corpus
+    config: LanguageTrialConfig
+    runtime: Runtime
+    epochs: Sequence[EpochMetrics]
+
+    def contexts(self) -> Tensor:
+        """The context vectors after which `spectrum@1` looks, N x C."""
+        tokens = rank_tokens(self.corpus, self.config)
+        return context_vectors(self.model, tokens, window=self.config.evaluation.window)
 
 
 def measure(
@@ -76,9 +92,14 @@ def measure(
 ) -> dict[str, Measured]:
     """Take the named measurements; `epochs` are those of the model's training.
 
-    Raises UserError for a name that is not among `measurements(runtime)`, and where one of them
-    needs a file that is missing or not the right one."""
-    by_name = measurements(runtime, epochs)
+    Raises UserError for an unknown name, and where one of them needs a file that is missing or not
+    the right one."""
+    trained = Trained(model, corpus, config, runtime, epochs)
+    by_name = dict(BY_NAME)
+    if runtime.contexts is not None:
+        by_name[runtime.contexts.measurement] = _top_k_of_file
+    if runtime.benchmarks is not None:
+        by_name[runtime.benchmarks.measurement] = _similarity_of_folder
     for name in names:
         if name not in by_name:
             raise UserError(f"unknown measurement {name!r}: choose from {', '.join(by_name)}")
@@ -86,66 +107,16 @@ def measure(
     for name in names:
         PULSE.enter(f"in the measurement {name}")
         with products_in("float32", runtime.device):
-            measured[name] = by_name[name](model, corpus, config)
+            measured[name] = by_name[name](trained)
     return measured
 
 
-def measurements(runtime: Runtime, epochs: Sequence[EpochMetrics] = ()) -> dict[str, Measure]:
-    """Every measurement by name, with those over the contexts and benchmarks that the runtime
-    brings.
-
-    The likeliest words are at the published contexts of Penn Treebank; of another corpus, at evenly
-    spaced ones."""
-
-    def top_k_of_file(
-        model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
-    ) -> Measured:
-        assert file is not None
-        require_in_text(file, test_words(corpus.name, data_dir=runtime.data_dir), corpus.name)
-        return Measured(
-            top_k_metrics(model, corpus, config, file.contexts, prefix=f"top_k-{file.tag}")
-        )
-
-    def published_similarity(
-        model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig
-    ) -> Measured:
-        return _similarity(
-            model, corpus, read_published(runtime.benchmarks_dir or runtime.data_dir), "similarity"
-        )
-
-    def similarity_of_folder(
-        model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig
-    ) -> Measured:
-        assert folder is not None
-        return _similarity(model, corpus, folder.benchmarks, f"similarity-{folder.tag}")
-
-    file, folder = runtime.contexts, runtime.benchmarks
-    by_name: dict[str, Measure] = {
-        PERPLEXITY: _perplexity,
-        SPECTRUM: _spectrum,
-        TOP_K: _top_k,
-        WORD_SIMILARITY: published_similarity,
-        KL_RANK: _kl_rank,
-        GRADIENT_BOTTLENECK: _gradient_bottleneck,
-        BENT_SOFTMAX: _bent_softmax,
-        CENTRED_SPECTRUM: _centred_spectrum,
-        SPECTRUM_BY_EPOCH: lambda *_: Measured(ranks_by_epoch_metrics(epochs)),
-    }
-    if file is not None:
-        by_name[file.measurement] = top_k_of_file
-    if folder is not None:
-        by_name[folder.measurement] = similarity_of_folder
-    return by_name
-
-
-def _perplexity(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+def _perplexity(trained: Trained) -> Measured:
     """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried."""
-    evaluation = config.evaluation
-    tokens = corpus.test[: evaluation.test_tokens]
-    loss = mean_loss(
-        model, tokens, batch=evaluation.test_batch_size, window=evaluation.window, split="test"
-    )
-    return perplexity_of(loss)
+    evaluation = trained.config.evaluation
+    tokens = trained.corpus.test[: evaluation.test_tokens]
+    batch, window = evaluation.test_batch_size, evaluation.window
+    return perplexity_of(mean_loss(trained.model, tokens, batch=batch, window=window, split="test"))
 
 
 def perplexity_of(loss: float) -> Measured:
@@ -155,24 +126,16 @@ def perplexity_of(loss: float) -> Measured:
     return Measured({"test_perplexity": math.exp(loss)})
 
 
-def _spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+def _spectrum(trained: Trained) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram
     matrix in float64."""
-    contexts_NC = context_vectors(
-        model, rank_tokens(corpus, config), window=config.evaluation.window
-    )
-    return ranks_of(_spectrum_at(model, contexts_NC))
+    return ranks_of(_spectrum_at(trained.model, trained.contexts()))
 
 
-def _centred_spectrum(
-    model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
-) -> Measured:
+def _centred_spectrum(trained: Trained) -> Measured:
     """Ranks of the matrix of `spectrum@1` after subtracting each row's mean, which a softmax does
     not see. Their names begin with "centred_"."""
-    contexts_NC = context_vectors(
-        model, rank_tokens(corpus, config), window=config.evaluation.window
-    )
-    report = rank_report(_spectrum_at(model, contexts_NC, centre=True))
+    report = rank_report(_spectrum_at(trained.model, trained.contexts(), centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
 
 
@@ -192,9 +155,8 @@ def log_p_rows(
     """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first
     `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
-    return log_probability_rows(
-        model, context_vectors(model, tokens, window=config.evaluation.window)
-    )
+    contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
+    return log_probability_rows(model, contexts_NC)
 
 
 def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> EpochRanks:
@@ -239,19 +201,15 @@ def spectra_at(
             for chunks in by_model
         ]
 
+    def on_cpu(matrix: Iterable[Tensor]) -> Spectrum:
+        chunks = (chunk_NV.cpu().numpy() for chunk_NV in matrix)
+        return log_p_spectrum(chunks, rows=rows, columns=columns)
+
     if fits_gpu(first, rows=rows, columns=columns):
         with suppress(torch.OutOfMemoryError):
             return gpu_spectra(matrices(), first.device, rows=rows, columns=columns)
         forget_cache(str(first.device))
-    return [
-        attempt(
-            lambda chunks: log_p_spectrum(
-                (chunk.cpu().numpy() for chunk in chunks), rows=rows, columns=columns
-            ),
-            matrix,
-        )
-        for matrix in matrices()
-    ]
+    return [attempt(on_cpu, matrix) for matrix in matrices()]
 
 
 def attempt(function: Callable[[Given], Result], given: Given) -> Result | Exception:
@@ -262,55 +220,44 @@ def attempt(function: Callable[[Given], Result], given: Given) -> Result | Excep
         return error
 
 
-def _kl_rank(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+def _kl_rank(trained: Trained) -> Measured:
     """KL ranks of the matrix that `spectrum@1` decomposes."""
-    contexts_NC = context_vectors(
-        model, rank_tokens(corpus, config), window=config.evaluation.window
-    )
-    return Measured(kl_rank_metrics(kl_ranks_after(model, contexts_NC)))
+    return Measured(kl_rank_metrics(kl_ranks_after(trained.model, trained.contexts())))
 
 
-def _gradient_bottleneck(
-    model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
-) -> Measured:
+def _gradient_bottleneck(trained: Trained) -> Measured:
     """At test contexts among those of `spectrum@1`."""
+    model, corpus, config = trained.model, trained.corpus, trained.config
     tokens = corpus.test[: len(rank_tokens(corpus, config)) + 1]
     indices = np.array(sampled_contexts(len(tokens)))
-    contexts_nC = context_vectors(
-        model, tokens[: indices.max() + 1], window=config.evaluation.window
-    )[indices]
+    read = tokens[: indices.max() + 1]
+    contexts_nC = context_vectors(model, read, window=config.evaluation.window)[indices]
     targets_n = torch.tensor(tokens[indices + 1])
-    return Measured(
-        gradient_bottleneck_metrics(
-            model.output, model.exact_output_weight(), contexts_nC, targets_n
-        )
-    )
+    weight_VD = model.exact_output_weight()
+    return Measured(gradient_bottleneck_metrics(model.output, weight_VD, contexts_nC, targets_n))
 
 
-def _bent_softmax(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+def _bent_softmax(trained: Trained) -> Measured:
     """Perplexity and ranks of a trained softmax whose logits are bent without further training, and
     the KL of the bent model from the trained one in nats per context: under "bent tanh 15
     press_rank" by form, cap and metric. No metrics for a model with another output layer."""
-    if not isinstance(config.output_layer, SoftmaxConfig):
+    if not isinstance(trained.config.output_layer, SoftmaxConfig):
         return Measured({})
-    contexts_NC = context_vectors(
-        model, rank_tokens(corpus, config), window=config.evaluation.window
-    )
-    bent, metrics = copy.deepcopy(model), dict[str, Metric]()
+    contexts_NC = trained.contexts()
+    model, metrics = copy.deepcopy(trained.model), dict[str, Metric]()
+    bent = replace(trained, model=model)
     for layer in SOFTCAPS:
-        bent.output.function = Softcap(form=layer.form, cap=layer.cap)
-        both = (log_probability_chunks(of, contexts_NC) for of in (bent, model))
-        pairs = zip(*both, strict=True)
+        model.output.function = Softcap(form=layer.form, cap=layer.cap)
+        both = (log_probability_chunks(of, contexts_NC) for of in (model, trained.model))
         kls = [
             kl_div(q.double(), p.double(), reduction="sum", log_target=True).item()
-            for q, p in pairs
+            for q, p in zip(*both, strict=True)
         ]
+        kl_ranks = kl_ranks_after(model, contexts_NC, bounds=(EPOCH_BOUND,)).ranks
         measured = {
-            **_perplexity(bent, corpus, config).metrics,
-            "press_rank": press_rank(_spectrum_at(bent, contexts_NC)),
-            f"kl_rank_{EPOCH_BOUND}": kl_ranks_after(
-                bent, contexts_NC, bounds=(EPOCH_BOUND,)
-            ).ranks[EPOCH_BOUND],
+            **_perplexity(bent).metrics,
+            "press_rank": press_rank(_spectrum_at(model, contexts_NC)),
+            f"kl_rank_{EPOCH_BOUND}": kl_ranks[EPOCH_BOUND],
             "kl_from_softmax": sum(kls) / len(contexts_NC),
         }
         metrics |= {
@@ -319,12 +266,48 @@ def _bent_softmax(model: LanguageModel, corpus: Corpus, config: LanguageTrialCon
     return Measured(metrics)
 
 
-def _top_k(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+def _top_k(trained: Trained) -> Measured:
+    """At the published contexts of Penn Treebank; of another corpus, at evenly spaced ones."""
+    model, corpus, config = trained.model, trained.corpus, trained.config
     return Measured(top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
 
 
+def _top_k_of_file(trained: Trained) -> Measured:
+    model, corpus, file = trained.model, trained.corpus, trained.runtime.contexts
+    assert file is not None
+    require_in_text(file, test_words(corpus.name, data_dir=trained.runtime.data_dir), corpus.name)
+    prefix = f"top_k-{file.tag}"
+    return Measured(top_k_metrics(model, corpus, trained.config, file.contexts, prefix=prefix))
+
+
 def _similarity(
-    model: LanguageModel, corpus: Corpus, benchmarks: Iterable[Benchmark], prefix: str
+    trained: Trained, benchmarks: Iterable[Benchmark], prefix: str = "similarity"
 ) -> Measured:
-    embedding_VD = model.embedding_VD.detach().float().cpu().numpy()
-    return Measured(similarity_metrics(embedding_VD, corpus.vocabulary, benchmarks, prefix=prefix))
+    embedding_VD = trained.model.embedding_VD.detach().float().cpu().numpy()
+    vocabulary = trained.corpus.vocabulary
+    return Measured(similarity_metrics(embedding_VD, vocabulary, benchmarks, prefix=prefix))
+
+
+def _published_similarity(trained: Trained) -> Measured:
+    runtime = trained.runtime
+    return _similarity(trained, read_published(runtime.benchmarks_dir or runtime.data_dir))
+
+
+def _similarity_of_folder(trained: Trained) -> Measured:
+    folder = trained.runtime.benchmarks
+    assert folder is not None
+    return _similarity(trained, folder.benchmarks, f"similarity-{folder.tag}")
+
+
+BY_NAME: Mapping[str, Callable[[Trained], Measured]] = {
+    PERPLEXITY: _perplexity,
+    SPECTRUM: _spectrum,
+    TOP_K: _top_k,
+    WORD_SIMILARITY: _published_similarity,
+    KL_RANK: _kl_rank,
+    GRADIENT_BOTTLENECK: _gradient_bottleneck,
+    BENT_SOFTMAX: _bent_softmax,
+    CENTRED_SPECTRUM: _centred_spectrum,
+    SPECTRUM_BY_EPOCH: lambda trained: Measured(ranks_by_epoch_metrics(trained.epochs)),
+}
+"""Every measurement by name. A runtime may bring two more: over its own contexts and benchmarks."""

@@ -78,14 +78,12 @@ class SpectrumStream(ABC):
     transpose, as `matrix_spectrum` does: fewer rows than columns cost the time of V rows, and zeros
     the rounding.
 
-    Raises UserError where one V x V matrix of float64 does not fit the memory, ValueError for less
-    than one column."""
+    Raises UserError where one V x V matrix of float64 does not fit the memory."""
 
     method: ClassVar[Method]
 
     def __init__(self, columns: int) -> None:
-        if columns < 1:
-            raise ValueError(f"A matrix must have at least one column, got {columns}.")
+        assert columns >= 1
         self.columns = columns
         self.rows = 0
         self._largest = 0.0
@@ -94,24 +92,18 @@ class SpectrumStream(ABC):
         except MemoryError as error:
             raise UserError(
                 f"The spectrum of a matrix whose narrower side is {columns:,} needs "
-                f"{8e-9 * columns**2:,.1f} GB of "
-                "memory, more than there is: keep fewer columns or fewer rows."
+                f"{8e-9 * columns**2:,.1f} GB of memory, more than there is: keep fewer columns or "
+                "fewer rows."
             ) from error
 
     def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
         """Add rows: float16, float32 or float64, in any byte order and memory layout, memory-mapped
         or not.
 
-        Raises:
-            UserError: a row has a NaN or an infinity; the message counts rows from 0, over all
-            calls. ValueError: not a matrix of floats with the promised number of columns.
-        """
+        Raises UserError where a row has a NaN or an infinity; the message counts rows from 0, over
+        all calls."""
         assert self._square_VV.size, "the matrix was given up for the spectrum"
-        if rows_NV.ndim != 2 or rows_NV.shape[1] != self.columns or not is_float(rows_NV.dtype):
-            raise ValueError(
-                f"Rows must be float16, float32 or float64 of shape (any, {self.columns}), "
-                f"got {rows_NV.dtype} of shape {rows_NV.shape}."
-            )
+        assert rows_NV.shape[1:] == (self.columns,) and is_float(rows_NV.dtype)
         step = max(1, BLOCK_BYTES // (8 * self.columns))
         for start in range(0, len(rows_NV), step):
             PULSE.touch()
@@ -123,20 +115,11 @@ class SpectrumStream(ABC):
     def finish(self) -> Spectrum:
         """The spectrum of all rows so far. Uses up the V x V matrix: no rows can follow.
 
-        Raises UserError where there was no row, or a value too large or too small for the method.
-        """
-        self._require_rows()
+        Raises UserError where a value is too large or too small for the method."""
+        assert self.rows
         values = self._values()[: min(self.rows, self.columns)]
         self._square_VV = np.empty((0, 0))
-        return Spectrum(
-            singular_values=values, rows=self.rows, columns=self.columns, method=self.method
-        )
-
-    def _require_rows(self) -> None:
-        if self.rows == 0:
-            raise UserError(
-                "The matrix has no rows, so no singular values: give it at least one context."
-            )
+        return Spectrum(values, self.rows, self.columns, self.method)
 
     @abstractmethod
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
@@ -161,15 +144,10 @@ class GramSpectrum(SpectrumStream):
         """A^T A of all rows so far: its lower triangle, in Fortran order. Uses up the V x V matrix,
         as `finish` does.
 
-        Raises UserError where there was no row, or a value too large or too small to be squared.
-        """
-        self._require_rows()
+        Raises UserError where a value is too large or too small to be squared."""
         require_squarable(self._largest)
-        square_VV, self._square_VV, self._double_NV = (
-            self._square_VV,
-            np.empty((0, 0)),
-            np.empty((0, self.columns)),
-        )
+        self._double_NV = np.empty((0, self.columns))
+        square_VV, self._square_VV = self._square_VV, np.empty((0, 0))
         return square_VV
 
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
@@ -185,13 +163,11 @@ class GramSpectrum(SpectrumStream):
         )
 
     def _values(self) -> NDArray[np.float64]:
-        self._double_NV = np.empty((0, self.columns))
-        require_squarable(self._largest)
         # Imported here, since torch takes seconds to load and a report needs only the functions of
         # this module.
         from trainables.measurements.decomposition import eigenvalues_in_place
 
-        return np.sqrt(np.maximum(eigenvalues_in_place(self._square_VV)[::-1], 0.0))
+        return np.sqrt(np.maximum(eigenvalues_in_place(self.gram())[::-1], 0.0))
 
 
 class QrSpectrum(SpectrumStream):

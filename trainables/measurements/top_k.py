@@ -52,9 +52,8 @@ def top_k_metrics(
     evaluated tokens where a context lies there; the output layer sees no other than the asked
     contexts."""
     indices = [context.last_token_index for context in contexts]
-    contexts_NC = _contexts_at(
-        model, corpus.test[: max(indices) + 1], indices, window=config.evaluation.window
-    )
+    tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window
+    contexts_NC = _contexts_at(model, tokens, indices, window=window)
     log_p_NV = np.concatenate(list(log_probability_rows(model, contexts_NC)))
     if np.isnan(log_p_NV).any():
         raise DivergedError("a probability at one of the asked contexts is no number")
@@ -82,17 +81,13 @@ def _contexts_at(
 
 
 def _describe(log_p_V: NDArray[np.float32], corpus: Corpus, context: Context) -> str:
-    following, vocabulary, next_in_text = (
-        context.last_token_index + 1,
-        corpus.vocabulary,
-        context.next_token,
-    )
+    following, vocabulary = context.last_token_index + 1, corpus.vocabulary
     order, true_id = np.argsort(-log_p_V, kind="stable"), int(corpus.test[following])
     before = corpus.test[max(0, following - CONTEXT_WORDS) : following]
     described = {
         "context": " ".join(vocabulary[word] for word in before.tolist()),
         "next": vocabulary[true_id],
-        **({} if next_in_text is None else {"next_in_text": next_in_text}),
+        **({} if context.next_token is None else {"next_in_text": context.next_token}),
         "probability": _probability(log_p_V[true_id]),
         "rank": 1 + int(np.flatnonzero(order == true_id)[0]),
         "top": [[vocabulary[word], _probability(log_p_V[word])] for word in order[:WORDS].tolist()],

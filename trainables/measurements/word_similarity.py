@@ -36,13 +36,10 @@ def similarity_metrics(
     for benchmark in benchmarks:
         pairs = pairs_in_vocabulary(parse_pairs(benchmark), ids)
         scores = np.array([pair.score for pair in pairs])
-        rho = (
-            spearman_rho(_cosines(embedding_VD, pairs, ids), scores)
-            if len(pairs) >= FEWEST_PAIRS
-            else None
-        )
-        if rho is not None:
-            metrics[f"{prefix} {benchmark.name}"] = rho
+        if len(pairs) >= FEWEST_PAIRS:
+            rho = spearman_rho(_cosines(embedding_VD, pairs, ids), scores)
+            if rho is not None:
+                metrics[f"{prefix} {benchmark.name}"] = rho
         metrics[f"{prefix} pairs {benchmark.name}"] = len(pairs)
     return metrics
 
@@ -55,9 +52,7 @@ def pairs_in_vocabulary(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> li
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, equal values taking their mean rank; None where all of one side
     are equal."""
-    from scipy.stats import (
-        rankdata,
-    )  # here, as every worker imports this file, and scipy.stats takes most of a second
+    from scipy.stats import rankdata  # late: it takes most of a second
 
     ranks_x, ranks_y = (rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))

@@ -33,11 +33,8 @@ class StepProgram:
     """The steps of trainers whose models' parameters are rows of the weights."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
-        first, like, configs = (
-            trainers[0],
-            weights["embedding_VD"],
-            [trainer.config for trainer in trainers],
-        )
+        first, like = trainers[0], weights["embedding_VD"]
+        configs = [trainer.config for trainer in trainers]
         self._trainers, self._dtype = trainers, like.dtype
         self._precision, self._device = first.config.training.precision, first.runtime.device
         # The text is the same for all.
@@ -52,9 +49,8 @@ class StepProgram:
         for trainer, loss in zip(trainers, self._losses_G, strict=True):
             trainer.epoch_loss = loss
         self._states = stacked_states([trainer.state for trainer in trainers])
-        self._rows = [
-            [(h[row], c[row]) for h, c in self._states] for row in map(_slice, range(len(trainers)))
-        ]
+        rows = (slice(index, index + 1) for index in range(len(trainers)))
+        self._rows = [[(h[row], c[row]) for h, c in self._states] for row in rows]
         self._numbers = self._losses_G.new_zeros(len(trainers) * (3 + self._update.weights))
         """Of one step: the windows' starts and lengths, the shares in the averages, the learning
         rates."""
@@ -107,16 +103,14 @@ class StepProgram:
         places_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
         within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._dtype)
         masks = self._draws.masks()
-        contexts = self._model.contexts(
-            self._text_TB[places_GT], self._states, lengths_G.long(), masks
-        )
+        tokens_GTB = self._text_TB[places_GT]
+        contexts = self._model.contexts(tokens_GTB, self._states, lengths_G.long(), masks)
         rows = self._targets(places_GT, within_GT, lengths_G)
-        losses_G = self._model.losses(
-            contexts.dropped_GTBC, self._model.output_weight(), rows, masks
-        )
-        objective_G = (
-            losses_G if self._penalties is None else losses_G + self._penalties(contexts, within_GT)
-        )
+        weight_GVD = self._model.output_weight()
+        losses_G = self._model.losses(contexts.dropped_GTBC, weight_GVD, rows, masks)
+        objective_G = losses_G
+        if self._penalties is not None:
+            objective_G = losses_G + self._penalties(contexts, within_GT)
         return losses_G, objective_G.sum(), contexts.states
 
     def _targets(
@@ -124,14 +118,9 @@ class StepProgram:
     ) -> tuple[Tensor, Tensor]:
         """What is predicted, G x N, and what each weighs in its trial's mean."""
         targets_GTB = self._text_TB[places_GT + 1]
-        weights_GT = within_GT * (1 / (lengths_G * targets_GTB.shape[2])).to(
-            within_GT.dtype
-        ).unsqueeze(1)
+        weight_G = (1 / (lengths_G * targets_GTB.shape[2])).to(within_GT.dtype)
+        weights_GT = within_GT * weight_G.unsqueeze(1)
         return targets_GTB.flatten(1), weights_GT.unsqueeze(2).expand_as(targets_GTB).flatten(1)
-
-
-def _slice(row: int) -> slice:
-    return slice(row, row + 1)
 
 
 class _Replays:
@@ -140,7 +129,7 @@ class _Replays:
     may do."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device, self._graphs, self._room = device, graphs_on(device), MOST_GRAPHS
+        self._graphs = graphs_on(device)
         self._keys: set[int] = set()
         self._replays: dict[int, Callable[[], None]] = {}
 
@@ -148,16 +137,8 @@ class _Replays:
         if self._graphs is None:
             work()
             return
-        if key in self._keys and key not in self._replays and len(self._replays) < self._room:
-            try:
-                self._replays[key] = self._graphs.captured(work)
-            except (
-                torch.OutOfMemoryError
-            ):  # the work as it stands had enough before graphs had memory of their own
-                self._room = 0
-                self._replays.clear()
-                self._graphs = graphs_on(self._device)
-                assert self._graphs is not None
+        if key in self._keys and key not in self._replays and len(self._replays) < MOST_GRAPHS:
+            self._replays[key] = self._graphs.captured(work)
         self._keys.add(key)
         if key in self._replays:
             self._replays[key]()

@@ -3,8 +3,7 @@ shared draws."""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -111,53 +110,6 @@ def test_graphs_are_captured_at_the_second_time(monkeypatch: pytest.MonkeyPatch)
         replays.run(key, lambda key=key: done.append(key))  # type: ignore[misc]
     assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (5, 2, 4)
     assert done == [12, 13, 12, 14, 13, 14, 14]
-
-
-def test_scarce_memory_gives_all_graphs_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, done = list[weakref.ref[CpuGraphs]](), list[int]()
-
-    class OneGraph(CpuGraphs):
-        def captured(self, work: Callable[[], None]) -> Callable[[], None]:
-            if self.captures:
-                raise torch.OutOfMemoryError
-            return super().captured(work)
-
-    def graphs_on(_device: torch.device) -> CpuGraphs:
-        graphs = OneGraph()
-        made.append(weakref.ref(graphs))
-        return graphs
-
-    monkeypatch.setattr(program, "graphs_on", graphs_on)
-    replays = program._Replays(torch.device("cpu"))
-    for key in (12, 12, 13, 13, 12, 13):
-        replays.run(key, lambda key=key: done.append(key))  # type: ignore[misc]
-    assert done == [12, 12, 13, 13, 12, 13]
-    first, second = made
-    graphs = second()
-    assert first() is None and graphs is not None
-    assert (graphs.as_it_stands, graphs.captures) == (3, 0)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.995])
-def test_steps_survive_a_capture_without_memory(
-    share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It ends in the forward pass, or in the update when weights have moved and gradients wait to
-    be used."""
-
-    def after_twelve_steps(made: CpuGraphs) -> list[Trainer]:
-        monkeypatch.setattr(program, "graphs_on", lambda _device: made)
-        trainers = trainers_of("sgd", 3)
-        stack = Stack(trainers)
-        for _ in range(12):
-            stack.step()
-        return trainers
-
-    enough = CpuGraphs()
-    expected = after_twelve_steps(enough)
-    scarce = CpuGraphs(share * enough.operations[0])
-    assert_equal(after_twelve_steps(scarce), expected)
-    assert enough.replays > 0 == scarce.replays and scarce.captures == 1
 
 
 class Drawing(TorchDispatchMode):
