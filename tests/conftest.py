@@ -15,6 +15,10 @@ import pytest
 # they are loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Before anything imports Ray, which then listens on loopback alone.
+with suppress(ModuleNotFoundError):
+    import orchestrator.cluster  # noqa: F401
+
 import torch
 
 # Without a GPU, kernels run in Triton's interpreter. Triton looks at it once, when whatever test

@@ -1,5 +1,7 @@
 """Ray and its machines: started, joined, asked whether they can run the trials."""
 
+from orchestrator.cluster.environment import set_environment
 from trainables import door
 
+set_environment()
 __getattr__, __dir__ = door(__name__, __file__)

@@ -1,5 +1,6 @@
 from .connection import check_cluster as check_cluster
 from .connection import connected as connected
+from .environment import token_path as token_path
 from .interrupt import Interrupt as Interrupt
 from .machines import LateMachines as LateMachines
 from .machines import UnfitMachineError as UnfitMachineError
@@ -18,7 +19,7 @@ from .resources import slots_of as slots_of
 from .run_options import RunOptions as RunOptions
 from .scratch import scratch_folder as scratch_folder
 from .shared_connection import shared as shared
-from .sign_files import leave_sign as leave_sign
-from .sign_files import machine_here as machine_here
-from .sign_files import remove_sign as remove_sign
-from .sign_files import signs as signs
+from .worker_signs import leave_sign as leave_sign
+from .worker_signs import machine_here as machine_here
+from .worker_signs import remove_sign as remove_sign
+from .worker_signs import signs as signs

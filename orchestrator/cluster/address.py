@@ -3,14 +3,10 @@ there is none."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import secrets
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 from trainables.errors import UserError, last_line
 
@@ -19,27 +15,6 @@ JOIN_S = 14.0
 JOIN = (
     "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
 )
-
-
-def token_path() -> Path:
-    """Where Ray keeps the token that its dashboard and its clusters ask for."""
-    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
-
-
-def make_token_private() -> None:
-    """Have this user alone read the token's file, which is made here where there is none: Ray lets
-    everybody."""
-    if os.environ.get("RAY_AUTH_MODE") == "disabled" or os.environ.get("RAY_AUTH_TOKEN"):
-        return
-    path = token_path()
-    # Where that cannot be, Ray will say so, or there is nothing to protect.
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_hex(32))
-        if path.stat().st_mode & 0o077:
-            path.chmod(0o600)
 
 
 def check_address(address: str) -> None:

@@ -136,11 +136,10 @@ def look(text: str, address: str, ray_gpus: float) -> list[str]:
         _version_fault(question.versions),
         _storage_fault(question),
         _text_fault(question),
-        _gpu_fault(ray_gpus, question.precisions) if question.gpus else None,
+        question.gpus and ray_gpus and _gpu_fault(ray_gpus, question.precisions, all_gpus=True),
     )
-    return [
-        f"The machine {socket.gethostname()} ({address}) {clause}" for clause in clauses if clause
-    ]
+    host = socket.gethostname()
+    return [f"The machine {host} ({address}) {clause}." for clause in clauses if clause]
 
 
 def _version_fault(of_driver: dict[str, str]) -> str | None:
@@ -153,14 +152,14 @@ def _version_fault(of_driver: dict[str, str]) -> str | None:
         ", ".join(f"{package} {machine.get(package, 'missing')}" for package in different)
         for machine in (versions(), of_driver)
     )
-    return f"has {here}, where the driver has {there}: install the same on every machine."
+    return f"has {here}, where the driver has {there}: install the same on every machine"
 
 
 def _storage_fault(question: Question) -> str | None:
     storage = storage_at(question.storage)
     problem = storage.problem(question.marker)
     if problem is not None:
-        return f"does not see the storage: {problem.rstrip('.')}."
+        return f"does not see the storage: {problem.rstrip('.')}"
     try:
         # Where trials write: the storage, or what stands before an object store.
         folder = storage.work_folder
@@ -172,7 +171,7 @@ def _storage_fault(question: Question) -> str | None:
     return (
         f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least "
         f"{LEAST_FREE_BYTES / 1e9:g}: "
-        "free space there."
+        "free space there"
     )
 
 
@@ -188,10 +187,10 @@ def _text_fault(question: Question) -> str | None:
             for name in (BENCHMARKS, *question.texts):
                 ensure(name, data_dir=folder)
     except UserError as error:
-        return f"has not got what trials read: {str(error).rstrip('.')}."
+        return f"has not got what trials read: {str(error).rstrip('.')}"
     if sha256 == question.corpus_sha256:
         return None
-    return f"has another text as the corpus {question.corpus} than the driver: copy its folder from here to there."
+    return f"has another text as the corpus {question.corpus} than the driver: copy its folder from here to there"
 
 
 def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
@@ -200,30 +199,21 @@ def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
     return DataFolder(Bucket(place), names, driver=Path()).fetch()
 
 
-def _gpu_fault(ray_gpus: float, precisions: Collection[str]) -> str | None:
-    if not ray_gpus:
-        return None
-    try:
-        gpus = probe_gpus(all_gpus=True)  # Ray hides them from a task that takes none
-    except RuntimeError as error:
-        return f"cannot use torch ({error}): install torch there as it is here."
-    if gpus.usable < ray_gpus:
-        fix = "see what nvidia-smi lists there and that torch was built for CUDA, or start Ray there with --num-gpus 0"
-        why = gpus.faults[0] if gpus.faults else fix
-        return f"has {ray_gpus:g} GPUs for Ray and {gpus.usable} that torch can use: {why}."
-    fault = _precision_fault(gpus, precisions)
-    return fault and f"has {fault}."
-
-
-def _precision_fault(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
+def _gpu_fault(wanted: float, precisions: Collection[str], *, all_gpus: bool) -> str | None:
+    gpus = probe_gpus(all_gpus=all_gpus)
     rounded = sorted({*precisions} - {"float32"})
-    if not rounded or gpus.capability is None or gpus.capability >= TENSOR_CORES:
-        return None
-    return (
-        f"a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and {rounded[0]} "
-        f"needs 8.0: use "
-        "--set training.precision=float32"
-    )
+    if gpus.usable < wanted:
+        fix = f"the installed torch {gpus.torch} has no CUDA support: install a build for CUDA"
+        if gpus.cuda is not None:
+            fix = f"see what nvidia-smi lists and that the driver can CUDA {gpus.cuda}"
+        why = gpus.faults[0] if gpus.faults else fix
+        return f"has {gpus.usable} GPUs that torch can use, and {wanted:g} are asked for: {why}"
+    if rounded and gpus.capability is not None and gpus.capability < TENSOR_CORES:
+        return (
+            f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and "
+            f"{rounded[0]} needs 8.0: use --set training.precision=float32"
+        )
+    return None
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
@@ -242,40 +232,22 @@ def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
 def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
     """Raise UserError if torch could not train these trials on a GPU of this machine; return a note
     for the reader if trials would train without Triton's kernels."""
-    try:
-        gpus = probe_gpus()
-        problem = _gpu_problem(gpus, precisions_of(configs))
-    except RuntimeError as error:
-        problem = f"torch cannot be used ({error}): install torch"
+    problem = _gpu_fault(1, precisions_of(configs), all_gpus=False)
     if problem is not None:
         raise UserError(
-            f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0."
+            f"A trial asks for a GPU, and this machine {problem}; or train on CPUs with "
+            "--gpus-per-trial 0."
         )
-    return gpus.triton and f"This machine {gpus.triton}."
-
-
-def _gpu_problem(gpus: GpuProbe, precisions: Collection[str]) -> str | None:
-    if gpus.usable:
-        fault = _precision_fault(gpus, precisions)
-        return fault and f"this machine has {fault}"
-    if gpus.faults:
-        return gpus.faults[0]
-    if gpus.cuda is None:
-        return f"the installed torch {gpus.torch} has no CUDA support: install a build of torch for CUDA"
-    return (
-        f"torch {gpus.torch} finds none that it can use: see that nvidia-smi lists it and that the "
-        f"driver is new "
-        f"enough for CUDA {gpus.cuda}"
-    )
+    triton = probe_gpus(all_gpus=False).triton
+    return triton and f"This machine {triton}."
 
 
 @cache
-def probe_gpus(*, all_gpus: bool = False) -> GpuProbe:
+def probe_gpus(*, all_gpus: bool) -> GpuProbe:
     """Try what trials need of the GPUs of this machine, or of `all_gpus`, also those that
-    CUDA_VISIBLE_DEVICES hides.
+    CUDA_VISIBLE_DEVICES hides, as Ray does from a task that takes none.
 
-    In another process, as the driver needs no torch. Raises RuntimeError if torch cannot be
-    imported or does not answer."""
+    In another process, as the driver needs no torch."""
     environment = {
         name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)
     }
@@ -293,7 +265,10 @@ def probe_gpus(*, all_gpus: bool = False) -> GpuProbe:
             check=True,
         )
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"no answer within {PROBE_S:g} s") from None
+        why = f"no answer within {PROBE_S:g} s"
     except subprocess.CalledProcessError as error:
-        raise RuntimeError(last_line(error.stderr)) from None
-    return GpuProbe.model_validate_json(answer.stdout)
+        why = last_line(error.stderr)
+    else:
+        return GpuProbe.model_validate_json(answer.stdout)
+    fault = f"torch cannot be used ({why}): install torch"
+    return GpuProbe(usable=0, torch="", cuda=None, faults=(fault,))

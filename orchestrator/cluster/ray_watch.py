@@ -5,70 +5,91 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
+import psutil
 import ray
 
-from orchestrator.cluster import ray_patches
-from orchestrator.cluster.sign_files import signs
+from orchestrator.cluster import ray_private
+from orchestrator.cluster.worker_signs import signs
 from orchestrator.guard import start_again
 from trainables.errors import GO_ON, UserError
 
 LOOK_S = 0.5
-HEAD_LOOK_S, HEAD_AWAY_S = 5.0, 20.0
-"""How often a cluster's head is called, and how long it may not answer."""
+HEAD_AWAY_S = 20.0
+"""How long a cluster's head may not answer."""
+DIRECTORY, NODE = "gcs_server", "raylet"
+"""Ray's processes without which nothing goes on; a raylet ends with either of its agents."""
+Look = Callable[[], str | None]
+"""Return why Ray is gone, if it is."""
 
 _reason: str | None = None
 
 
-class RayWatch:
-    """A thread that looks at Ray while a sweep uses it, and has the command started again where Ray
-    is gone.
+@contextmanager
+def watching(look: Look) -> Iterator[None]:
+    """Look again and again, in a thread; have the command started again if Ray is gone."""
+    global _reason
+    _reason, over = None, threading.Event()
 
-    It looks at the processes of a Ray that this command started: without its raylet (which ends
-    with either of Ray's agents) or its GCS nothing goes on. Of a cluster it calls the head."""
-
-    def __init__(self) -> None:
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, *, local: bool) -> None:
-        """Look from now on, at a `local` Ray or at the cluster that this process has joined."""
+    def watch() -> None:
         global _reason
-        _reason = None
-        look = self._look_at_processes if local else self._call_head
-        self._thread = threading.Thread(target=look, name="ray watch", daemon=True)
-        self._thread.start()
+        reason = None
+        while reason is None and not over.wait(LOOK_S):
+            reason = look()
+        if reason is not None:
+            _reason = reason
+            start_again(reason)
 
-    def end(self) -> None:
-        """Look no more: Ray is about to be ended."""
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _look_at_processes(self) -> None:
-        while not self._over.wait(LOOK_S):
-            dead = ray_patches.dead_processes()
-            if dead:
-                self._give_up(f"Ray's process {dead[0]} died")
-                return
-
-    def _call_head(self) -> None:
-        answered_s = time.monotonic()
-        while not self._over.wait(HEAD_LOOK_S):
-            if signs([""]) is not None:
-                answered_s = time.monotonic()
-            elif time.monotonic() - answered_s >= HEAD_AWAY_S:
-                address = ray.get_runtime_context().gcs_address
-                self._give_up(f"The head of the Ray cluster, {address}, does not answer any more")
-                return
-
-    def _give_up(self, reason: str) -> None:
-        global _reason
-        _reason = reason
-        start_again(reason)
+    thread = threading.Thread(target=watch, name="ray watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def check_ray() -> None:
-    """Raise UserError where Ray is gone and there is no guard to start this command again."""
+    """Raise UserError if Ray is gone and there is no guard to start this command again."""
     if _reason is not None:
         raise UserError(f"{_reason}: {GO_ON}")
+
+
+def dead_process(*names: str) -> Look:
+    """Look for a process of these names that this one has started and that has ended."""
+    processes: dict[str, psutil.Process] = {}
+
+    def look() -> str | None:
+        if len(processes) < len(names):
+            for child in psutil.Process().children():
+                with suppress(psutil.NoSuchProcess):
+                    if child.name() in names:
+                        processes[child.name()] = child
+        dead = [name for name, process in processes.items() if not _lives(process)]
+        return f"Ray's process {dead[0]} died" if dead else None
+
+    return look
+
+
+def _lives(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def silent_head() -> Look:
+    """Call the head of the cluster that this process has joined."""
+    answered_s = time.monotonic()
+
+    def look() -> str | None:
+        nonlocal answered_s
+        if signs([""]) is not None or ray_private.find(ray_private.HEAD) is None:
+            answered_s = time.monotonic()
+        if time.monotonic() - answered_s < HEAD_AWAY_S:
+            return None
+        address = ray.get_runtime_context().gcs_address
+        return f"The head of the Ray cluster, {address}, does not answer any more"
+
+    return look

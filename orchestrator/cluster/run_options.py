@@ -21,6 +21,8 @@ class RunOptions:
     """The object store that --data-dir names."""
     address: str | None = None
     """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
+    ray_dashboard: bool = False
+    """Whether a Ray that is started here shows its dashboard, which takes seconds of two cores."""
     gpus_per_trial: float = 0.0
     """0, a fraction of one GPU, or 1: a model trains on one GPU."""
     max_concurrent: int | None = None

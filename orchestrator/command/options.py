@@ -105,6 +105,9 @@ Model = Annotated[
 ]
 AnyModel = Annotated[str | None, choice(*MODELS, help="Only the variant that was run with this.")]
 Address = Annotated[str | None, Option(help="A running Ray cluster. [default: start Ray]")]
+RayDashboard = Annotated[
+    bool, Option("--ray-dashboard", help="Start Ray's dashboard too, which takes some seconds.")
+]
 Gpus = Annotated[
     float | None,
     Option(

@@ -6,11 +6,11 @@ from .inside import beat_on as beat_on
 from .inside import end_signals as end_signals
 from .inside import is_guarded as is_guarded
 from .inside import leave_terminal as leave_terminal
+from .inside import patient as patient
 from .inside import say_signal as say_signal
 from .inside import say_stopping as say_stopping
 from .inside import start_again as start_again
 from .inside import trial_ended as trial_ended
-from .inside import unwatched as unwatched
 from .inside import was_started_again as was_started_again
 from .inside import watched as watched
 from .leftovers import OWNER as OWNER

@@ -11,33 +11,21 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
-from orchestrator.guard.inside import (
-    AGAIN,
-    BEAT,
-    ENDED,
-    INTERRUPTED,
-    LEFT,
-    NO_BEAT,
-    PAUSE,
-    REASON,
-    SIGNAL,
-    STOPPING,
-    end_signals,
-    leave_terminal,
-)
+import psutil
+
+from orchestrator.guard.inside import AGAIN, INTERRUPTED, Word, end_signals, leave_terminal
 from orchestrator.guard.leftovers import remove_leftovers
 from orchestrator.guard.processes import (
     adopt_orphans,
     below,
     end_all_below,
-    is_stopped,
     signal_all_below,
     start,
-    waits_for_a_disk,
+    state,
 )
 
 LOOK_S = 0.1
@@ -59,27 +47,28 @@ JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
 """Blocked and taken up one by one, like the signals that ask for the end."""
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP = 3
+STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 ORDERLY = (0, 1, 2)
 """Exit statuses of a command that has cleared up itself."""
 KEPT = "Results and checkpoints are kept; type the same command again to go on."
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Have a command run in another process; returns the exit status, which `run` gives where
-    nothing interferes."""
+    """Have a command run in another process; returns the exit status, which `run` gives if nothing
+    interferes."""
     # A parent that ignores it has the kernel reap our children, and nobody learns how they ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, [*signals, *JOB_CONTROL])
     adopt_orphans()
     # What the shell that became this process had started is not for us to end.
-    strangers = frozenset(below(os.getpid()))
+    strangers = below()
     starts = 0
-    command: _Command | None = None
+    again = False
     while True:
-        command = _Command(*start(run, again=command is not None), signals, strangers)
+        command = _Command(*start(run, again=again), signals, strangers)
         status = command.end()
-        starts = 0 if command.brought_on else starts + 1
+        again, starts = True, 0 if command.brought_on else starts + 1
         end_all_below(strangers)
         if status not in ORDERLY:
             _show_cursor()
@@ -101,28 +90,27 @@ class _Command:
     pipe: int
     signals: list[signal.Signals]
     """Those that ask for its end."""
-    strangers: frozenset[int]
+    strangers: Collection[psutil.Process]
     """Processes below this one that are not the command's."""
     stopped_by: signal.Signals | None = None
     """The first signal that asked for the end."""
     restart_reason: str | None = None
-    """Why it has to be started again."""
     brought_on: bool = False
     """Whether a trial came to its end."""
-    _told: signal.Signals | None = None
+    _reported: signal.Signals | None = None
     """The first signal that reached the command's process."""
     _stop_s: float = 0.0
     _answered: bool = False
-    _sweeps: bool = False
-    """Whether it is at a sweep, which goes on where it is started again."""
     _left: bool = False
     """Whether it ended by its own last line, and not by that of a library."""
-    _beat_s: float | None = None
-    _line_start: bytes = b""
+    _patience_s: float | None = None
+    """How long it may stand still now; None: it is at no sweep, which could be started again."""
+    _moved_s: float = 0.0
+    _text: bytes = b""
     _reason: str = "The sweep's process asked for it"
 
     def end(self) -> int:
-        """Wait for its end, whatever comes before; returns the exit status."""
+        """Wait for its end, whatever comes before; return the exit status."""
         while True:
             number = self._next_signal()
             if number == signal.SIGTSTP:
@@ -130,20 +118,20 @@ class _Command:
             elif number in self.signals and number is not None and self._ends_at_once(number):
                 return self._kill("Ended at once.")
             wait_status = self._reaped()
-            self._hear()
+            self._read()
             if wait_status is not None:
                 os.close(self.pipe)
-                if not self._left or os.waitstatus_to_exitcode(wait_status) == INTERRUPTED:
+                status = os.waitstatus_to_exitcode(wait_status)
+                if not self._left or status == INTERRUPTED:
                     self._wait_for_a_late_signal()
-                return self._status(wait_status)
+                return self._status(status)
             if self.stopped_by is not None and self._is_overdue():
                 return self._kill(f"It did not stop within {STOP_S:g} s, and was ended.")
             if self.stopped_by is None and self._stands_still():
-                return self._kill(None)
+                return self._kill("")
 
     def _wait_for_a_late_signal(self) -> None:
-        """One that ended a part of Ray ends the command, which may be before it is sent to the
-        guard."""
+        """A signal that ended a part of Ray ends the command, perhaps before the guard gets it."""
         late_s = time.monotonic() + LATE_S
         while self.stopped_by is None and time.monotonic() < late_s:
             pending = [number for number in self.signals if number in signal.sigpending()]
@@ -151,8 +139,8 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """One that is pending; after a while, none. (`sigtimedwait` gives any number once this
-        process was stopped.)"""
+        """Return one that is pending; None after a while. (`sigtimedwait` gives any number once
+        this process was stopped.)"""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
@@ -160,7 +148,7 @@ class _Command:
         return None
 
     def _ends_at_once(self, number: signal.Signals) -> bool:
-        """Pass the wish to stop on; whether it is the second one."""
+        """Pass the wish to stop on; return whether it is the second one."""
         now = time.monotonic()
         if self.stopped_by is not None:
             return now - self._stop_s > TWICE_S[number]
@@ -182,53 +170,50 @@ class _Command:
         return waiting_s >= STOP_S
 
     def _stands_still(self) -> bool:
-        if self._beat_s is None:
+        if self._patience_s is None:
             return False
-        now = time.monotonic()
-        # What is stopped, or held up by a pager that takes no more lines, has all its time from
-        # when it may go on.
-        if is_stopped(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
-            self._beat_s = now
-        if now - self._beat_s < STILL_S:
+        now, process = time.monotonic(), state(self.pid)
+        # What is stopped, e.g. by a debugger, or held up by a pager that takes no more lines, has
+        # all its time from when it may go on.
+        if process in STOPPED or not (_takes_lines(1) and _takes_lines(2)):
+            self._moved_s = now
+        if now - self._moved_s < self._patience_s:
             return False
-        if waits_for_a_disk(self.pid):
-            self._beat_s = now
+        if process == psutil.STATUS_DISK_SLEEP:
+            self._moved_s = now
             return False
-        self.restart_reason = f"The sweep stood still for {STILL_S:g} s"
+        self.restart_reason = f"The sweep stood still for {self._patience_s:g} s"
         return True
 
-    def _kill(self, why: str | None) -> int:
-        """Kill all of it; without a word where it is started again."""
+    def _kill(self, why: str) -> int:
+        """Kill all of it; without a word if it is started again."""
         end_all_below(self.strangers)
-        self._hear()
+        self._read()
         os.close(self.pipe)
         if self.stopped_by is None:
             return AGAIN
         _say(f"{why} {KEPT}")
         return 128 + self.stopped_by
 
-    def _status(self, wait_status: int) -> int:
-        """Of the command as it ended, as `os.waitpid` gives that; says what no one else could have
-        said."""
-        status = os.waitstatus_to_exitcode(wait_status)
+    def _status(self, status: int) -> int:
+        """Return the exit status of the command that ended like this, less than 0 by a signal;
+        print what nothing else could have printed."""
         if status == INTERRUPTED:
-            self.stopped_by = self.stopped_by or self._told
+            self.stopped_by = self.stopped_by or self._reported
         if self.stopped_by is not None:
             if status not in (0, INTERRUPTED):
                 _say(f"Interrupted. {KEPT}")
             return 128 + self.stopped_by
+        sweeps = self._patience_s is not None
         if status == AGAIN:
             self.restart_reason = self._reason
-        elif -status in CRASHES and self._sweeps:
+        elif -status in CRASHES and sweeps:
             self.restart_reason = f"The sweep's process crashed ({signal.Signals(-status).name})"
-        elif status >= 0 and self._sweeps and not self._left:
+        elif status >= 0 and sweeps and not self._left:
             self.restart_reason = f"The sweep's process ended in the middle, with status {status}"
         elif status < 0:
-            hint = (
-                " (by hand, or by the system where memory ran out)"
-                if status == -signal.SIGKILL
-                else ""
-            )
+            killed = status == -signal.SIGKILL
+            hint = " (by hand, or by the system where memory ran out)" if killed else ""
             _say(
                 f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. "
                 f"{KEPT}"
@@ -236,7 +221,8 @@ class _Command:
         return status if status >= 0 else 128 - status
 
     def _reaped(self) -> int | None:
-        """How the process ended, if it did; orphans that were adopted go without a word."""
+        """Return the wait status of the process if it ended; orphans that were adopted go without a
+        word."""
         with suppress(ChildProcessError):
             while True:
                 pid, wait_status = os.waitpid(-1, os.WNOHANG)
@@ -246,37 +232,37 @@ class _Command:
                     break
         return None
 
-    def _hear(self) -> None:
-        """Take in what the process tells."""
+    def _read(self) -> None:
+        """Take in what the process reports."""
         with suppress(BlockingIOError):
             while chunk := os.read(self.pipe, 65536):
-                self._line_start += chunk
-        *lines, self._line_start = self._line_start.split(b"\n")
-        for line in (line.decode() for line in lines):
-            if line == BEAT:
-                self._beat_s, self._sweeps = time.monotonic(), True
-            elif line == PAUSE:
-                self._beat_s = None
-            elif line == NO_BEAT:
-                self._beat_s, self._sweeps = None, False
-            elif line == STOPPING:
-                self._answered = True
-            elif line == ENDED:
-                self.brought_on = True
-            elif line == LEFT:
-                self._left = True
-            elif line.startswith(SIGNAL):
-                self._told = self._told or signal.Signals(int(line.removeprefix(SIGNAL)))
-            elif line.startswith(REASON):
-                self._reason = line.removeprefix(REASON)
+                self._text += chunk
+        *lines, self._text = self._text.split(b"\n")
+        for line in lines:
+            word, _, rest = line.decode().partition(" ")
+            match word:
+                case Word.BEAT | Word.WAIT:
+                    self._patience_s = float(rest or STILL_S)
+                    self._moved_s = time.monotonic()
+                case Word.REST:
+                    self._patience_s = None
+                case Word.STOPPING:
+                    self._answered = True
+                case Word.TRIAL_ENDED:
+                    self.brought_on = True
+                case Word.LEFT:
+                    self._left = True
+                case Word.SIGNAL:
+                    self._reported = self._reported or signal.Signals(int(rest))
+                case Word.REASON:
+                    self._reason = rest
 
     def _pause(self) -> None:
         """Ctrl-Z: everything stops, and goes on with the guard."""
         signal_all_below(signal.SIGSTOP, self.strangers)
         os.kill(os.getpid(), signal.SIGSTOP)
         signal_all_below(signal.SIGCONT, self.strangers)
-        if self._beat_s is not None:
-            self._beat_s = time.monotonic()
+        self._moved_s = time.monotonic()
 
 
 def _takes_lines(stream: int) -> bool:

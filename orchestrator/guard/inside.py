@@ -1,6 +1,6 @@
 """Inside the guarded process: what it tells its guard, and how a signal reaches it.
 
-Outside of a guard (in a notebook, in tests) nothing is told, and signals do what they did before.
+Without a guard (in a notebook, in tests) nothing is told, and signals do what they did before.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a command to end."""
@@ -20,24 +21,40 @@ INTERRUPTED = 130
 AGAIN = 75
 """The exit status that asks the guard for a fresh process: what died cannot be fixed in this
 one."""
-BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, LEFT = (
-    "beat",
-    "no beat",
-    "pause",
-    "stopping",
-    "ended",
-    "left",
-)
-REASON, SIGNAL = "reason ", "signal "
-"""The lines of the pipe to the guard."""
 
-_pipe: int | None = None
-_beating = _again = _interrupted = False
-"""The last: a signal has ended the command, or it has ended; another one changes nothing."""
+
+class Word(StrEnum):
+    """The first words of the lines on the pipe to the guard."""
+
+    BEAT = "beat"
+    WAIT = "wait"
+    """Followed by the seconds that may pass until the next beat."""
+    REST = "rest"
+    """No beat has to follow."""
+    STOPPING = "stopping"
+    TRIAL_ENDED = "ended"
+    LEFT = "left"
+    """The command has come to its own last line."""
+    REASON = "reason"
+    SIGNAL = "signal"
+
+
+@dataclass
+class _Here:
+    """What this process knows of itself and its guard."""
+
+    pipe: int | None = None
+    again: bool = False
+    beats: bool = False
+    over: bool = False
+    """A signal has ended the command, or it has ended: another signal changes nothing."""
+
+
+_HERE = _Here()
 
 
 def end_signals() -> list[signal.Signals]:
-    """The signals to answer: all of them, but no SIGHUP under `nohup`."""
+    """Return the signals to answer: all of them, but no SIGHUP under `nohup`."""
     return [
         number
         for number in SIGNALS
@@ -46,43 +63,31 @@ def end_signals() -> list[signal.Signals]:
 
 
 def is_guarded() -> bool:
-    """Whether this process has a guard, which alone decides what a second signal does."""
-    return _pipe is not None
+    """Return whether this process has a guard, which alone decides what a second signal does."""
+    return _HERE.pipe is not None
+
+
+def was_started_again() -> bool:
+    """Return whether a process of this same command went before, and died."""
+    return _HERE.again
 
 
 def beat() -> None:
     """Tell the guard that the sweep moves; see `watched`."""
-    global _beating
-    _beating = True
-    _tell(BEAT)
+    _HERE.beats = True
+    _tell(Word.BEAT)
 
 
 def beat_on() -> None:
-    """Tell so while somebody else is waited for, if the guard expects to hear at all."""
-    if _beating:
-        _tell(BEAT)
-
-
-@contextmanager
-def unwatched() -> Iterator[None]:
-    """What is done meanwhile may take long, and has bounds of its own. It is a part of the sweep:
-    should the process crash in it, the sweep is started again."""
-    global _beating
-    was_beating = _beating
-    if was_beating:
-        _beating = False
-        _tell(PAUSE)
-    try:
-        yield
-    finally:
-        if was_beating:
-            beat()
+    """Beat while this process waits for something else, if the guard expects a beat."""
+    if _HERE.beats:
+        _tell(Word.BEAT)
 
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """What is done meanwhile calls `beat` several times a second; else it stands still, and is
-    started again."""
+    """Within this context the sweep calls `beat` several times a second; if it stands still, the
+    guard starts it again."""
     beat()
     try:
         yield
@@ -90,68 +95,78 @@ def watched() -> Iterator[None]:
         stop_beating()
 
 
-def was_started_again() -> bool:
-    """Whether a process of this same command went before, and died."""
-    return _again
+@contextmanager
+def patient(seconds: float) -> Iterator[None]:
+    """Within this context a watched sweep may stand still for `seconds`."""
+    beats, _HERE.beats = _HERE.beats, False
+    if beats:
+        _tell(f"{Word.WAIT} {seconds}")
+    try:
+        yield
+    finally:
+        if beats:
+            beat()
 
 
 def stop_beating() -> None:
     """What follows may take any time: the guard waits for it."""
-    global _beating
-    _beating = False
-    _tell(NO_BEAT)
+    _HERE.beats = False
+    _tell(Word.REST)
 
 
 def say_stopping() -> None:
-    """The reader has been told that the sweep is stopping: the guard need not say it."""
-    _tell(STOPPING)
+    """The user was told that the sweep is stopping: the guard need not say it."""
+    _tell(Word.STOPPING)
 
 
 def say_signal(number: int) -> None:
     """Report the signal that asked this process to end: it may have gone to this one alone, and
     decides the status."""
-    _tell(f"{SIGNAL}{number}")
+    _tell(f"{Word.SIGNAL} {number}")
 
 
 def trial_ended() -> None:
-    """A trial came to its end, so that starting again has brought the sweep on."""
-    _tell(ENDED)
+    """Report that a trial came to its end: starting again has brought the sweep on."""
+    _tell(Word.TRIAL_ENDED)
 
 
 def start_again(reason: str) -> None:
-    """End this process at once and have the guard start it again, saying why. Without a guard it
-    returns."""
+    """End this process at once and have the guard start it again, with the reason. Without a guard
+    this returns."""
     if is_guarded():
-        _tell(REASON + " ".join(reason.split()))
+        _tell(f"{Word.REASON} {' '.join(reason.split())}")
         # Nothing is flushed: whoever holds a stream may wait for ever.
         os._exit(AGAIN)
 
 
 def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
     """Run a command to its end, and end this process with the status that it gives."""
-    global _pipe, _again, _interrupted
-    _pipe, _again = pipe, again
+    _HERE.pipe, _HERE.again = pipe, again
     for number in end_signals():
         signal.signal(number, _interrupt)
-    sys.unraisablehook = _raise_where_it_counts
     try:
         # A signal that has waited until now interrupts here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
         status = run()
-        _interrupted = True
+        _HERE.over = True
     except KeyboardInterrupt:
         with suppress(OSError, KeyboardInterrupt):
             print("Interrupted. Type the same command again to go on.", file=sys.stderr)
         status = INTERRUPTED
     except BaseException:  # as the interpreter itself would end
-        _interrupted = True
+        _HERE.over = True
         sys.excepthook(*sys.exc_info())
         status = 1
-    _leave(status)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    _tell(Word.LEFT)
+    # In the interpreter's own end a thread or a late signal could still change the status.
+    os._exit(status)
 
 
 def leave_terminal() -> None:
-    """The terminal was closed: whatever is still said must not fail."""
+    """The terminal was closed: whatever is still printed must not fail."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         if os.isatty(stream):
@@ -160,39 +175,16 @@ def leave_terminal() -> None:
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    global _interrupted
     say_signal(number)
     if number == signal.SIGHUP:
         leave_terminal()
-    if not _interrupted:
-        _interrupted = True
+    if not _HERE.over:
+        _HERE.over = True
         raise KeyboardInterrupt
 
 
-def _raise_where_it_counts(unraisable: Any) -> None:
-    """A signal that came in a destructor would be printed there and forgotten: it comes once
-    more."""
-    global _interrupted
-    if unraisable.exc_type is KeyboardInterrupt:
-        _interrupted = False
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-    else:
-        sys.__unraisablehook__(unraisable)
-
-
 def _tell(line: str) -> None:
-    if _pipe is not None:
-        # A guard that is stopped does not read, and one that is gone has taken this process with
-        # it.
+    if _HERE.pipe is not None:
+        # A guard that is stopped does not read, and one that is gone has taken this process along.
         with suppress(OSError):
-            os.write(_pipe, f"{line}\n".encode())
-
-
-def _leave(status: int) -> NoReturn:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    _tell(LEFT)
-    # Not by the interpreter's own end, in which a thread or a late signal could still change the
-    # status.
-    os._exit(status)
+            os.write(_HERE.pipe, f"{line}\n".encode())

@@ -7,28 +7,27 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from pathlib import Path
+
+import psutil
 
 from orchestrator.guard.inside import run_inside
 from orchestrator.guard.leftovers import remove_leftovers
-from orchestrator.guard.proc import process_stat
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 END_S = 3.0
-"""So long a killed process may take to go: one that waits for a dead disk does not go at all."""
+"""A process that waits for a dead disk does not end at all."""
 
 
 def adopt_orphans() -> None:
-    """From now on whatever loses its parent below this process becomes its child, and can be ended
-    by it."""
+    """Have every process below this one that loses its parent become this one's child."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
-    """Run in a process and session of its own, which dies with this one; returns its id and the
-    pipe it tells on."""
+    """Run in a process and session of its own, which dies with this one; return its id and the pipe
+    from it."""
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
     pid = os.fork()
@@ -51,9 +50,8 @@ def _clean_up_after(pid: int, guard: int) -> None:
     if os.fork() == 0:
         try:
             os.setsid()
-            ctypes.CDLL(None).prctl(
-                PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0
-            )  # a paused guard has paused this process
+            # A paused guard has paused this process.
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
             select.select([os.pidfd_open(pid)], [], [])
             if os.getppid() != guard:
                 remove_leftovers()
@@ -61,28 +59,30 @@ def _clean_up_after(pid: int, guard: int) -> None:
             os._exit(0)
 
 
-def below(pid: int, strangers: Collection[int] = ()) -> Iterator[int]:
-    """The processes that this one started, with those that they started, and so on, but for
+def below(strangers: Collection[psutil.Process] = ()) -> set[psutil.Process]:
+    """Return the processes that this one started, with those that they started, and so on; without
     `strangers` and theirs."""
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, task.read_text().split()):
-                if child not in strangers:
-                    yield child
-                    yield from below(child, strangers)
+    ours = _descendants(psutil.Process())
+    return ours.difference(strangers, *map(_descendants, strangers))
 
 
-def signal_all_below(number: int, strangers: Collection[int]) -> int:
-    """Send a signal to all below this process but `strangers` and theirs; returns how many there
+def _descendants(process: psutil.Process) -> set[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return set(process.children(recursive=True))
+    return set()
+
+
+def signal_all_below(number: int, strangers: Collection[psutil.Process]) -> int:
+    """Send a signal to all below this process but `strangers` and theirs; return how many there
     were."""
-    pids = list(below(os.getpid(), strangers))
-    for pid in pids:
-        with suppress(OSError):  # it has ended, or is another user's
-            os.kill(pid, number)
-    return len(pids)
+    processes = below(strangers)
+    for process in processes:
+        with suppress(psutil.Error):  # it has ended, or is another user's
+            process.send_signal(number)
+    return len(processes)
 
 
-def end_all_below(strangers: Collection[int]) -> None:
+def end_all_below(strangers: Collection[psutil.Process]) -> None:
     """Kill all below this process but `strangers`, and wait for their end; what is left then is
     beyond killing."""
     deadline_s = time.monotonic() + END_S
@@ -93,18 +93,8 @@ def end_all_below(strangers: Collection[int]) -> None:
         time.sleep(0.01)
 
 
-def is_stopped(pid: int) -> bool:
-    """Whether somebody has stopped the process, a debugger for one."""
-    return _state(pid) in ("T", "t")
-
-
-def waits_for_a_disk(pid: int) -> bool:
-    """Whether one does not answer the process."""
-    return _state(pid) == "D"
-
-
-def _state(pid: int) -> str | None:
-    with suppress(OSError):
-        stat = process_stat(pid)
-        return stat and stat.state
+def state(pid: int) -> str | None:
+    """Return what psutil calls the state of the process; None if it has ended."""
+    with suppress(psutil.Error):
+        return str(psutil.Process(pid).status())
     return None

@@ -26,7 +26,8 @@ class Attempts:
         self._losses: Counter[str] = Counter()
         self._starved: set[str] = set()
         self._most_mates: dict[str, int] = {}
-        """By trials that were in a stack whose process died, how many may be in their next one."""
+        """By id of a trial that ran with others when their process died, with how many it may run
+        next, itself counted."""
         self._died_on: dict[str, str] = {}
         """Trials that go on after their process died, each with the address of its machine."""
 
@@ -52,15 +53,14 @@ class Attempts:
             self._died_on[trial_id] = ending.machine
         return None
 
-    def split(self, trial_ids: Collection[str]) -> None:
-        """The process of these trials died, which were trained as one. Nobody knows by whose fault:
-        they go on in two stacks, and where it dies again, in smaller ones, until the one at fault
-        is alone. It counts as no attempt."""
+    def halve(self, trial_ids: Collection[str]) -> None:
+        """The process that ran all these trials died, and nobody knows by whose fault: they go on
+        in halves, and in halves again, until the one at fault is alone. It counts as no attempt."""
         self._most_mates |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
-    def most_mates(self, trial_id: str, stack: int) -> int:
-        """How many trials may be in a stack with this one, itself counted, of `stack` at most."""
-        return min(stack, self._most_mates.get(trial_id, stack))
+    def most_mates(self, trial_id: str, most: int) -> int:
+        """Return how many trials, at `most`, may run with this one, itself counted."""
+        return min(most, self._most_mates.get(trial_id, most))
 
     def starved(self, trial_id: str) -> bool:
         """Whether the trial has run out of memory, and has to be alone on its machine."""

@@ -10,10 +10,11 @@ import contextlib
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from math import inf
 
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.outcomes import Outcomes
-from orchestrator.schedule.packs import Flight, PackQueue, pack, stacked
+from orchestrator.schedule.packs import Flight, PackQueue, pack
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.storage import BucketError
@@ -82,36 +83,31 @@ class Dispatcher:
             self.stop(starved)
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
-        """The packs, of those not named before, that have to be ended: their worker is at a trial
-        that is to stop and cannot leave its mates, or they have none, and all their trials are to
-        stop or there is no machine for them any more (`nowhere`)."""
-        to_stop = (self._stop_requests & self._table.trials(State.RUNNING).keys()).difference(
-            *self.leaving.values()
-        )
-        keys = [key for key, flight in self._flights.items() if flight.left.keys() & to_stop]
-        waiting = [key for key, flight in self._flights.items() if not flight.started]
-        keys += [
-            key
-            for key in waiting
-            if key in nowhere or self._flights[key].left.keys() <= self._stop_requests
-        ]
-        new = [key for key in keys if not self._flights[key].given_up]
-        for key in new:
-            self._flights[key].given_up = True
+        """Return the packs to end that were not returned before: (1) a trial that is to stop runs
+        and cannot leave its pack; (2) the pack has no worker, and all its trials are to stop or no
+        machine fits it any more (`nowhere`)."""
+        running, leaving = self._table.trials(State.RUNNING).keys(), self.leaving
+        new = []
+        for key, flight in self._flights.items():
+            stopped = flight.left.keys() & self._stop_requests
+            useless = stopped == flight.left.keys() or key in nowhere
+            if (stopped & running and key not in leaving) or (useless and not flight.started):
+                new += [] if flight.given_up else [key]
+                flight.given_up = True
         return new
 
     @property
     def leaving(self) -> dict[str, set[str]]:
-        """By packs that are trained as one, the trials that are to stop while their mates go on."""
-        stacks = {
-            key: flight.left.keys()
+        """By pack that trials can leave, those that are to stop while others of it go on."""
+        stopped = {
+            key: flight.left.keys() & self._stop_requests
             for key, flight in self._flights.items()
-            if flight.pack.stack > 1
+            if flight.pack.can_leave
         }
         return {
-            key: left & self._stop_requests
-            for key, left in stacks.items()
-            if left & self._stop_requests and left - self._stop_requests
+            key: trials
+            for key, trials in stopped.items()
+            if trials and trials != self._flights[key].left.keys()
         }
 
     @property
@@ -247,37 +243,32 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Packs of trials. Searched ones are trained at once, as stacks or alone, and never one
-        after another, since their thresholds are those of the moment; later measurements, of whose
-        time nothing is known, and what ran out of memory go alone."""
-        lacking = self._work.lacking
-        together, searched, apart = [], [], []
+        """Return packs of trials. Searched ones run at once, together or alone, and never one after
+        another, since their thresholds are those of the moment; later measurements, of whose time
+        nothing is known, and what ran out of memory go alone."""
+        lacking, together, searched, apart = self._work.lacking, [], [], []
         for trial in trials:
             alone = self.attempts.starved(trial.trial_id)
             if alone or trial.trial_id in lacking:
-                apart.append(
-                    Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ())), alone=alone)
-                )
+                names = tuple(lacking.get(trial.trial_id, ()))
+                apart.append(Pack((trial,), lacking=names, alone=alone))
             elif self._is_searched(trial):
                 searched.append(trial)
             else:
                 together.append(trial)
-        stacks, together = self._stacks(together)
-        searched_stacks, searched = self._stacks(searched)
         return [
-            *stacks,
-            *pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial),
-            *searched_stacks,
-            *(Pack((trial,)) for trial in searched),
+            *self._cut(together, self._work.seconds_per_trial),
+            *self._cut(searched, inf),
             *apart,
         ]
 
-    def _stacks(self, trials: list[PlannedTrial]) -> tuple[list[Pack], list[PlannedTrial]]:
-        """Packs that are trained as one, and the trials left that are not."""
-        most = self._work.stack
-        if most == 1:
-            return [], trials
-        return stacked(trials, lambda key: self.attempts.most_mates(key, most), slots=self.slots)
+    def _cut(self, trials: Sequence[PlannedTrial], seconds_per_trial: float) -> list[Pack]:
+        return pack(
+            trials,
+            slots=self.slots,
+            seconds_per_trial=seconds_per_trial,
+            at_once=lambda trial_id: self.attempts.most_mates(trial_id, self._work.trials_at_once),
+        )
 
     def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Those that nobody asked to stop; the others are given back."""

@@ -68,7 +68,7 @@ class Driver:
         self._watch = WorkerWatch(work.options.trial_timeout_s)
         self._stood_still: dict[str, Ending] = {}
         self._asked: set[str] = set()
-        """Stacks of which trials were asked to leave."""
+        """Packs of which trials were asked to leave."""
         self._next_poll_s = 0.0
         self._looks_without_start = 0
         self._waits_for_machines = self._stop_announced = False
@@ -182,9 +182,9 @@ class Driver:
             self._look_at_machines()
             if self._work.study is not None:
                 self._look_at_requests(self._work.study)
-            for stack, trial_ids in self._dispatcher.leaving.items():
-                self._asked.add(stack)
-                ask_to_leave(stack, trial_ids)
+            for key, trial_ids in self._dispatcher.leaving.items():
+                self._asked.add(key)
+                ask_to_leave(key, trial_ids)
             self._look_at_workers()
             self._look_at_starts()
         nowhere = [

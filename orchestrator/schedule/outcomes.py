@@ -82,23 +82,23 @@ class Outcomes:
         running_ids = self._table.trials(State.RUNNING).keys() & flight.left.keys()
         running = [trial for trial_id, trial in flight.left.items() if trial_id in running_ids]
         if len(running) > 1:
-            return self._split(flight, running, ending)
+            return self._halve(flight, running, ending)
         if flight.started and (ending.died or not flight.some_ended):
             return self._retry_or_fail(flight.left.pop(next(iter(flight.left))), ending)
         if not (flight.started or flight.some_ended or ending.kind is EndingKind.MACHINE_LEFT):
             self._count_start_failure(ending)
         return []
 
-    def _split(
+    def _halve(
         self, flight: Flight, running: Sequence[PlannedTrial], ending: Ending
     ) -> list[PlannedTrial]:
-        """The process of a stack is over, of all its trials at once."""
+        """The process that ran all these trials is over."""
         what_next = "they go on from their last checkpoints"
         if ending.kind is not EndingKind.MACHINE_LEFT:
-            self._attempts.split([trial.trial_id for trial in running])
+            self._attempts.halve([trial.trial_id for trial in running])
             what_next += ", fewer together"
         self._listener.note(
-            f"{len(running)} trials that are trained as one: {ending.cause}; {what_next}."
+            f"{len(running)} trials that ran in one process: {ending.cause}; {what_next}."
         )
         for trial in running:
             self._end_attempt(trial, ending)

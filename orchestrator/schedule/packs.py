@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from orchestrator.store import PlannedTrial
-from orchestrator.worker import Pack
-from trainables.stack import stack_key
+from orchestrator.worker import Pack, mates_key
 
 PACK_S = 10.0
 """A pack lasts about so long, where trials are shorter."""
@@ -68,34 +67,36 @@ class PackQueue:
         return deque() if False in alone_out else self._alone
 
 
-def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:
-    """Cut trials into packs, in their order.
+def pack(
+    trials: Sequence[PlannedTrial],
+    *,
+    slots: int,
+    seconds_per_trial: float,
+    at_once: Callable[[str], int] = lambda _: 1,
+) -> list[Pack]:
+    """Cut trials into packs, in their order: first those that can run at the same time, as many
+    together as `at_once` returns by trial id.
 
     `slots` is how many packs run at the same time, `seconds_per_trial` an estimate.
     """
-    size = pack_size(len(trials), slots=slots, seconds_per_trial=seconds_per_trial)
-    return [Pack(tuple(trials[start : start + size])) for start in range(0, len(trials), size)]
-
-
-def stacked(
-    trials: Sequence[PlannedTrial], most: Callable[[str], int], *, slots: int
-) -> tuple[list[Pack], list[PlannedTrial]]:
-    """Packs of trials to be trained as one, as many together as `most` allows by trial id, and
-    those left that train alone. No slot stays without trials where there are enough of them."""
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
-    alone = []
+    others: list[PlannedTrial] = []
     for trial in trials:
-        key, size = stack_key(trial.validated), most(trial.trial_id)
-        if key is None or size == 1:
-            alone.append(trial)
-        else:
-            groups.setdefault((key, size), []).append(trial)
+        most = at_once(trial.trial_id)
+        key = mates_key(trial) if most > 1 else None
+        (others if key is None else groups.setdefault((key, most), [])).append(trial)
     packs = []
-    for (_, size), members in groups.items():
-        size = min(size, ceil(len(members) / slots))
-        cuts = range(0, len(members), size)
-        packs += [Pack(tuple(members[start : start + size]), stack=size) for start in cuts]
-    return packs, alone
+    for (_, most), mates in groups.items():
+        # No slot stays without trials if there are enough of them.
+        size = min(most, ceil(len(mates) / slots))
+        packs += _cut(mates, size, at_once=size)
+    size = pack_size(len(others), slots=slots, seconds_per_trial=seconds_per_trial)
+    return packs + _cut(others, size)
+
+
+def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pack]:
+    starts = range(0, len(trials), size)
+    return [Pack(tuple(trials[start : start + size]), at_once=at_once) for start in starts]
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:

@@ -30,8 +30,8 @@ class StudyWork:
     options: RunOptions
     seconds_per_trial: float
     """Estimate, for the size of packs."""
-    stack: int = 1
-    """So many trials of equal shapes at most are trained as one; 1: none are."""
+    trials_at_once: int = 1
+    """At most so many trials run at the same time in one worker, if they are of a kind."""
     listener: Listener = field(default_factory=Listener)
     study: StudyKey | None = None
     """Whose trials they are, for those who watch and whose requests to stop are followed; None:

@@ -6,7 +6,6 @@ done is known from the store."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 from collections.abc import Callable
@@ -28,7 +27,7 @@ from orchestrator.cluster import (
     leave_sign,
     machine_here,
     per_pack,
-    ray_patches,
+    ray_private,
     scratch_folder,
 )
 from orchestrator.schedule.driver import Driver, start_again_or_raise
@@ -47,9 +46,6 @@ from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
-MOST_PENDING = "1000"
-"""Of Tune's trials that wait for a machine. The dispatcher hands out one more pack than fits, so
-there are never as many, whatever machines join; with one, Tune would start one at a time."""
 LOW_ON_MEMORY = "low on memory"
 """In what Ray says of a process that its memory monitor ended."""
 KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
@@ -79,7 +75,7 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
 
         def exchange(beat: bytes) -> None:
             leave_sign(parcel.key, beat)
-            if pack.stack > 1:
+            if pack.can_leave:
                 stopped.update(asked_to_leave(parcel.key))
 
         layers = [file.name for file in job.options.runtime.layer_files]
@@ -88,7 +84,7 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
                 pack,
                 job,
                 lambda text: tune.report({"events": text}),
-                ray_patches.name_process,
+                ray_private.name_process,
                 stopped.__contains__,
             )
 
@@ -113,15 +109,13 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
         }
         return tune.PlacementGroupFactory([need], **(where if place.not_on else {}))
 
-    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
-    ray_patches.count_no_callbacks()
-    controls = _Controls()
+    controller = _Tune()
     with scratch_folder() as folder:
         tuner = tune.Tuner(
             tune.with_resources(_trainable(job, title, late), resources),
             tune_config=tune.TuneConfig(
                 search_alg=_Packs(driver),
-                scheduler=controls,
+                scheduler=controller,
                 num_samples=-1,
                 reuse_actors=True,
                 trial_name_creator=_name,
@@ -130,7 +124,8 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
             run_config=tune.RunConfig(
                 name="packs",
                 storage_path=str(folder),
-                callbacks=[_Reports(driver, controls)],
+                callbacks=[_Reports(driver, controller)],
+                stop=_AtTheEnd(driver),
                 verbose=0,
             ),
         )
@@ -194,27 +189,37 @@ class _Packs(_Shared, Searcher):
         """Nothing: the store is the truth."""
 
 
-class _Controls(_Shared, FIFOScheduler):
-    """Tune's own order of packs, and a hold on Tune itself for ending one that no machine has taken
-    up."""
+class _Tune(_Shared, FIFOScheduler):
+    """Tune's own order of packs, and a hold on Tune itself."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Ray has no type for it
-        self._tune: Any = None
+        self._controller: Any = None
 
     @override
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Keep hold of Tune."""
-        self._tune = tune_controller
+        self._controller = tune_controller
 
-    def end_all(self) -> None:
-        """Start no pack any more, and end those that there are."""
-        if self._tune is not None:
-            self._tune.request_stop_experiment()
-
-    def end(self, trial: Trial) -> None:
+    def end_waiting(self, trial: Trial) -> None:
         """End a pack that has no worker yet."""
-        self._tune.stop_trial(trial)
+        if ray_private.find(ray_private.STOP) is not None:
+            self._controller.stop_trial(trial)
+
+
+class _AtTheEnd(_Shared, tune.Stopper):
+    """Ends all packs once the sweep is to stop."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    @override
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    @override
+    def stop_all(self) -> bool:
+        return self._driver.stopping
 
 
 class _Reports(_Shared, TrialProgressCallback):
@@ -223,8 +228,8 @@ class _Reports(_Shared, TrialProgressCallback):
     Stands where Tune would put a printer of its own, whatever its verbosity.
     """
 
-    def __init__(self, driver: Driver, controls: _Controls) -> None:
-        self._driver, self._controls = driver, controls
+    def __init__(self, driver: Driver, controller: _Tune) -> None:
+        self._driver, self._controller = driver, controller
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
@@ -233,19 +238,14 @@ class _Reports(_Shared, TrialProgressCallback):
 
         Packs that wait for a machine that is gone end, too.
         """
-        given_up = self._driver.look()
-        stopping = self._driver.stopping
-        if stopping:
-            self._controls.end_all()
-        elif not given_up:
-            return
-        for trial in trials:
+        given_up, stopping = self._driver.look(), self._driver.stopping
+        for trial in trials if given_up or stopping else ():
             actor = trial.temporary_state.ray_actor
             to_end = stopping or trial.trial_id in given_up
             if to_end and trial.status == Trial.RUNNING and actor is not None:
                 ray.kill(actor)
             elif trial.trial_id in given_up and trial.status == Trial.PENDING:
-                self._controls.end(trial)
+                self._controller.end_waiting(trial)
 
     @override
     def on_trial_start(

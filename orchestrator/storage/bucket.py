@@ -1,34 +1,36 @@
-"""A folder of an S3-compatible object store, by its URL. Objects are whole or absent: a PUT is
-atomic.
+"""A folder of an object store (S3, Google Cloud Storage, Azure) by its URL. Objects are whole or
+absent: a PUT is atomic.
 
-Keys and endpoint come from where every AWS program takes them (AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, ~/.aws); none of them is ever given
-in a URL, kept or printed."""
+Keys and endpoint come from where other programs of that store take them (for S3:
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, the role of an instance); none
+of them is ever given in a URL, kept or printed."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
+import mimetypes
 import os
 import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.guard import unwatched
-from orchestrator.storage.disk import DISK_TROUBLES
+from orchestrator.guard import patient
 from trainables.errors import UserError, first_line
 
-SCHEME = "s3://"
-URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/-]*)?")
-CONNECT_S, READ_S = 10, 30
-"""Longest silences of the server, seconds."""
-TRIES = 3
-"""Of each request, a second or two apart."""
+URL = re.compile(r"(s3|gs|az)://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/-]*)?")
+ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?")
+CLIENT = {"connect_timeout": "10s", "timeout": "60s", "allow_http": True}
+RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=30)}
+"""Of each request."""
+AT_A_TIME = 8
+"""Requests."""
 AWAY_S = 300.0
 """For so long a trial that starts or ends waits for a store that does not answer; then the sweep
 stops."""
@@ -45,10 +47,10 @@ class UnreachableError(BucketError):
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Do it, and where the store is away again until it is back. Raises BucketError after
+    """Do it; if the store is away, do it again until it is back. Raises BucketError after
     `AWAY_S`."""
     deadline_s = time.monotonic() + AWAY_S
-    with unwatched():
+    with patient(2 * AWAY_S):
         while True:
             try:
                 return action()
@@ -59,7 +61,7 @@ def patiently(action: Callable[[], T]) -> T:
 
 
 def is_url(text: str) -> bool:
-    """Whether what was typed for a folder is meant to be a URL."""
+    """Return whether what was typed for a folder is meant to be a URL."""
     return "://" in text
 
 
@@ -72,17 +74,14 @@ class Bucket:
 
     @classmethod
     def at(cls, text: str, option: str) -> Bucket:
-        """The place that was typed after `option`. Raises UserError for anything but an S3 URL
-        without credentials."""
+        """Return the place that was typed after `option`. Raises UserError for anything but the URL
+        of an object store without credentials."""
         if not URL.fullmatch(text):
             # What was typed is repeated only up to where keys may stand.
-            scheme = text.partition("://")[0]
             raise UserError(
-                f"{option} takes a folder or {SCHEME}BUCKET/PREFIX, and this {scheme}:// URL is "
-                f"neither: leave keys "
-                "out of it (they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws) "
-                "and use letters, "
-                "digits and !_.'()=+/-"
+                f"{option} takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
+                f"{text.partition('://')[0]}:// URL is neither: leave keys out of it (they come "
+                "from the environment or ~/.aws) and use letters, digits and !_.'()=+/-"
             )
         return cls(text.rstrip("/"))
 
@@ -90,46 +89,36 @@ class Bucket:
         """Write, list, read and delete. Raises BucketError for the first of them that cannot be."""
         probe = f".writable-{secrets.token_hex(8)}"
         self.write(probe, b"x")
-        with self._trouble("listed"):
-            _files().ls(self.url)
+        self.files(probe)
         if self.read([probe]) != {probe: b"x"}:
             raise BucketError(
                 f"{self.url} does not give back what was just written to it: use another object "
-                f"store"
+                "store"
             )
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:
-        """The objects below a folder: their paths from there, and marks that change with their
-        contents."""
-        path = self._path(folder)
-        with self._trouble("listed"):
-            listed: Mapping[str, Mapping[str, Any]] = _files().find(path, detail=True)
-        start = len(path.removeprefix(SCHEME)) + 1
-        # An object whose name is a folder's stands for that folder where it is empty. One that is
-        # no path inside the folder here ("..", or a slash at its start) this program has not put
-        # there.
+        """Return the objects below a folder: their paths from there, and marks that change with
+        their contents."""
+        with self._trouble("listed") as client:
+            objects = [item for page in client.list(folder) for item in page]
         return {
-            name[start:]: f"{info['ETag']} {info['size']}"
-            for name, info in listed.items()
-            if info["type"] == "file" and not {"", ".", ".."}.intersection(name.split("/"))
+            item["path"].removeprefix(f"{folder}/"): f"{item['e_tag']} {item['size']}"
+            for item in objects
         }
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """The objects of these keys, several at a time; those that are absent are left out."""
-        paths = {self._path(key): key for key in keys}
-        if not paths:
-            return {}
-        with self._trouble("read"):
-            answers: Mapping[str, Any] = _files().cat(list(paths), on_error="return")
-            for answer in answers.values():
-                if isinstance(answer, BaseException) and not isinstance(answer, FileNotFoundError):
-                    raise answer
-        return {
-            paths[SCHEME + path.removeprefix(SCHEME)]: content
-            for path, content in answers.items()
-            if isinstance(content, bytes)
-        }
+        """Return the objects of these keys, without those that are absent."""
+
+        def content(key: str) -> bytes | None:
+            with self._trouble("read") as client, suppress(FileNotFoundError):
+                return bytes(client.get(key).bytes())
+            return None
+
+        keys = list(keys)
+        with ThreadPoolExecutor(AT_A_TIME) as threads:
+            contents = zip(keys, threads.map(content, keys), strict=True)
+        return {key: content for key, content in contents if content is not None}
 
     def get(self, key: str, path: Path) -> None:
         """Copy an object to a file, which is whole or not there. Raises UnreachableError if the
@@ -137,148 +126,110 @@ class Bucket:
         # A name by which `remove_unfinished` knows it.
         part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
-            with self._trouble("read"):
-                try:
-                    _files().get_file(self._path(key), str(part))
-                except FileNotFoundError as error:
-                    raise UnreachableError(
-                        f"{self._path(key)} was removed while it was read: type the same command "
-                        f"again"
-                    ) from error
+            with part.open("wb") as file, self._trouble("read") as client:
+                for chunk in client.get(key):
+                    file.write(chunk)
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
 
     def put(self, path: Path, key: str) -> None:
-        """Copy a file to an object, which is there when this returns; nothing where the file has
+        """Copy a file to an object, which is there when this returns; do nothing if the file has
         vanished."""
-        with self._trouble("written to"):
-            try:
-                _files().put_file(str(path), self._path(key))
-            except FileNotFoundError:
-                if path.exists():
-                    raise
+        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return
+        with file, self._trouble("written to") as client:
+            client.put(key, file, attributes={"Content-Type": kind})
 
-    def put_many(self, files: Mapping[str, Path], folder: str) -> None:
-        """Copy files to objects by their keys, all below `folder`, several at a time; those that
-        are there already, as far as the store's marks tell, are left out."""
-        held = {f"{folder}/{name}": mark for name, mark in self.files(folder).items()}
-        changed = [
-            key
-            for key, path in sorted(files.items())
-            if key not in held or held[key] != _mark(path)
-        ]
-        with self._trouble("written to"):
-            if changed:
-                _files().put(
-                    [str(files[key]) for key in changed], [self._path(key) for key in changed]
-                )
+    def put_many(self, files: Mapping[str, Path]) -> None:
+        """Copy files to objects by their keys, several at a time."""
+        with ThreadPoolExecutor(AT_A_TIME) as threads:
+            list(threads.map(self.put, files.values(), files))
 
-    def write(self, key: str, content: bytes) -> None:
-        """Make an object."""
-        with self._trouble("written to"):
-            _files().pipe_file(self._path(key), content)
+    def write(self, key: str, content: bytes, *, over: str | None = None) -> str | None:
+        """Make an object; return its version. If it has to be written `over` a version, do nothing
+        and return None unless that is its newest one."""
+        mode = "overwrite" if over is None else {"e_tag": over}
+        with self._trouble("written to") as client:
+            from obstore.exceptions import PreconditionError
+
+            with suppress(PreconditionError):
+                return str(client.put(key, content, mode=mode)["e_tag"])
+        return None
+
+    def version(self, key: str) -> str | None:
+        """Return the object's newest version; None if it is absent."""
+        with self._trouble("read") as client, suppress(FileNotFoundError):
+            return str(client.head(key)["e_tag"])
+        return None
 
     def remove(self, keys: Iterable[str]) -> None:
         """Delete objects, of which any may be absent."""
-        for key in keys:
-            with self._trouble("deleted from"):
-                _files().rm_file(self._path(key))
-
-    def _path(self, key: str) -> str:
-        return f"{self.url}/{key}"
-
-    @property
-    def _name(self) -> str:
-        return self.url.removeprefix(SCHEME).partition("/")[0]
+        with self._trouble("deleted from") as client:
+            client.delete(list(keys))
 
     @contextmanager
-    def _trouble(self, doing: str) -> Iterator[None]:
-        """Raises BucketError where the store or the way to it fails; a fault of this machine's disk
-        is let through."""
-        _files()  # says it in a sentence where the client is not installed
-        from aiohttp import ClientError as HttpError
-        from botocore.exceptions import BotoCoreError, ClientError
-        from botocore.parsers import ResponseParserError
+    def _trouble(self, doing: str) -> Iterator[Any]:
+        """Yield the client. Raises BucketError if the store or the way to it fails; a fault of this
+        machine's disk is let through."""
+        client = _client(self.url)
+        from obstore.exceptions import BaseError
 
         try:
-            yield
-        except (
-            BotoCoreError,
-            ClientError,
-            HttpError,
-            ResponseParserError,
-            OSError,
-            ValueError,
-        ) as error:
-            if isinstance(error, OSError) and (
-                error.filename is not None or error.errno in DISK_TROUBLES
-            ):
+            yield client
+        except (BaseError, OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise self._explained(doing, error) from error
 
     def _explained(self, doing: str, error: Exception) -> BucketError:
         """Why, and what to do."""
-        from botocore.exceptions import NoCredentialsError, PartialCredentialsError, ProfileNotFound
+        from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
-        trouble, keys = (
-            f"{self.url} cannot be {doing}",
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws",
-        )
-        # Of an address only the server and the object: no user, and no query that nobody typed.
-        reason = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first_line(error)))
-        if isinstance(error, FileNotFoundError):
+        trouble, name = f"{self.url} cannot be {doing}", self.url.split("/")[2]
+        # An address without its query, which nobody typed.
+        reason = re.sub(r"\?[^\s\"]*", "", first_line(error))
+        if "NoSuchBucket" in str(error):
             return BucketError(
-                f"{trouble}: there is no bucket {self._name}: create it, or name another one"
+                f"{trouble}: there is no bucket {name}: create it, or name another one"
             )
-        if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
             return BucketError(
-                f"{trouble}: there are no credentials ({reason}): give them by {keys}, on every "
-                f"machine"
-            )
-        if isinstance(error, PermissionError):
-            return BucketError(
-                f"{trouble}: the store refuses these credentials ({reason}): see {keys}, and what "
-                f"their owner may do "
-                f"in {self._name}"
-            )
-        if isinstance(error, ValueError):
-            return BucketError(
-                f"{trouble}: {reason}: AWS_ENDPOINT_URL takes an address such as "
-                f"https://s3.example.org"
+                f"{trouble}: the store refuses these credentials ({reason}): see them, and what "
+                f"their owner may do in {name}"
             )
         return UnreachableError(
-            f"{trouble}: {reason}: see that the store runs and that AWS_ENDPOINT_URL is right, "
-            f"then type the same "
-            "command again"
+            f"{trouble}: {reason}: see that the store runs and that its address (AWS_ENDPOINT_URL) "
+            "is right, then type the same command again"
         )
-
-
-def _mark(path: Path) -> str:
-    """What `Bucket.files` says of a file's content where the store takes MD5 for that, as most
-    do."""
-    content = path.read_bytes()
-    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}" {len(content)}'
 
 
 @functools.cache
-def _files() -> Any:
-    """The client of this process."""
-    import fsspec
-
-    requests = {
-        "connect_timeout": CONNECT_S,
-        "read_timeout": READ_S,
-        "retries": {"total_max_attempts": TRIES},
-    }
+def _client(url: str) -> Any:
+    """Return the client of this process. Raises UserError if there can be none."""
     try:
-        files = fsspec.filesystem(
-            "s3", use_listings_cache=False, skip_instance_cache=True, config_kwargs=requests
-        )
+        from obstore.auth.boto3 import Boto3CredentialProvider
+        from obstore.store import from_url
     except ImportError as error:
         raise UserError(
-            f"a place {SCHEME}... needs the package s3fs: install it on every machine with pip "
-            f"install '.[s3]'"
+            f"a place {url} needs the packages obstore and boto3: install them on every machine "
+            "with pip install '.[s3]'"
         ) from error
-    files.retries = 2  # around those of the request itself
-    return files
+    if not url.startswith("s3://"):
+        return from_url(url, client_options=CLIENT, retry_config=RETRIES)  # type: ignore[call-overload]
+    from botocore.exceptions import BotoCoreError
+
+    address = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if address and not ADDRESS.fullmatch(address):
+        raise BucketError("AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
+    try:
+        keys = Boto3CredentialProvider()
+    except (BotoCoreError, ValueError) as error:
+        raise BucketError(
+            f"{url} cannot be used: there are no credentials ({first_line(error)}): give them by "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws, on every machine"
+        ) from error
+    return from_url(url, credential_provider=keys, client_options=CLIENT, retry_config=RETRIES)  # type: ignore[call-overload]

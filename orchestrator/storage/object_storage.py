@@ -143,13 +143,9 @@ class ObjectStorage(Storage):
 
     @override
     def publish_report(self, page: Path, index: Path) -> str | None:
-        paths = [
-            path
-            for path in [*page.parent.rglob("*"), index]
-            if path.is_file() and not path.name.startswith(".")
-        ]
+        paths = [path for path in page.parent.rglob("[!.]*") if path.is_file()]
         self.bucket.put_many(
-            {str(path.relative_to(self.folder)): path for path in paths}, page.parent.parent.name
+            {path.relative_to(self.folder).as_posix(): path for path in [*paths, index]}
         )
         return f"{self.bucket.url}/{page.relative_to(self.folder)}"
 

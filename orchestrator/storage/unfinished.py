@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 UNFINISHED = re.compile(r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp|\.writable-[0-9a-f]{16}")
 """The names under which files are written before they get their own, and those of files that only
 prove a point. What a storage has marked lies there as long as the sweep, and is written once."""
@@ -47,5 +49,5 @@ def _may_be_written(path: Path, process: str | None) -> bool:
         not stat.S_ISREG(status.st_mode)
         or status.st_uid != os.geteuid()
         or time.time() - status.st_mtime < IDLE_S
-        or (process is not None and Path("/proc", process).exists())
+        or (process is not None and psutil.pid_exists(int(process)))
     )

@@ -1,10 +1,10 @@
 """A trial's folder on a machine's disk, and the same folder in an object store.
 
 The trial's files are brought here before it starts, what it writes is copied to the store while it
-runs, and the end waits until all of it is there. The store has a fence of its own: the token of the
-worker that began last, written before that worker fetches anything and looked at before each copy.
-Only this worker may write there, and only it may go on from what it could not copy and left on its
-disk."""
+runs, and the end waits until all of it is there. The store has a fence of its own: an object that
+the worker that began last has written, before it fetched anything. Before each copy a worker sees
+that the fence has still its version. It goes on from what lies here, and may not have been copied,
+only if it can replace the fence that this was fetched under."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from trainables.trial_folder import (
 
 LOOK_S = 2.0
 """How often a running trial's folder is looked at for new files."""
-TOKEN = ".token"
-"""The file here with the store's fence: what lies beside it was fetched and written under this
-token."""
+VERSION = ".fence"
+"""The file here with the version of the store's fence under which its neighbours were fetched and
+written."""
 
 
 class WorkingCopy:
@@ -41,8 +41,8 @@ class WorkingCopy:
         self._stored: dict[str, tuple[int, int] | None] = {}
         """What the store has of the folder: names, with the time and size of the file here of which
         it is a copy."""
-        self._token = secrets.token_hex(16).encode()
-        """By which the store knows this worker."""
+        self._version: str | None = None
+        """Of the fence that this worker has written."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -57,53 +57,49 @@ class WorkingCopy:
                 self._push()
             raise
         patiently(self._push_last)
-        patiently(lambda: self._bucket.remove([self._fence]))
+        patiently(lambda: self._bucket.remove([f"{self._key}/{FENCE}"]))
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
-    @property
-    def _fence(self) -> str:
-        return f"{self._key}/{FENCE}"
-
     def _begin(self) -> None:
-        """Go on from what is here where no other worker began since it was left; else take over,
-        and fetch."""
-        if self._goes_on():
-            return
-        self._bucket.write(self._fence, self._token)
-        path = self._folder.path
-        if path.exists():
-            shutil.rmtree(path)
-        path.mkdir()
-        for name in self._listed():
-            self._bucket.get(f"{self._key}/{name}", path / name)
-        self._stored = dict(self._files())
-        write_file(path / TOKEN, self._token)
+        """Go on from what is here if no other worker began since it was left and none of it was
+        cleared away; else take over, and fetch."""
+        path, names = self._folder.path, self._listed()
+        if self._is_as_far_as(names) and self._take_over((path / VERSION).read_text()):
+            # Those of the store that are gone here are removed by the next push.
+            self._stored = dict.fromkeys(names)
+        else:
+            self._take_over()
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir()
+            for name in self._listed():
+                self._bucket.get(f"{self._key}/{name}", path / name)
+            self._stored = dict(self._files())
+        write_file(path / VERSION, str(self._version).encode())
 
-    def _goes_on(self) -> bool:
-        """Whether the files here are those of the worker that began last, and none of them was
-        cleared away since."""
-        path = self._folder.path
-        token = self._bucket.read([self._fence]).get(self._fence)
-        if token is None or not (path / TOKEN).exists() or (path / TOKEN).read_bytes() != token:
+    def _take_over(self, over: str | None = None) -> bool:
+        """Write the fence anew; `over` a version of it, if that is the newest one."""
+        token = secrets.token_hex(16).encode()
+        self._version = self._bucket.write(f"{self._key}/{FENCE}", token, over=over)
+        return self._version is not None
+
+    def _is_as_far_as(self, names: set[str]) -> bool:
+        """Return whether the folder here is as far as one with these files."""
+        if not (self._folder.path / VERSION).exists():
             return False
-        here, names = {file.name for file in path.iterdir()}, self._listed()
+        here = {file.name for file in self._folder.path.iterdir()}
         if self._folder.outcome() is None:
             here -= {RESULT}
-        if progress(here) < progress(names):
-            return False
-        # Those of the store that are gone here are removed by the next push.
-        self._token, self._stored = token, dict.fromkeys(names)
-        return True
+        return progress(here) >= progress(names)
 
     def _listed(self) -> set[str]:
-        """The names of the trial's files in the store."""
+        """Return the names of the trial's files in the store."""
         return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
         """Copy new and changed files, the result last, and remove from the store those that are
         gone here.
 
-        Raises SupersededError, with nothing copied, where another worker has taken the trial over.
+        Raises SupersededError, with nothing copied, if another worker has taken the trial over.
         """
         here = self._files()
         changed = [name for name in here if self._stored.get(name) != here[name]]
@@ -114,8 +110,8 @@ class WorkingCopy:
         for name in sorted(changed, key=lambda name: (name == RESULT, name)):
             self._bucket.put(self._folder.path / name, f"{self._key}/{name}")
             self._stored[name] = here[name]
+        self._bucket.remove(f"{self._key}/{name}" for name in gone)
         for name in gone:
-            self._bucket.remove([f"{self._key}/{name}"])
             del self._stored[name]
 
     def _push_last(self) -> None:
@@ -127,16 +123,15 @@ class WorkingCopy:
         self._check_fence()
 
     def _check_fence(self) -> None:
-        if self._bucket.read([self._fence]).get(self._fence) != self._token:
+        if self._bucket.version(f"{self._key}/{FENCE}") != self._version:
             raise SupersededError(
                 f"another worker has taken over the trial in {self._bucket.url}/{self._key}: let "
-                f"commands that share a "
-                "--storage share a --store too"
+                "commands that share a --storage share a --store too"
             )
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        """The files in the folder with their times and sizes; not those of the machine, nor what is
-        half written."""
+        """Return the files in the folder with their times and sizes; not those of the machine, nor
+        what is half written."""
         left_out = {LOCK, FENCE} if (self._folder.path / RESULT).exists() else {LOCK, FENCE, RESULT}
         files = {}
         for path in self._folder.path.iterdir():

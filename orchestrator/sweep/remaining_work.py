@@ -72,7 +72,7 @@ class RemainingWork:
                 study=self.plan.key,
                 corpus=self.plan.corpus,
                 measurements=self.plan.measurements,
-                stack=STACK if self.options.gpus_per_trial == 1 else 1,
+                trials_at_once=STACK if self.options.gpus_per_trial == 1 else 1,
             )
             summary = self._train(state, work)
             return summary if summary.interrupted else self._measure_later(work)

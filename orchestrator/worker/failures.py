@@ -8,7 +8,7 @@ import sys
 from orchestrator.storage import DISK_TROUBLES, BucketError, Storage
 from trainables.errors import KEPT, UserError
 from trainables.runtime import Runtime
-from trainables.trial_folder import SupersededError, TrialFolder, UnreadableFileError
+from trainables.trial_folder import TrialFolder, UnreadableFileError
 
 
 class BrokenProcessError(Exception):
@@ -34,12 +34,9 @@ def cause_of(
     """Why the trial failed, told in its log; `folder` is its folder here, None where that could not
     be had.
 
-    Raises HaltError where the disk takes nothing more, or the storage fails or is gone,
-    BrokenProcessError where another worker has taken the trial over: neither is a trial's failure.
-    And MemoryShortageError, since in a process of its own, alone on a machine, the trial may have
+    Raises HaltError if the disk takes nothing more, or the storage fails or is gone, which is no
+    trial's failure. And MemoryShortageError, since in a process of its own, alone on a machine, the trial may have
     enough."""
-    if isinstance(error, SupersededError):
-        raise BrokenProcessError(str(error)) from error
     trouble = disk_trouble(error)
     if trouble is not None:
         raise HaltError(

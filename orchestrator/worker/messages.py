@@ -28,9 +28,13 @@ class Pack:
     """Measurements to take of these trials, which are done; empty where they are trained."""
     alone: bool = False
     """Nothing else runs on the machine at that time."""
-    stack: int = 1
-    """So many of the trials at most are trained as one at a time; all have one `stack_key` where it
-    is more than 1."""
+    at_once: int = 1
+    """At most so many of the trials run at the same time, in one process."""
+
+    @property
+    def can_leave(self) -> bool:
+        """Whether a trial can stop while others of the pack go on."""
+        return self.at_once > 1
 
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
@@ -77,7 +81,7 @@ class Parcel:
 
 class TrialEvent(Frozen):
     """What a worker tells: a trial was taken up, ended an epoch, met damaged files, ended or left
-    its stack, or that no trial can go on."""
+    its pack, or that no trial can go on."""
 
     trial_id: str
     place: str | None = None

@@ -1,5 +1,6 @@
-"""What runs in a worker process: the trials of one pack, one after another, each one's trouble its
-own."""
+"""What runs in a worker process: the trials of one pack, each one's trouble its own.
+
+They run one after another, or, if several may run at a time, as one model."""
 
 from __future__ import annotations
 
@@ -8,20 +9,26 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, HaltError, cause_of, gpu_is_lost
 from orchestrator.worker.messages import Job, Pack, TrialEvent
 from orchestrator.worker.outbox import REPORT_EVERY_S, Outbox
-from orchestrator.worker.stacked_pack import StackedPack
+from trainables.config import LanguageTrialConfig
 from trainables.errors import UserError
 from trainables.pulse import PULSE
-from trainables.runtime import Runtime
-from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
+from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
+
+if TYPE_CHECKING:
+    from trainables.trial import TrialTask
+
+Result = TrialOutcome | BaseException | None
+"""The outcome of a trial, or what it raised; None if it left its pack."""
 
 
 def run_pack(
@@ -31,114 +38,209 @@ def run_pack(
     running: Callable[[str], None] | None = None,
     stopped: Callable[[str], bool] = lambda _: False,
 ) -> None:
-    """Train or measure the trials in their order and send their events, several in one message
-    where trials are short.
+    """Train or measure the trials and send their events, several in one message if trials are
+    short.
 
-    `running` is told the name of the trial that runs, after every message again: with each one, Ray
-    calls this process by its own function. `stopped` says by trial id, of those that are trained as
-    one, which are to leave their mates. Raises BrokenProcessError, with the rest of the pack not
-    started, where no trial could run any more."""
+    `running` gets the name of the trial that runs, after every message again: with each one, Ray
+    names this process after its own function. `stopped` returns by trial id which are to leave a
+    pack that they can leave. Raises BrokenProcessError, with the rest of the pack not started, if
+    no trial could run any more."""
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
-    outbox = Outbox(send, running)
-    place = _place(job.options.runtime.device)
-    if pack.stack > 1:
-        with _telling_halt(outbox, pack.trials[0].trial_id):
-            StackedPack(pack, job, outbox, place).run(stopped)
-        return
-    was_long = True
-    for trial in pack.trials:
-        outbox.running = trial.name
+    _PackRun(pack, job, Outbox(send, running)).run(stopped)
+
+
+class _PackRun:
+    def __init__(self, pack: Pack, job: Job, outbox: Outbox) -> None:
+        self._pack, self._job, self._outbox = pack, job, outbox
+        self._options, self._storage = job.options, job.options.storage
+        self._trials = {trial.trial_id: trial for trial in pack.trials}
+        self._folders: dict[str, TrialFolder] = {}
+        self._exits: dict[str, ExitStack] = {}
+        """By trial id, how its folder is left."""
+        self._current = pack.trials[0].trial_id
+        self._why: str | None = None
+        """Why so many trials run at a time, if that was measured."""
+
+    def run(self, stopped: Callable[[str], bool]) -> None:
+        """See `run_pack`."""
+        ends = self._as_one(stopped) if self._pack.can_leave else self._one_after_another()
+        try:
+            for trial, result in ends:
+                self._end(trial, result)
+        except HaltError as error:
+            self._outbox.hold(TrialEvent(trial_id=self._current, halt=str(error)))
+            raise
+        finally:
+            ends.close()
+            self._outbox.flush()
+
+    def _one_after_another(self) -> Generator[tuple[PlannedTrial, Result]]:
+        result: Result
+        was_long = True
+        for trial in self._pack.trials:
+            start_s = time.monotonic()
+            self._report_start(trial, trial.name, now=was_long)
+            try:
+                result = self._run(trial, self._enter(trial))
+            except (Exception, SystemExit) as error:  # reported, not swallowed
+                result = error
+            was_long = time.monotonic() - start_s >= REPORT_EVERY_S
+            yield trial, result
+
+    def _as_one(self, stopped: Callable[[str], bool]) -> Generator[tuple[PlannedTrial, Result]]:
+        from trainables.stack import StoppedError, run_stack
+
+        ended = run_stack(
+            self._tasks(),
+            runtime=on_this_machine(self._options.runtime, self._options.data),
+            measurements=self._job.measurements,
+            most=self._most(),
+            taken_up=self._take_up,
+            stopped=stopped,
+        )
+        try:
+            for task, result in ended:
+                trial = self._trials[task.config.trial_id]
+                yield trial, None if isinstance(result, StoppedError) else result
+        except Exception as error:  # of the step of all
+            first = next(iter(self._folders.values()), None)
+            cause = cause_of(error, first, self._storage, self._options.runtime)
+            raise BrokenProcessError(cause) from error
+        finally:
+            ended.close()
+
+    def _most(self) -> int:
+        """Return how many trials are trained at a time; their logs tell why."""
+        runtime = self._options.runtime
+        if not runtime.device.startswith("cuda"):
+            return self._pack.at_once
+        import torch
+
+        from trainables.stack import chosen_size
+
+        models = [trial.validated for trial in self._pack.trials]
+        here = on_this_machine(runtime, self._options.data)
+        size, self._why = chosen_size(
+            [model for model in models if isinstance(model, LanguageTrialConfig)],
+            here,
+            self._pack.at_once,
+            torch.cuda.mem_get_info()[0],
+        )
+        self._outbox.hold(TrialEvent(trial_id=self._current, note=self._why))
+        return size
+
+    def _tasks(self) -> Iterator[TrialTask]:
+        """Every trial when its turn comes, with its folder."""
+        from trainables.trial import TrialTask
+
+        for trial in self._pack.trials:
+            yield TrialTask(
+                trial.validated,
+                self._enter(trial).path,
+                partial(self._report_epoch, trial),
+                self._pack.stop_above.get(trial.trial_id, {}),
+                partial(self._report_note, trial),
+            )
+
+    def _take_up(self, task: TrialTask) -> None:
+        trial = self._trials[task.config.trial_id]
+        if self._why is not None:
+            task.directory.mkdir(parents=True, exist_ok=True)
+            self._folders[trial.trial_id].log(self._why)
+        self._report_start(trial, f"{self._pack.at_once} trials", now=True)
+
+    def _enter(self, trial: PlannedTrial) -> TrialFolder:
+        """Return the trial's folder on this machine, to work in until its end."""
+        exits = self._exits[trial.trial_id] = ExitStack()
+        folder = exits.enter_context(self._storage.working(trial.trial_id))
+        self._folders[trial.trial_id] = folder
+        return folder
+
+    def _run(self, trial: PlannedTrial, folder: TrialFolder) -> TrialOutcome:
+        """Train the trial, or measure it if that is assigned."""
+        runtime = on_this_machine(self._options.runtime, self._options.data)
+        note, functions = partial(self._report_note, trial), self._job.functions
+        if self._pack.lacking:
+            measure = functions.measure_kept or _of_trainables("measure_kept")
+            measure(
+                trial.validated,
+                directory=folder.path,
+                runtime=runtime,
+                names=self._pack.lacking,
+                note=note,
+            )
+            return TrialOutcome(trial_id=trial.trial_id, state="done")
+        folder.path.mkdir(parents=True, exist_ok=True)
+        run_trial: Callable[..., TrialOutcome] = functions.run_trial or _of_trainables("run_trial")
+        return run_trial(
+            trial.validated,
+            directory=folder.path,
+            runtime=runtime,
+            measurements=self._job.measurements,
+            on_epoch=partial(self._report_epoch, trial),
+            stop_above=self._pack.stop_above.get(trial.trial_id, {}),
+            note=note,
+        )
+
+    def _end(self, trial: PlannedTrial, result: Result) -> None:
+        """Leave the trial's folder, whose files are in the storage then, and report the end.
+
+        A trial that another worker has taken over is left to it."""
+        self._current = trial.trial_id
+        folder = self._folders.pop(trial.trial_id, None)
+        try:
+            with self._exits.pop(trial.trial_id):
+                if isinstance(result, SupersededError):
+                    raise result
+                outcome = self._outcome(trial, result, folder)
+        except SupersededError as error:
+            if self._pack.can_leave:  # its mates go on
+                return
+            raise BrokenProcessError(str(error)) from error
+        except (UserError, OSError) as error:
+            outcome = self._outcome(trial, error, None)
+        left, failed = outcome is None, outcome is not None and outcome.state == "failed"
+        self._outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome, left=left))
+        # The end of one trial is sent with the start of the next: in one message, and the driver
+        # knows what runs if this process dies. But a failed trial leaves no file by which the
+        # driver could tell it from the next one.
+        if failed or self._pack.can_leave:
+            self._outbox.flush()
+        if failed and gpu_is_lost(self._options.runtime):
+            raise BrokenProcessError(outcome and outcome.cause)
+
+    def _outcome(
+        self, trial: PlannedTrial, result: Result, folder: TrialFolder | None
+    ) -> TrialOutcome | None:
+        """Return what came of the trial: what it raised makes it a failed one, unless that is no
+        failure of a trial, see `cause_of`."""
+        if not isinstance(result, BaseException):
+            return result
+        cause = cause_of(result, folder, self._storage, self._options.runtime)
+        return TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
+
+    def _report_start(self, trial: PlannedTrial, name: str, *, now: bool) -> None:
+        self._current = trial.trial_id
+        self._outbox.running = name
         PULSE.begin(trial.trial_id)
-        start_s = time.monotonic()
-        outbox.add(TrialEvent(trial_id=trial.trial_id, place=place), now=was_long)
-        with _telling_halt(outbox, trial.trial_id):
-            outcome = _outcome(trial, pack, job, outbox)
-        was_long = time.monotonic() - start_s >= REPORT_EVERY_S
-        # Sent together with the next trial's start: one message, and the driver knows what runs if
-        # we die.
-        outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome))
-        if outcome.state == "failed":
-            # It leaves no file by which the driver could tell it from the next one, should that
-            # hang or kill us.
-            outbox.flush()
-            if gpu_is_lost(job.options.runtime):
-                raise BrokenProcessError(outcome.cause)
-    outbox.flush()
+        place = _place(self._options.runtime.device)
+        self._outbox.add(TrialEvent(trial_id=trial.trial_id, place=place), now=now)
 
+    def _report_epoch(self, trial: PlannedTrial, metrics: EpochMetrics) -> None:
+        self._outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics))
 
-@contextmanager
-def _telling_halt(outbox: Outbox, trial_id: str) -> Iterator[None]:
-    """Send all events before the process ends, and where no other process can go on either,
-    that."""
-    try:
-        yield
-    except BrokenProcessError as error:
-        if isinstance(error, HaltError):
-            outbox.hold(TrialEvent(trial_id=trial_id, halt=str(error)))
-        outbox.flush()
-        raise
+    def _report_note(self, trial: PlannedTrial, text: str) -> None:
+        words = self._storage.in_words_of_user(text, self._folders[trial.trial_id])
+        self._outbox.add(TrialEvent(trial_id=trial.trial_id, note=words))
 
 
 def _place(device: str) -> str:
-    """This machine, and the GPU that Ray gave this process."""
+    """Return this machine, and the GPU that Ray gave this process."""
     host = socket.gethostname()
-    return (
-        f"{host}, GPU {os.environ.get('CUDA_VISIBLE_DEVICES', '?')}"
-        if device.startswith("cuda")
-        else host
-    )
-
-
-def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: Outbox) -> TrialOutcome:
-    """The trial's outcome; what it raises makes it a failed one, unless it is no failure of a
-    trial: see `cause_of`."""
-    folder = None
-    try:
-        runtime = on_this_machine(job.options.runtime, job.options.data)
-        with job.options.storage.working(trial.trial_id) as folder:
-            try:
-                return _run(trial, pack, job, folder, runtime, outbox)
-            except (
-                Exception,
-                SystemExit,
-            ) as error:  # any trouble is this trial's alone; it is reported, not swallowed
-                cause = cause_of(error, folder, job.options.storage, job.options.runtime)
-    except (UserError, SupersededError, OSError) as error:
-        cause = cause_of(error, None, job.options.storage, job.options.runtime)
-    return TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
-
-
-def _run(
-    trial: PlannedTrial, pack: Pack, job: Job, folder: TrialFolder, runtime: Runtime, outbox: Outbox
-) -> TrialOutcome:
-    """Train the trial, or measure it where that is assigned."""
-
-    def note(text: str) -> None:
-        outbox.add(
-            TrialEvent(
-                trial_id=trial.trial_id, note=job.options.storage.in_words_of_user(text, folder)
-            )
-        )
-
-    if pack.lacking:
-        measure = job.functions.measure_kept or _of_trainables("measure_kept")
-        measure(
-            trial.validated, directory=folder.path, runtime=runtime, names=pack.lacking, note=note
-        )
-        return TrialOutcome(trial_id=trial.trial_id, state="done")
-    folder.path.mkdir(parents=True, exist_ok=True)
-    run_trial: Callable[..., TrialOutcome] = job.functions.run_trial or _of_trainables("run_trial")
-    return run_trial(
-        trial.validated,
-        directory=folder.path,
-        runtime=runtime,
-        measurements=job.measurements,
-        on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics)),
-        stop_above=pack.stop_above.get(trial.trial_id, {}),
-        note=note,
-    )
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "?")
+    return f"{host}, GPU {gpu}" if device.startswith("cuda") else host
 
 
 def _of_trainables(name: str) -> Callable[..., Any]:

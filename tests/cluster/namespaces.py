@@ -240,6 +240,8 @@ def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_USAGE_STATS_ENABLED": "0",
+            # The test's own process has it off, as the product does.
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
             "PGPASSFILE": str(pgpass),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),

@@ -182,11 +182,6 @@ def _lasting(outcome: TrialOutcome) -> list[object]:
         ),
         (("--storage", "s3://no-such-bucket/x"), {}, "name one with --store"),
         (
-            ("--storage", "gs://bucket/x", "--store", "{db}"),
-            {},
-            "--storage takes a folder or s3://BUCKET/PREFIX",
-        ),
-        (
             ("--storage", "s3://key:hidden-key@bucket/x", "--store", "{db}"),
             {},
             "leave keys out of it",
@@ -221,7 +216,7 @@ def test_bad_places_are_one_sentence(
     variables: dict[str, str],
     sentence: str,
 ) -> None:
-    (tmp_path / "s3fs.py").write_text("raise ImportError('as where it is not installed')")
+    (tmp_path / "obstore.py").write_text("raise ImportError('as where it is not installed')")
     known = {"here": tmp_path, "db": tmp_path / "r.db", "url": f"s3://{store.bucket}/x"}
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(**known))

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 import ray  # noqa: F401  (brings psutil)
 
-from orchestrator.cluster.address import token_path
+from orchestrator.cluster import token_path
 from orchestrator.store.opening import open_store
 from tests.support.browser import EXECUTABLE, Browser
 from tests.support.command import ROOT, environment, wait_for
@@ -67,7 +67,7 @@ def dashboard(storage: Path) -> Iterator[str]:
         str(storage),
     ]
     process = subprocess.Popen(
-        [*command, "--set", "training.epochs=100000", "--max-concurrent", "2"],
+        [*command, "--ray-dashboard", "--set", "training.epochs=100000", "--max-concurrent", "2"],
         env={**environment(), "RAY_metrics_report_interval_ms": "1000", "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

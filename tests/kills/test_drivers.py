@@ -92,6 +92,7 @@ def terminated_while_ray_ends() -> None:
     end = Node.kill_all_processes
 
     def end_after_the_signal(*arguments: Any, **options: Any) -> None:
+        time.sleep(0.2)  # Ray lets SIGTERM kill this process for some milliseconds
         terminated()
         end(*arguments, **options)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from orchestrator.cluster.address import token_path
+from orchestrator.cluster import token_path
 from orchestrator.cluster.scratch import scratch_folder
 from tests.support.command import ROOT, environment, wait_for
 from tests.support.postgres import PostgresServer
@@ -129,7 +129,7 @@ def test_a_run_leaves_no_secret_anywhere(
         postgres_server.execute(statement)
     url = f"postgresql+psycopg://planted@/postgres?host={postgres_server.folder}&options=-csearch_path%3Dtest_secrets"
     storage, printed = tmp_path / "results", tmp_path / "printed.txt"
-    words = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard",
+    words = ("gss_grid", "--ray-dashboard", "--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard",
              "--log-to", "mlflow", "--storage", storage, "--store", url)  # fmt: skip
     leaks: list[str] = []
 

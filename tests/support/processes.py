@@ -18,7 +18,7 @@ from typing import Any
 
 from ray._raylet import Config  # type: ignore[attr-defined]  # Ray's extension module has no types
 
-from tests.support.one_ray import join_ray, leave_out_the_dashboard
+from tests.support.one_ray import join_ray
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -108,7 +108,6 @@ def _call(
     sys.stderr.flush()
     with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is wanted)
         os.dup2(file.fileno(), 2)
-    leave_out_the_dashboard()
     if ray is not None:
         join_ray(ray)
     function(telling.send, *arguments)

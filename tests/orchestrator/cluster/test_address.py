@@ -9,18 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
-import ray  # noqa: F401  (brings psutil)
 
 from orchestrator.cluster import address
-from orchestrator.cluster.address import JOIN_S, check_address, make_token_private
+from orchestrator.cluster.address import JOIN_S, check_address
+from orchestrator.cluster.environment import make_token_private
 from trainables.errors import UserError
-
-psutil: Any = import_module("psutil")
 
 
 @pytest.fixture

@@ -3,28 +3,29 @@ tests/kills/test_random_kills.py."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import ray
 
-from orchestrator.cluster import connection, ray_patches, ray_watch
-from orchestrator.cluster.ray_watch import RayWatch, check_ray
+from orchestrator.cluster import check_ray, connection, ray_watch
+from orchestrator.cluster.ray_watch import dead_process, silent_head, watching
 from tests.support.command import wait_for
 from trainables.errors import UserError
 
 
-@pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[RayWatch]:
-    monkeypatch.setattr(ray_watch, "_reason", None)
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(ray_watch, "LOOK_S", 0.02)
-    monkeypatch.setattr(ray_watch, "HEAD_LOOK_S", 0.02)
     monkeypatch.setattr(ray_watch, "HEAD_AWAY_S", 0.2)
-    watching = RayWatch()
-    yield watching
-    watching.end()
+    yield
+    ray_watch._reason = None
 
 
 def trouble() -> str:
@@ -35,42 +36,36 @@ def trouble() -> str:
     return ""
 
 
-def test_a_process_of_a_local_ray_that_dies_is_named(
-    watch: RayWatch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dead: list[str] = []
-    monkeypatch.setattr(ray_patches, "dead_processes", lambda: dead)
-    watch.begin(local=True)
-    time.sleep(0.2)
-    assert trouble() == ""
-    dead.append("raylet")
-    said = wait_for(trouble, timeout_s=10, what="the death is told")
-    assert (
-        said
-        == "Ray's process raylet died: type the same command again to go on; results and checkpoints are kept."
-    )
+def test_dead_process_of_a_local_ray_is_named(tmp_path: Path) -> None:
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    shutil.copy(sleep, tmp_path / "sleeper")
+    with (
+        subprocess.Popen([tmp_path / "sleeper", "600"]) as sleeper,
+        watching(dead_process("gcs_server", "sleeper")),
+    ):
+        time.sleep(0.2)
+        assert trouble() == ""
+        sleeper.kill()
+        said = wait_for(trouble, timeout_s=10, what="the death is told")
+    assert said.startswith("Ray's process sleeper died: type the same command again")
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_head_that_does_not_answer_for_a_while_is_named_and_one_that_does_is_not(
-    watch: RayWatch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch.begin(local=False)
-    time.sleep(0.6)
-    assert trouble() == "", "it answers"
-    monkeypatch.setattr(ray_watch, "signs", lambda _keys: None)
-    said = wait_for(trouble, timeout_s=10, what="the silence is told")
-    assert said.startswith("The head of the Ray cluster, ")
+def test_silent_head_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watching(silent_head()):
+        time.sleep(0.6)
+        assert trouble() == "", "it answers"
+        monkeypatch.setattr(ray_watch, "signs", lambda _keys: None)
+        said = wait_for(trouble, timeout_s=10, what="the silence is told")
     assert "does not answer any more: type the same command again" in said
 
 
-def test_a_ray_that_does_not_end_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(ray, "shutdown", lambda: ended.wait(60))
-    # The Ray that other tests use here ends later, and by itself.
-    monkeypatch.setattr(ray_patches, "before_ray_ends_its_processes", lambda _: None)
     monkeypatch.setattr(connection, "END_S", 0.3)
     start_s = time.monotonic()
-    connection._end_ray()
+    connection._end_ray(ThreadPoolExecutor(1))
     assert time.monotonic() - start_s < 30
     ended.set()

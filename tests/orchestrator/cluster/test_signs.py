@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import ray
 
-from orchestrator.cluster.sign_files import leave_sign, machine_here, remove_sign, signs
+from orchestrator.cluster.worker_signs import leave_sign, machine_here, remove_sign, signs
 
 
 @ray.remote(num_cpus=0)

@@ -7,13 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.schedule.packs import pack, pack_size
+from orchestrator.store import PlannedTrial
+from tests.orchestrator.schedule.numbered_trials import IDS, PLAN
 from tests.support.store_rows import plan
+from trainables.config import (
+    GssConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SoftmaxConfig,
+    TrialConfig,
+)
 
 
 @given(trials=st.integers(0, 60), slots=st.integers(1, 9), seconds=st.floats(1e-4, 1e5))
-def test_every_trial_is_in_exactly_one_pack_and_order_is_kept(
-    trials: int, slots: int, seconds: float
-) -> None:
+def test_every_trial_is_in_exactly_one_pack(trials: int, slots: int, seconds: float) -> None:
     packs = pack(plan(trials), slots=slots, seconds_per_trial=seconds)
     assert all(part.trials for part in packs)
     assert [trial for part in packs for trial in part.trials] == plan(trials)
@@ -28,9 +36,35 @@ def test_every_trial_is_in_exactly_one_pack_and_order_is_kept(
         (72, 8, 2.0, 3),  # at least four packs for each of eight slots
         (50, 2, 0.1, 10),  # 5 s in all: never cut below a second
         (3, 1, 1e6, 1),
+        (50, 1, float("inf"), 1),
     ],
 )
-def test_packs_last_ten_seconds_unless_slots_would_run_dry(
-    trials: int, slots: int, seconds: float, size: int
-) -> None:
+def test_packs_last_ten_seconds(trials: int, slots: int, seconds: float, size: int) -> None:
     assert pack_size(trials, slots=slots, seconds_per_trial=seconds) == size
+
+
+def layers(*outputs: OutputLayerConfig, width: int) -> list[PlannedTrial]:
+    config = TrialConfig.model_validate(PLAN[0].config)
+    model = config.model.model_copy(update={"embedding_width": width, "context_width": width})
+    configs = [
+        config.model_copy(update={"output_layer": output, "model": model}) for output in outputs
+    ]
+    return [PlannedTrial.of(each, each.output_layer.name) for each in configs]
+
+
+def test_trials_of_a_kind_come_together() -> None:
+    wide = layers(SoftmaxConfig(), GssConfig(c=1, k=2), MosConfig(), MonotoneNnConfig(), width=400)
+    narrow = layers(SoftmaxConfig(), GssConfig(c=1, k=2), width=200)
+    packs = pack([*wide, *narrow], slots=1, seconds_per_trial=100.0, at_once=lambda _: 16)
+    names = [([trial.name for trial in part.trials], part.at_once) for part in packs]
+    assert names == [(["softmax", "gss", "mos"], 3), (["softmax", "gss"], 2), (["monotone_nn"], 1)]
+
+
+def test_no_slot_stays_without_trials() -> None:
+    packs = pack(PLAN, slots=3, seconds_per_trial=100.0, at_once=lambda _: 16)
+    assert [(len(part.trials), part.at_once) for part in packs] == [(2, 2)] * 3
+    packs = pack(
+        PLAN, slots=1, seconds_per_trial=100.0, at_once=lambda key: 1 + 3 * (key != IDS[0])
+    )
+    assert [len(part.trials) for part in packs] == [4, 1, 1]
+    assert packs[-1].trials == (PLAN[0],)

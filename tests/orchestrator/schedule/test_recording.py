@@ -7,15 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.schedule.recording import Recorder
-from orchestrator.storage.storage import FolderStorage
-from orchestrator.store.records import StudyKey
-from orchestrator.store.store import Store
+from orchestrator.schedule import Recorder
+from orchestrator.storage import FolderStorage
+from orchestrator.store import Store, StudyKey
 from tests.support.scripted_trials import planned
 from tests.support.store_rows import RUN
-from trainables.trial_folder.files import DamagedFileError
-from trainables.trial_folder.folder import TrialFolder, trial_directory
-from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder import DamagedFileError, TrialFolder, TrialOutcome, trial_directory
 
 KEY = StudyKey(study="left", scale="smoke", corpus="none")
 PLAN = planned(range(4))
@@ -30,26 +27,29 @@ def recorder(store: Store, tmp_path: Path) -> Recorder:
 
 
 def done(number: int, measurement: str = "spectrum@1") -> TrialOutcome:
-    return TrialOutcome(
-        trial_id=IDS[number], state="done", measurements={measurement: {"metric": 3}}
-    )
+    measurements = {measurement: {"metric": 3}}
+    return TrialOutcome(trial_id=IDS[number], state="done", measurements=measurements)
 
 
-def leave(
-    storage: Path, number: int, outcome: TrialOutcome, spectrum: np.ndarray | None = VALUES
-) -> Path:
-    """Write what a worker leaves in the folder of the trial with this number."""
-    folder = trial_directory(storage, IDS[number])
-    folder.mkdir(parents=True)
-    TrialFolder(folder, outcome.trial_id).write_result(outcome, spectrum)
+def folder_of(storage: Path, number: int) -> TrialFolder:
+    path = trial_directory(storage, IDS[number])
+    path.mkdir(parents=True, exist_ok=True)
+    return TrialFolder(path, IDS[number])
+
+
+def leave(storage: Path, number: int, text: str, spectrum: np.ndarray | None = VALUES) -> Path:
+    """Write what a worker of before the seals leaves in the folder of the trial."""
+    folder = folder_of(storage, number).path
+    if spectrum is not None:
+        np.save(folder / "spectrum.npy", spectrum)
+    (folder / "result.json").write_text(text)
     return folder
 
 
-def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
-    store: Store, recorder: Recorder, tmp_path: Path
-) -> None:
-    leave(tmp_path, 0, done(0))
-    leave(tmp_path, 2, TrialOutcome(trial_id=IDS[2], state="diverged", cause="NaN."))
+def test_results_are_recorded_once(store: Store, recorder: Recorder, tmp_path: Path) -> None:
+    folder_of(tmp_path, 0).write_result(done(0), VALUES)
+    diverged = TrialOutcome(trial_id=IDS[2], state="diverged", cause="NaN.")
+    folder_of(tmp_path, 2).write_result(diverged, None)
     notes: list[str] = []
     assert recorder.recover(PLAN, note=notes.append) == 2
     assert recorder.recover(PLAN, note=notes.append) == 0
@@ -60,36 +60,31 @@ def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
 
 
 @pytest.mark.parametrize(("name", "kept"), [("layer_jacobian@2", True), ("layer_task@2", False)])
-def test_the_measurements_that_leave_a_spectrum_are_known_by_name(
+def test_measurements_with_a_spectrum_are_known_by_name(
     name: str, kept: bool, store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
-    leave(tmp_path, 0, done(0, name))
+    leave(tmp_path, 0, done(0, name).model_dump_json())
     assert recorder.recover(PLAN, note=print) == 1
     assert (IDS[0] in store.spectra(KEY)) == kept
 
 
-@pytest.mark.parametrize("damage", ["truncated", "foreign", "no spectrum", "cut spectrum"])
-def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
-    store: Store, recorder: Recorder, tmp_path: Path, damage: str
-) -> None:
-    outcome = done(0 if damage == "foreign" else 1)
-    folder = leave(tmp_path, 1, outcome, None if damage == "no spectrum" else VALUES)
-    cut = {"truncated": "result.json", "cut spectrum": "spectrum.npy"}.get(damage)
-    if cut is not None:
-        (folder / cut).write_bytes((folder / cut).read_bytes()[:-5])
-    notes: list[str] = []
-    assert recorder.recover(PLAN, note=notes.append) == 0
-    assert store.states([IDS[1]]) == {IDS[1]: "planned"}
-    assert not (folder / "result.json").exists()
-    (note,) = notes
-    assert "seed=1 runs again" in note
+TEXT = done(1).model_dump_json()
 
 
-def test_two_drivers_may_set_the_same_result_aside(
-    store: Store, recorder: Recorder, tmp_path: Path
+@pytest.mark.parametrize(
+    ("text", "spectrum"),
+    [
+        (TEXT[: len(TEXT) // 2], VALUES),
+        (done(0).model_dump_json(), VALUES),
+        (TEXT, None),
+        (TEXT, np.array([{"a": 1}], dtype=object)),
+    ],
+    ids=["truncated", "foreign", "no spectrum", "pickled spectrum"],
+)
+def test_damaged_result_is_set_aside(
+    store: Store, recorder: Recorder, tmp_path: Path, text: str, spectrum: np.ndarray | None
 ) -> None:
-    folder = leave(tmp_path, 1, done(1))
-    (folder / "result.json").write_text("{")
+    folder = leave(tmp_path, 1, text, spectrum)
     notes: list[str] = []
 
     def while_another_driver_finds_it(note: str) -> None:
@@ -97,17 +92,15 @@ def test_two_drivers_may_set_the_same_result_aside(
         assert recorder.recover(PLAN, note=notes.append) == 0
 
     assert recorder.recover(PLAN, note=while_another_driver_finds_it) == 0
-    assert len(notes) == 2
-    assert (folder / "result.json.unusable").read_text() == "{" and not (
-        folder / "result.json"
-    ).exists()
     assert store.states([IDS[1]]) == {IDS[1]: "planned"}
+    assert (folder / "result.json.unusable").exists() and not (folder / "result.json").exists()
+    assert len(notes) == 2 and "seed=1 runs again" in notes[0]
 
 
-def test_a_reported_result_without_its_spectrum_is_refused_and_is_no_end(
+def test_reported_result_without_its_spectrum_is_refused(
     store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
-    folder = leave(tmp_path, 3, done(3), spectrum=None)
+    folder = leave(tmp_path, 3, done(3).model_dump_json(), spectrum=None)
     for _ in range(2):
         with pytest.raises(DamagedFileError, match=r"spectrum\.npy is missing"):
             recorder.outcome(done(3))
@@ -115,28 +108,26 @@ def test_a_reported_result_without_its_spectrum_is_refused_and_is_no_end(
     assert store.states([IDS[3]]) == {IDS[3]: "planned"}
 
 
-def test_it_is_said_whether_the_store_took_a_result(recorder: Recorder, tmp_path: Path) -> None:
-    folder = TrialFolder(leave(tmp_path, 0, done(0)), IDS[0])
-    outcome = folder.outcome()
-    assert outcome is not None
-    assert [recorder.outcome(outcome), recorder.outcome(outcome)] == [True, False]
-    assert recorder.unreported(IDS, may_be_pruned=False) == [(outcome, False)]
+def test_recorder_returns_whether_the_store_took_a_result(
+    recorder: Recorder, tmp_path: Path
+) -> None:
+    leave(tmp_path, 0, done(0).model_dump_json())
+    assert [recorder.outcome(done(0)), recorder.outcome(done(0))] == [True, False]
+    assert recorder.unreported(IDS, may_be_pruned=False) == [(done(0), False)]
 
 
-def test_later_measurements_are_recorded_with_their_spectrum_once(
+def test_later_measurements_are_recorded_once(
     store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
     recorder.outcome(TrialOutcome(trial_id=IDS[0], state="done"))
     assert recorder.measurements({IDS[0]: ["spectrum@1"]}) == (0, {})
-    directory = trial_directory(tmp_path, IDS[0])
-    directory.mkdir(parents=True)
-    folder = TrialFolder(directory, IDS[0])
+    folder = folder_of(tmp_path, 0)
     folder.write_measurement("spectrum@1", ({"press_rank": 3}, VALUES))
     folder.write_measurement("top_k@1", ({"words": "{}"}, None))
-    (directory / "measurement-other@1.json").write_text("{")
+    (folder.path / "measurement-other@1.json").write_text("{")
     names = ["spectrum@1", "top_k@1", "other@1"]
     recorded, problems = recorder.measurements({IDS[0]: names})
     assert recorded == 2
-    assert "measurement-other@1.json" in problems[IDS[0]]
+    assert "measurement-other@1.json is no complete measurement" in problems[IDS[0]]
     assert recorder.measurements({IDS[0]: names}) == (0, problems)
     np.testing.assert_array_equal(store.spectra(KEY)[IDS[0]], VALUES)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import ray
+from ray._private import ray_constants
 from ray.cluster_utils import Cluster
 
-from orchestrator.cluster.connection import SETTINGS
 from orchestrator.forecast import estimate
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.records import PlannedTrial, StudyKey
@@ -53,15 +53,18 @@ def configs(layer: OutputLayerConfig, count: int) -> list[TrialConfig]:
 def cluster() -> Iterator[Any]:
     """A cluster that this process is connected to; its head has one core and little memory."""
     end_ray()
-    os.environ.update(SETTINGS)
     head = {"num_cpus": 1, "memory": 10**9, "include_dashboard": False}
-    made: Any = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        ray.init(address=made.address, log_to_driver=False)
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        # In this process Ray listens on loopback alone, where other machines do not reach it.
+        patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", True)
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")
+        made: Any = Cluster(initialize_head=True, head_node_args=head)
+        try:
+            ray.init(address=made.address, log_to_driver=False)
+            yield made
+        finally:
+            ray.shutdown()
+            made.shutdown()
 
 
 class GoesOnAfter(Heard):
@@ -111,7 +114,7 @@ def once_it_runs(folder: Path, action: Callable[[], object]) -> Iterator[None]:
         thread.join()
 
 
-def test_trials_that_wait_for_a_machine_that_leaves_run_on_a_smaller_one(
+def test_waiting_trials_run_on_a_smaller_machine(
     cluster: Any, store: Store, tmp_path: Path
 ) -> None:
     plan = configs(MosConfig(), 3)
@@ -126,9 +129,7 @@ def test_trials_that_wait_for_a_machine_that_leaves_run_on_a_smaller_one(
     assert went in notes
 
 
-def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(
-    cluster: Any, store: Store, tmp_path: Path
-) -> None:
+def test_unfit_machine_that_joins_gets_nothing(cluster: Any, store: Store, tmp_path: Path) -> None:
     fake = tmp_path / "packages" / "torch-0.0.1.dist-info"
     fake.mkdir(parents=True)
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")

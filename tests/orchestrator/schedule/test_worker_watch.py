@@ -52,14 +52,14 @@ class Followed:
         return self.watch.standing_still()["pack"].cause
 
 
-def test_a_trial_that_hangs_after_quick_steps_is_named_with_its_place_after_two_minutes() -> None:
+def test_hang_after_quick_steps_is_named_after_two_minutes() -> None:
     worker = Followed()
     worker.trains(100, step_s=POLL_S)
     assert worker.stands_still_within(1000) == 120
     assert worker.cause == "it stood still for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
 
 
-def test_a_healthy_trial_whose_steps_take_minutes_goes_on_and_one_that_hangs_is_ended() -> None:
+def test_trial_of_slow_steps_goes_on() -> None:
     worker = Followed()
     worker.trains(5, step_s=400)
     worker.trains(1, step_s=3900)
@@ -78,13 +78,13 @@ def test_without_a_pace_ten_minutes_pass() -> None:
     assert worker.stands_still_within(10**4) == 602
 
 
-def test_work_that_says_it_will_be_silent_for_long_is_left_alone_so_long() -> None:
+def test_announced_silence_is_respected() -> None:
     worker = Followed()
     worker.says(phase="in the measurement spectrum@1", progress=7, quiet_s=5000.0)
     assert worker.stands_still_within(10**6) == 5002
 
 
-def test_the_users_own_limit_is_for_every_phase() -> None:
+def test_users_limit_is_for_every_phase() -> None:
     worker = Followed(limit_s=20.0)
     worker.says(quiet_s=5000.0)
     assert worker.stands_still_within(100) == 22
@@ -92,7 +92,7 @@ def test_the_users_own_limit_is_for_every_phase() -> None:
     worker.trains(10, step_s=1900)
 
 
-def test_a_process_that_lets_no_thread_run_is_told_apart() -> None:
+def test_process_that_lets_no_thread_run_is_named() -> None:
     worker = Followed()
     assert worker.stands_still_within(1000, beats=False) == 602
     assert worker.cause == (
@@ -101,7 +101,7 @@ def test_a_process_that_lets_no_thread_run_is_told_apart() -> None:
     )
 
 
-def test_a_worker_that_never_said_anything_is_ended_too() -> None:
+def test_worker_that_never_beat_is_ended() -> None:
     watch = WorkerWatch(10.0)
     watch.began("pack")
     for second in range(0, 14, 2):
@@ -109,7 +109,7 @@ def test_a_worker_that_never_said_anything_is_ended_too() -> None:
     assert watch.standing_still()["pack"].cause == "it stood still for 12 s before it began"
 
 
-def test_time_in_which_the_driver_stood_still_itself_ends_no_trial() -> None:
+def test_driver_that_stood_still_ends_no_trial() -> None:
     """A laptop that slept, or a sweep that was stopped and continued: for hours, again and
     again."""
     worker = Followed(limit_s=20.0)
@@ -120,7 +120,7 @@ def test_time_in_which_the_driver_stood_still_itself_ends_no_trial() -> None:
         assert worker.stands_still_within(3 * POLL_S) is None
 
 
-def test_a_worker_is_ended_once_and_lingers_until_its_pack_is_over() -> None:
+def test_worker_lingers_until_its_pack_is_over() -> None:
     worker = Followed(limit_s=20.0)
     assert worker.stands_still_within(100) == 22
     worker.watch.ends("pack")

@@ -33,11 +33,13 @@ DIES_AT_A_COPY = """
 import os, signal, sys
 from pathlib import Path
 from orchestrator.storage import bucket
-class Files:
-    def get_file(self, _key, path):
-        Path(path).write_bytes(b"x" * 1000)
+class Client:
+    def get(self, _key):
+        yield b"x" * 1000
         os.kill(os.getpid(), signal.SIGKILL)
-bucket._files = Files
+open_now = Path.open
+Path.open = lambda path, mode: open_now(path, mode, buffering=0)
+bucket._client = lambda _: Client()
 bucket.Bucket("s3://bucket").get("result.json", Path(sys.argv[1]))
 """
 

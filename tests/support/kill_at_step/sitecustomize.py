@@ -8,7 +8,6 @@ come often enough for trials of one second. From the environment:
   is about to call this for the third time; "after": once that call has returned.
 - CHAOS_MARK: the file that it writes before; no other process dies where it is there already.
 - CHAOS_CHECKPOINT_S: seconds between checkpoints.
-- CHAOS_LATER_S: seconds after which what no trial needs of Ray starts.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-RUNTIME, RAY = "trainables.runtime", "orchestrator.cluster.local_node"
+RUNTIME = "trainables.runtime"
 
 
 def _die() -> None:
@@ -64,10 +63,6 @@ def _hasten_checkpoints(module: ModuleType) -> None:
     )
 
 
-def _hasten_the_rest_of_ray(module: ModuleType) -> None:
-    module.LATER_S = float(os.environ["CHAOS_LATER_S"])  # type: ignore[attr-defined]
-
-
 class _Changes:
     """A finder that has a module changed once it is loaded."""
 
@@ -95,8 +90,6 @@ class _Changes:
 _wanted = {}
 if "CHAOS_CHECKPOINT_S" in os.environ:
     _wanted[RUNTIME] = _hasten_checkpoints
-if "CHAOS_LATER_S" in os.environ:
-    _wanted[RAY] = _hasten_the_rest_of_ray
 if "CHAOS_STEP" in os.environ:
     _wanted[os.environ["CHAOS_STEP"].split()[2].partition(":")[0]] = _put_kill
 if _wanted:

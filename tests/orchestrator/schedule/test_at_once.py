@@ -1,75 +1,31 @@
-"""Packs of trials that are trained as one: which come together, what a death means for them, and a
-run over Ray."""
+"""Packs whose trials run at the same time in one process: what a death and a stop mean for them,
+and runs over Ray."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
 
-from orchestrator.schedule import trials_run
-from orchestrator.schedule.packs import stacked
-from orchestrator.schedule.trials_run import run_trials
-from orchestrator.store.records import PlannedTrial
-from orchestrator.store.store import Store
-from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
-from tests.orchestrator.schedule.numbered_trials import (
-    DEATH,
-    IDS,
-    KEY,
-    PLAN,
-    Sweep,
-    done,
-    started,
-    states,
-)
+from orchestrator.schedule import run_trials, trials_run
+from orchestrator.store import PlannedTrial, Store
+from orchestrator.worker import Ending, EndingKind, TrialEvent
 from tests.support.notes import Heard
-from tests.support.scripted_trials import planned, work_in
+from tests.orchestrator.schedule.numbered_trials import DEATH, IDS, KEY, PLAN, Sweep, done, started, states
+from tests.support.scripted_trials import work_in
 from tests.support.smoke_trials import smoke_trial
-from trainables.config import (
-    GssConfig,
-    MonotoneNnConfig,
-    MosConfig,
-    OutputLayerConfig,
-    SoftmaxConfig,
-    TrialConfig,
-)
+from trainables.config import SoftmaxConfig
 from trainables.runtime import Runtime
-from trainables.trial.trial_run import run_trial
+from trainables.trial import run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
-def layers(*outputs: OutputLayerConfig, width: int = 400) -> list[PlannedTrial]:
-    (first,) = planned([1])
-    config = TrialConfig.model_validate(first.config)
-    model = config.model.model_copy(update={"embedding_width": width, "context_width": width})
-    configs = [
-        config.model_copy(update={"output_layer": output, "model": model}) for output in outputs
-    ]
-    return [PlannedTrial.of(each, each.output_layer.name) for each in configs]
-
-
-def test_what_has_one_shape_comes_together_and_no_slot_stays_empty() -> None:
-    wide = layers(SoftmaxConfig(), GssConfig(c=1, k=2), MosConfig(), MonotoneNnConfig())
-    narrow = layers(SoftmaxConfig(), GssConfig(c=1, k=2), width=200)
-    packs, alone = stacked([*wide, *narrow], lambda _: 16, slots=1)
-    assert [[trial.name for trial in pack.trials] for pack in packs] == [
-        ["softmax", "gss", "mos"],
-        ["softmax", "gss"],
-    ]
-    assert [trial.name for trial in alone] == ["monotone_nn"]
-    packs, _ = stacked(PLAN, lambda _: 16, slots=3)
-    assert [(len(pack.trials), pack.stack) for pack in packs] == [(2, 2)] * 3
-    packs, alone = stacked(PLAN, lambda trial_id: 1 if trial_id == IDS[0] else 4, slots=1)
-    assert ([len(pack.trials) for pack in packs], alone) == ([4, 1], [PLAN[0]])
-
-
 @pytest.fixture
-def registered(store: Store) -> None:
-    """The plan is in the store."""
+def sweep(store: Store, tmp_path: Path) -> Sweep:
+    """Of six trials that all run at the same time."""
     store.register(KEY, PLAN)
+    return Sweep(store, tmp_path, slots=1, trials_at_once=8)
 
 
 def hand_out(sweep: Sweep, key: str) -> list[int]:
@@ -79,12 +35,8 @@ def hand_out(sweep: Sweep, key: str) -> list[int]:
     return numbers
 
 
-@pytest.mark.usefixtures("registered")
-def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone(
-    store: Store, tmp_path: Path
-) -> None:
+def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> None:
     """Trial 2 kills whatever process it is in; all others come to their end."""
-    sweep = Sweep(store, tmp_path, slots=1, stack=8)
     sizes = []
     for key in map(str, range(20)):
         if sweep.finished:
@@ -101,9 +53,7 @@ def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone
     assert store.trials(KEY)[2].cause == f"{DEATH.cause} (in each of 2 attempts)"
 
 
-@pytest.mark.usefixtures("registered")
-def test_one_of_a_stack_is_stopped_and_its_mates_go_on(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, slots=1, stack=8)
+def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> None:
     assert len(hand_out(sweep, "a")) == 6
     assert sweep.leaving == {}
     sweep.stop([IDS[1]])
@@ -120,16 +70,26 @@ def test_one_of_a_stack_is_stopped_and_its_mates_go_on(store: Store, tmp_path: P
     assert states(store) == ["done", "planned", "done", "done", "planned", "planned"]
 
 
-@pytest.mark.usefixtures("registered")
-def test_one_that_dies_before_it_could_leave_is_not_tried_again(
-    store: Store, tmp_path: Path
-) -> None:
-    sweep = Sweep(store, tmp_path, slots=1, stack=8)
+def test_stopped_trial_that_dies_first_is_not_tried_again(sweep: Sweep, store: Store) -> None:
     hand_out(sweep, "a")
     sweep.stop([IDS[1]])
     sweep.ended("a", DEATH)
     assert sorted(sweep.run("b") + sweep.run("c")) == [0, 2, 3, 4, 5]
     assert sweep.finished and states(store)[1] == "planned"
+
+
+def test_done_trial_is_not_tried_again(sweep: Sweep, store: Store) -> None:
+    hand_out(sweep, "a")
+    sweep.events("a", [done(3)])
+    sweep.ended("a", DEATH)
+    assert states(store)[3] == "done"
+    assert sorted(sweep.pack("b") + sweep.pack("c")) == [0, 1, 2, 4, 5]
+
+
+def test_machine_that_leaves_halves_nothing(sweep: Sweep) -> None:
+    assert len(hand_out(sweep, "a")) == 6
+    sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))
+    assert len(hand_out(sweep, "b")) == 6
 
 
 class Searches:
@@ -145,63 +105,34 @@ class Searches:
         return {1: float(PLAN.index(trial))}
 
 
-@pytest.mark.parametrize(("stack", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
-@pytest.mark.usefixtures("registered")
-def test_what_a_search_hands_out_at_a_time_is_trained_as_one_and_judged_one_by_one(
-    stack: int, sizes: list[int], store: Store, tmp_path: Path
+@pytest.mark.parametrize(("most", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
+def test_searched_trials_are_judged_one_by_one(
+    most: int, sizes: list[int], store: Store, tmp_path: Path
 ) -> None:
-    sweep = Sweep(store, tmp_path, trials=0, slots=1, stack=stack, source=Searches())
+    store.register(KEY, PLAN)
+    sweep = Sweep(store, tmp_path, trials=0, slots=1, trials_at_once=most, source=Searches())
     for number, size in enumerate(sizes):
         pack = sweep.next_pack(str(number))
-        assert pack is not None and (len(pack.trials), pack.stack) == (size, min(stack, 3))
-        assert pack.stop_above == {
-            trial.trial_id: {1: float(PLAN.index(trial))} for trial in pack.trials
-        }
-        assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
+        assert pack is not None and (len(pack.trials), pack.at_once) == (size, min(most, 3))
         numbers = [PLAN.index(trial) for trial in pack.trials]
+        assert pack.stop_above == {IDS[n]: {1: float(n)} for n in numbers}
+        assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
         pruned = [TrialOutcome(trial_id=IDS[n], state="pruned", cause="poor") for n in numbers]
-        sweep.events(str(number), map(started, numbers))
-        sweep.events(
-            str(number),
-            [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned],
-        )
+        ends = [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned]
+        sweep.events(str(number), [*map(started, numbers), *ends])
         sweep.ended(str(number), None)
     assert states(store)[:3] == ["pruned"] * 3
 
 
-@pytest.mark.usefixtures("registered")
-def test_a_machine_that_leaves_splits_no_stack(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, slots=1, stack=8)
-    assert len(hand_out(sweep, "a")) == 6
-    sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))
-    assert len(hand_out(sweep, "b")) == 6
-
-
-@pytest.mark.usefixtures("registered")
-def test_one_of_a_stack_ends_and_its_mates_are_the_ones_tried_again(
-    store: Store, tmp_path: Path
-) -> None:
-    sweep = Sweep(store, tmp_path, slots=1, stack=8)
-    hand_out(sweep, "a")
-    sweep.events("a", [done(3)])
-    sweep.ended("a", DEATH)
-    assert states(store)[3] == "done"
-    assert sorted(sweep.pack("b") + sweep.pack("c")) == [0, 1, 2, 4, 5]
-
-
 @pytest.mark.usefixtures("one_ray")
-def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(
-    store: Store, tmp_path: Path
-) -> None:
+def test_run_over_ray_gives_what_trials_give_alone(store: Store, tmp_path: Path) -> None:
     configs = [smoke_trial(seed=seed, **{"training.epochs": 2}) for seed in (1, 2)]
     configs += [config.model_copy(update={"output_layer": SoftmaxConfig()}) for config in configs]
     plan = [
         PlannedTrial.of(config, f"{config.output_layer.name} {config.seed}") for config in configs
     ]
-    heard = Heard()
-    work = work_in(
-        tmp_path, store, stack=4, measurements=("perplexity@1",), listener=heard, study=KEY
-    )
+    heard, names = Heard(), ("perplexity@1",)
+    work = work_in(tmp_path, store, trials_at_once=4, measurements=names, study=KEY, listener=heard)
     store.register(KEY, plan)
     run_trials(plan, work)
     assert [row.state for row in store.trials(KEY)] == ["done"] * 4
@@ -211,15 +142,10 @@ def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(
         expected = alone.measurements["perplexity@1"]["test_perplexity"]
         assert row["metrics"]["test_perplexity"] == pytest.approx(expected, rel=1e-3)
         assert len(store.epochs(config.trial_id)) == 2
-        assert json.loads(
-            (
-                tmp_path / "trials" / config.trial_id[:2] / config.trial_id / "config.json"
-            ).read_text()
-        )
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_over_ray_one_of_a_stack_is_stopped_and_its_mate_goes_on_in_the_same_process(
+def test_over_ray_a_stopped_trial_leaves_its_mate(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole sweep is stopped once the mate has ended an epoch without it. The machine has one
@@ -240,7 +166,7 @@ def test_over_ray_one_of_a_stack_is_stopped_and_its_mate_goes_on_in_the_same_pro
                     store.ask_to_stop(KEY)
 
     heard = Stops()
-    work = work_in(tmp_path, store, stack=2, listener=heard, study=KEY)
+    work = work_in(tmp_path, store, trials_at_once=2, listener=heard, study=KEY)
     assert run_trials(plan, work).interrupted
     assert heard.stopped_names == ["stopped"] and sorted(heard.starts) == ["mate", "stopped"]
     assert epochs == list(range(1, len(epochs) + 1)) and len(store.attempts(mate.trial_id)) == 1

@@ -1,0 +1,63 @@
+"""Environment variables for Ray, which reads most of them when it is imported: so this comes first."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+FOR_WORKERS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_FUNCTION_THREAD_TIMEOUT_S": "30",
+    "RAY_ROTATION_MAX_BYTES": "10000000",
+    "RAY_ROTATION_BACKUP_COUNT": "1",
+    "MALLOC_ARENA_MAX": "1",
+}
+"""Every process of Ray: no telemetry, the working directory as it is, no GPU for a trial that asks
+for none, small logs. Tune runs every trial in a new thread: with one arena for all of them, memory
+that a trial gave back is there for the next."""
+FOR_THE_DRIVER = {
+    # Its own choice off macOS and Windows is the machine's outward address.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    # Ray looks for `uv run` above this process, and would start every worker by it.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1e9",
+    # The dispatcher hands out one more pack than fits, so there are never as many.
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",
+}
+"""Ray listens on loopback alone. Tune keeps no logs and snapshots of its own and leaves signals
+alone."""
+
+
+def set_environment() -> None:
+    """Set Ray's variables in this process. A token that lies ready is shown to every cluster."""
+    os.environ.update({**FOR_WORKERS, **FOR_THE_DRIVER})
+    if token_path().exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+
+def token_path() -> Path:
+    """Return the file of the token that Ray's dashboard and clusters ask for."""
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
+
+
+def make_token_private() -> None:
+    """Make the token's file if it is missing, and let this user alone read it; Ray lets everybody."""
+    if os.environ.get("RAY_AUTH_MODE") == "disabled" or os.environ.get("RAY_AUTH_TOKEN"):
+        return
+    path = token_path()
+    # If that cannot be, Ray reports it, or there is nothing to protect.
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_hex(32))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)

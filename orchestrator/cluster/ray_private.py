@@ -1,0 +1,72 @@
+"""Every private part of Ray that this project uses. Each may be missing in another version of Ray:
+the program works without it, and reports once what is lost."""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import ray
+
+PRINTER = "ray._private.worker:print_to_stdstream"
+TITLE = "ray._raylet:setproctitle"
+ACTORS = "ray.tune.execution.class_cache:_ActorClassCache.get"
+USAGE = "ray.air._internal.usage:tag_callbacks"
+HEAD = "ray.experimental.internal_kv:internal_kv_get_gcs_client"
+STOP = "ray.tune.execution.tune_controller:TuneController.stop_trial"
+LOSSES = {
+    PRINTER: "Ray prints a page for each process that dies",
+    TITLE: "ps does not show which trial a worker runs",
+    ACTORS: "each worker starts some seconds later",
+    USAGE: "a sweep imports MLflow first, if it is installed",
+    HEAD: "a worker that stands still is not noticed",
+    STOP: "what waits for a machine that has left waits for another one as large",
+}
+"""All private names, and what is lost without each."""
+
+
+def find(name: str) -> Any:
+    """Return what stands behind one of the names of `LOSSES`; None if it is missing."""
+    assert name in LOSSES
+    try:
+        return pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return None
+
+
+def losses() -> list[str]:
+    """Return a sentence for each name that the installed Ray does not have."""
+    return [
+        f"Ray {ray.__version__} has no {name.partition(':')[2]}: {loss}."
+        for name, loss in LOSSES.items()
+        if find(name) is None
+    ]
+
+
+def adapt_ray(*, starts_here: bool) -> None:
+    """Keep Ray from printing a page for every process that dies, which the dispatcher reports in a
+    sentence, and from importing MLflow and others for usage statistics, which are off.
+
+    If Ray `starts_here`, Tune takes the workers that are ready: it would start new ones with
+    environment variables that these have already."""
+    actor_of = functools.cache(ray.remote)
+    replacements: dict[str, Callable[..., Any]] = {
+        PRINTER: lambda *_, **__: None,
+        USAGE: lambda *_: False,
+    }
+    if starts_here:
+        replacements[ACTORS] = lambda _cache, trainable: actor_of(trainable)
+    for name, replacement in replacements.items():
+        if find(name) is not None:
+            owner, _, attribute = name.replace(":", ".").rpartition(".")
+            setattr(pkgutil.resolve_name(owner), attribute, replacement)
+
+
+def name_process(name: str) -> None:
+    """Show a worker by this name in ps and the dashboard; with every report Ray names it after
+    Tune's function again."""
+    set_title = find(TITLE)
+    if set_title is not None:
+        set_title(f"ray::{name}")

@@ -1,0 +1,46 @@
+"""Small texts that workers leave for their driver with Ray's head, wherever they run: the newest of
+each worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from orchestrator.cluster import ray_private
+
+NAMESPACE = b"sweep-signs"
+ANSWER_S = 2.0
+
+
+def leave_sign(key: str, text: bytes) -> None:
+    """Leave this text instead of an earlier one; do nothing if Ray's head does not answer."""
+    _ask(lambda head: head.internal_kv_put(key.encode(), text, True, NAMESPACE, timeout=ANSWER_S))
+
+
+def signs(keys: Sequence[str]) -> dict[str, bytes] | None:
+    """Return the newest text of each key that has one; None if Ray's head does not answer."""
+    names = [key.encode() for key in keys]
+    texts = _ask(lambda head: head.internal_kv_multi_get(names, NAMESPACE, ANSWER_S))
+    return None if texts is None else {key.decode(): text for key, text in texts.items()}
+
+
+def remove_sign(key: str) -> None:
+    """Forget the text, if there is one and Ray's head answers."""
+    _ask(lambda head: head.internal_kv_del(key.encode(), False, NAMESPACE, timeout=ANSWER_S))
+
+
+def machine_here() -> str:
+    """Return Ray's id of the machine that this process runs on."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def _ask(action: Callable[[Any], Any]) -> Any:
+    # The functions beside this one take no time limit.
+    client = ray_private.find(ray_private.HEAD)
+    try:
+        return None if client is None else action(client())
+    except RayError:
+        return None

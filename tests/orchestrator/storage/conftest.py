@@ -1,0 +1,51 @@
+"""An object store, and machines that see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.storage import Storage, storage_at
+from orchestrator.storage.bucket import _client
+from tests.support.object_store import ObjectStore, object_store
+
+Move = Callable[[str], None]
+"""Make this process one on the machine of that name: what lies on the disk of another one is out of
+its sight."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """The server, in the environment of this process."""
+    with (
+        object_store(tmp_path_factory.mktemp("s3")) as started,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in started.environment.items():
+            patch.setenv(name, value)
+        yield started
+
+
+@pytest.fixture
+def move(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Move:
+    move_to: Move = lambda machine: monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))  # noqa: E731
+    move_to("one")
+    return move_to
+
+
+@pytest.fixture
+def url(store: ObjectStore, tmp_path: Path) -> str:
+    """A place of its own in the bucket."""
+    _client.cache_clear()
+    return f"s3://{store.bucket}/{tmp_path.name}"
+
+
+@pytest.fixture(params=["folder", "object store"])
+def storage(request: pytest.FixtureRequest, move: Move, tmp_path: Path) -> Storage:  # noqa: ARG001
+    """A storage of each kind, seen from machine one."""
+    if request.param == "folder":
+        (tmp_path / "results").mkdir()
+        return storage_at(str(tmp_path / "results"))
+    return storage_at(request.getfixturevalue("url"))
