@@ -11,8 +11,17 @@ import pytest
 from orchestrator.schedule import run_trials, trials_run
 from orchestrator.store import PlannedTrial, Store
 from orchestrator.worker import Ending, EndingKind, TrialEvent
+from tests.orchestrator.schedule.numbered_trials import (
+    DEATH,
+    IDS,
+    KEY,
+    PLAN,
+    Sweep,
+    done,
+    started,
+    states,
+)
 from tests.support.notes import Heard
-from tests.orchestrator.schedule.numbered_trials import DEATH, IDS, KEY, PLAN, Sweep, done, started, states
 from tests.support.scripted_trials import work_in
 from tests.support.smoke_trials import smoke_trial
 from trainables.config import SoftmaxConfig

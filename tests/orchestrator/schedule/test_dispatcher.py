@@ -11,7 +11,15 @@ from orchestrator.schedule import dispatcher
 from orchestrator.schedule.trial_table import TrialTable
 from orchestrator.store import PlannedTrial, Store
 from orchestrator.worker import Ending, EndingKind
-from tests.orchestrator.schedule.numbered_trials import DEATH, IDS, KEY, NO_MEMORY, PLAN, Sweep, states
+from tests.orchestrator.schedule.numbered_trials import (
+    DEATH,
+    IDS,
+    KEY,
+    NO_MEMORY,
+    PLAN,
+    Sweep,
+    states,
+)
 from trainables.errors import UserError
 from trainables.trial_folder import TrialOutcome
 

@@ -12,7 +12,6 @@ import pytest
 from orchestrator.schedule import trial_table
 from orchestrator.store import Store
 from orchestrator.worker import Ending, EndingKind, TrialEvent
-from tests.support import scripted_measurements as later
 from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
@@ -24,6 +23,7 @@ from tests.orchestrator.schedule.numbered_trials import (
     started,
     states,
 )
+from tests.support import scripted_measurements as later
 from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
