@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,6 +37,8 @@ from tests.support.smoke_trials import smoke_trial
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.measurements.spectrum import GramSpectrum
+from trainables.runtime import Runtime
+from trainables.stack import run_stack
 from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
 from trainables.trial_folder import folder as folder_module
 
@@ -144,6 +147,32 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
     ended = {event.trial_id: event.outcome.state for event in events if event.outcome is not None}
     assert ended == {pruned: "pruned", done: "done"}
     assert {path.parent.name for path in tmp_path.glob("trials/*/*/checkpoint*")} == {pruned}
+
+
+def test_worker_with_a_gpu_tells_how_many_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the user, and in the log of every trial. The GPU is this CPU."""
+    at_a_time = list[int]()
+
+    def on_cpu(tasks: Any, *, runtime: Runtime, most: int, **others: Any) -> Any:
+        at_a_time.append(most)
+        return run_stack(tasks, runtime=replace(runtime, device="cpu"), most=most, **others)
+
+    monkeypatch.setattr("trainables.stack.chosen_size", lambda *_: (2, "2 at a time, by steps"))
+    monkeypatch.setattr("trainables.stack.run_stack", on_cpu)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1, 1))
+    runtime = replace(Runtime(), device="cuda")
+    options = RunOptions(storage=FolderStorage(tmp_path), gpus_per_trial=1, runtime=runtime)
+    trials = [PlannedTrial.of(smoke_trial(seed=seed), f"{seed}") for seed in (1, 2, 3)]
+    job, sent = Job(options=options, measurements=(), functions=TrialFunctions()), list[str]()
+    run_pack(Pack(tuple(trials), at_once=3), job, sent.append)
+    events = [event for text in sent for event in EVENTS.validate_json(text)]
+    (why,) = (event.note for event in events if event.note)
+    assert (at_a_time, why) == ([2], "2 at a time, by steps")
+    assert [event.outcome.state for event in events if event.outcome] == ["done"] * 3
+    logs = [path.read_text() for path in tmp_path.glob("trials/*/*/log.txt")]
+    assert len(logs) == 3 and all(log.count(why) == 1 for log in logs)
 
 
 def test_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
