@@ -2,6 +2,7 @@ from .connection import check_cluster as check_cluster
 from .connection import connected as connected
 from .environment import token_path as token_path
 from .interrupt import Interrupt as Interrupt
+from .interrupt import interruptible as interruptible
 from .machines import LateMachines as LateMachines
 from .machines import UnfitMachineError as UnfitMachineError
 from .machines import address_of as address_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import floor, isfinite
+from math import floor
 
 from orchestrator.cluster.run_options import RunOptions
 from trainables.errors import UserError
@@ -23,13 +23,10 @@ def check_timeout(options: RunOptions) -> None:
 
 def check_gpus(gpus: float) -> None:
     """Raise UserError for GPUs a trial that no machine could serve."""
-    if not isfinite(gpus) or gpus < 0:
-        raise UserError(f"--gpus-per-trial takes 0, a fraction of one GPU or 1, not {gpus:g}.")
-    if gpus > 1:
+    if not 0 <= gpus <= 1:
         raise UserError(
-            f"--gpus-per-trial takes at most 1, not {gpus:g}: one model trains on one GPU, and as "
-            f"many trials run at "
-            "the same time as there are GPUs."
+            f"--gpus-per-trial takes 0, a fraction of one GPU or 1, not {gpus:g}: one model trains "
+            "on one GPU, and as many trials run at the same time as there are GPUs."
         )
 
 

@@ -7,12 +7,12 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 
 from orchestrator.cluster import (
-    Interrupt,
     check_cluster,
     check_machines,
     check_timeout,
     cluster_question,
     connected,
+    interruptible,
     machine_resources,
     nodes,
     slots_of,
@@ -48,7 +48,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     owner = this_owner()
     with (
         watched(),
-        Interrupt() as interrupt,
+        interruptible() as interrupt,
         connected(options, work.listener.note),
         LeaseKeeper(store, owner) as keeper,
         options.storage.watched() as check_storage,

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from orchestrator.cluster.interrupt import Interrupt
+from orchestrator.cluster import interruptible
 
 PROGRAM = """
 import os, signal, sys
-from orchestrator.cluster.interrupt import Interrupt
-with Interrupt() as interrupt:
+from orchestrator.cluster import interruptible
+with interruptible() as interrupt:
     os.kill(os.getpid(), signal.SIGTERM)
     print(interrupt.requested, flush=True)
     os.kill(os.getpid(), signal.SIGINT)
@@ -22,13 +22,13 @@ with Interrupt() as interrupt:
 """
 
 
-def test_the_first_signal_asks_and_the_handlers_that_were_found_are_back_afterwards() -> None:
+def test_first_signal_asks_and_handlers_come_back() -> None:
     def raise_keyboard_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, raise_keyboard_interrupt)
     try:
-        with Interrupt() as interrupt:
+        with interruptible() as interrupt:
             assert not interrupt.requested
             os.kill(os.getpid(), signal.SIGTERM)
             assert interrupt.requested
@@ -38,7 +38,7 @@ def test_the_first_signal_asks_and_the_handlers_that_were_found_are_back_afterwa
         signal.signal(signal.SIGTERM, before)
 
 
-def test_the_second_signal_ends_the_process_at_once() -> None:
+def test_second_signal_ends_the_process() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
     )
