@@ -30,7 +30,7 @@ def status(
     form: options.Format = "table",
 ) -> None:
     """Show how far each study has come."""
-    from orchestrator.store import LOST, expire_dead_owners
+    from orchestrator.store import expire_dead_owners
 
     check_choice(form)
     name = study and study_name(study)
@@ -40,8 +40,7 @@ def status(
         every = opened.studies()
         summaries = [s for s in every if name in (None, s.key.study)]
         running = [trial for trial in opened.running() if name in (None, trial.key.study)]
-        lost_count = sum(s.counts[state] for s in every for state in LOST)
-        lost = [trial for trial in opened.lost(lost_count) if name in (None, trial.key.study)]
+        lost = [trial for trial in opened.lost() if name in (None, trial.key.study)]
     if not summaries and name is not None:
         raise no_study(name, (summary.key for summary in every))
     records = [
