@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -111,3 +112,12 @@ def pytest_sessionfinish() -> None:
     """End the Ray that tests of this process shared."""
     if "tests.support.one_ray" in sys.modules:
         sys.modules["tests.support.one_ray"].end_ray()
+
+
+@pytest.fixture
+def in_float64() -> Iterator[None]:
+    """New parameters are of float64."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)

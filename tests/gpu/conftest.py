@@ -34,12 +34,3 @@ def same_bits() -> Iterator[None]:
     repeat_bits(True)
     yield
     repeat_bits(False)
-
-
-@pytest.fixture
-def in_float64() -> Iterator[None]:
-    """New parameters are of float64."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)

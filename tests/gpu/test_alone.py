@@ -67,23 +67,9 @@ except SystemExit as ended:
     assert Counter(line["job"] for line in lines) == {
         "stack 2": 4, "stack 1": 4, "alone": 6, "torch.nn": 2, "spectrum": 1
     }  # fmt: skip
-    assert not any(line["failed"] for line in lines), out
-    assert all(line["seconds"] > 0 for line in lines)
-    assert all(line["tflop_s"] > 0 for line in lines if line["how"] != "spectrum")
-    assert all(
-        line["step_ms"] > 0 and line["peak_mib"] > 0
-        for line in lines
-        if line["how"] in ("stack", "alone")
-    )
-    parts = [line["parts"] for line in lines]
-    assert [{*part} if part else None for part in parts] == [
-        {"network", "output", "optimiser"} if line["how"] == "stack" else None for line in lines
-    ]
-    assert all(
-        part["network"] > 0 and part["output"] > 0 and part["optimiser"] > 0
-        for part in parts
-        if part
-    )
-    assert {*figures["ceilings"]["tflop_s"]} == {"tf32", "float32"} and figures["ceilings"][
-        "copy_gb_s"
-    ] > 0
+    for line in lines:
+        assert not line["failed"] and line["seconds"] > 0
+        if line["how"] == "stack":
+            assert {*line["parts"]} == {"network", "output", "optimiser"}
+            assert all(part > 0 for part in line["parts"].values())
+    assert {*figures["ceilings"]["tflop_s"]} == {"tf32", "float32"}

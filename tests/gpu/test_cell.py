@@ -19,7 +19,7 @@ result to 8 bits."""
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(("batch", "inputs", "width"), [(3, 40, 70), (20, 400, 1150), (1, 1, 1)])
-def test_a_layer_is_that_of_the_framework_one_by_one(
+def test_a_layer_is_that_of_the_framework(
     device: str, dtype: torch.dtype, batch: int, inputs: int, width: int
 ) -> None:
     if device == "cpu" and width > 1000:
@@ -33,9 +33,7 @@ def test_a_layer_is_that_of_the_framework_one_by_one(
 
 
 @pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
-def test_a_stack_in_bf16_stays_near_the_same_trials_alone(
-    device: str, layer: OutputLayerConfig
-) -> None:
+def test_a_stack_in_bf16_is_nearly_that_alone(device: str, layer: OutputLayerConfig) -> None:
     """On a GPU the framework's LSTM rounds c to bf16, and a stack's does not."""
     alone, together = (
         [trainer_on(device, layer, seed=seed, precision="bf16") for seed in (1, 2)]

@@ -61,16 +61,11 @@ def test_the_tiny_proof_passes_on_a_cpu(tmp_path: Path) -> None:
     passed = sum(check["result"] == "PASS" for check in checks)
     assert lines[-1] == f"PASS  {passed} passed, 0 failed, 0 not tried" and passed > 60
     assert {*content["stages"]} == {name for name, stage in command.STAGES.items() if stage.on_cpu}
-    assert sum(line.startswith("PASS  ") for line in lines) == passed + 1
     assert sum(line.endswith("only on a GPU") for line in lines) == 3
     assert content["counts"]["PASS"] == passed and content["device"] == "cpu"
     numbers = [check["figures"] for check in checks if check["result"] == "PASS"]
     assert all(figures["value"] <= figures["limit"] for figures in numbers if figures)
-    steps = content["stages"]["speed"]["checks"]
-    assert all(step["figures"]["value"] > 0 for step in steps)
-    assert [path.name for path in tmp_path.iterdir()] == [
-        next(tmp_path.glob("gpu-proof-*.json")).name
-    ]
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_optional_packages_are_not_needed(tmp_path: Path) -> None:
@@ -92,6 +87,7 @@ def test_optional_packages_are_not_needed(tmp_path: Path) -> None:
         (["--stages", "nothing"], "nothing"),
         (["--device", "cpu", "--json", "no/such/folder"], "--json"),
         (["--much"], "--much"),
+        ([], "no GPU"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -102,27 +98,14 @@ def test_bad_input_is_one_sentence(
     text: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert status(words) == 2
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    try:
+        status: object = command.main(words)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2 and not list(tmp_path.iterdir())
     out, err = capfd.readouterr()
     assert out == "" and text in err and err.startswith("error: ") and err.count("\n") == 1
-
-
-def test_no_gpu_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert status([]) == 2
-    out, err = capfd.readouterr()
-    assert out == "" and "no GPU" in err and err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-
-
-def status(words: list[str]) -> object:
-    try:
-        return command.main(words)
-    except SystemExit as ended:
-        return ended.code
 
 
 def test_help_lists_the_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,10 +117,6 @@ def test_help_lists_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer.returncode == 0 and all(name in answer.stdout for name in command.STAGES)
 
 
-def test_stages_fit_into_nine_minutes() -> None:
-    assert sum(stage.limit_s for stage in command.STAGES.values()) <= 540
-
-
 def run_stage(
     monkeypatch: pytest.MonkeyPatch, folder: Path, program: str, limit_s: float = 60.0
 ) -> int:
@@ -145,47 +124,23 @@ def run_stage(
     as it is."""
     after = "\nfrom gpu_proof.stage import main\nmain()"
 
-    def words(name: str, device: str, place: str) -> list[str]:
-        return [
-            sys.executable,
-            "-c",
-            (program if name == "exact" else "") + after,
-            name,
-            device,
-            place,
-        ]
+    def words(name: str, *rest: str) -> list[str]:
+        return [sys.executable, "-c", (program if name == "exact" else "") + after, name, *rest]
 
     monkeypatch.setattr(command, "_command", words)
     monkeypatch.setitem(command.STAGES, "exact", command.Stage(limit_s))
-    return command.main(
-        [
-            "--device",
-            "cpu",
-            "--json",
-            str(folder / "gpu-proof-x.json"),
-            "--stages",
-            "exact",
-            "toolchain",
-        ]
-    )
+    file = str(folder / "gpu-proof-x.json")
+    return command.main(["--device", "cpu", "--json", file, "--stages", "exact", "toolchain"])
 
 
 @pytest.mark.parametrize(
     ("program", "limit_s", "text"),
     [
         (WRONG_LOSS, 60.0, "loss of gss: 0.001, at most 0.0001"),
-        (
-            "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
-            60.0,
-            "exact: its process ended with status -11",
-        ),
-        (
-            "raise RuntimeError('CUDA error')",
-            60.0,
-            "exact: its process ended with status 1: RuntimeError: CUDA error",
-        ),
-        ("import time; time.sleep(100)", 1.0, "exact: took longer than 1 s and was killed"),
-        ("raise SystemExit", 60.0, "exact: its process ended with status 0"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 60.0, "status -11"),
+        ("raise RuntimeError('CUDA error')", 60.0, "status 1: RuntimeError: CUDA error"),
+        ("import time; time.sleep(100)", 1.0, "longer than 1 s"),
+        ("raise SystemExit", 60.0, "status 0"),
     ],
     ids=["wrong loss", "crash", "error", "hang", "silence"],
 )
@@ -202,9 +157,7 @@ def test_a_stage_fails_alone(
     [failure] = [line for line in lines[:-1] if line.startswith("FAIL")]
     assert text in failure and lines[-1].startswith("FAIL") and "1 failed" in lines[-1]
     stages = written(tmp_path)["stages"]
-    assert [*stages] == ["exact", "toolchain"] and stages["toolchain"]["checks"][0][
-        "name"
-    ] == "versions"
+    assert stages["toolchain"]["checks"][0]["name"] == "versions"
     assert ("Traceback" in stages["exact"]["log"]) == ("CUDA error" in program)
 
 

@@ -26,9 +26,8 @@ def test_a_step_asks_what_is_written_down(corpus: str, layer: str) -> None:
     from tests.gpu_proof.step_cost import cost_of, events_of_a_step
 
     events = events_of_a_step(corpus, layer)
-    assert all(
-        event.aligned for event in events if event.recurrent or event.operations > MANY_OPERATIONS
-    )
+    for event in events:
+        assert event.aligned or (not event.recurrent and event.operations <= MANY_OPERATIONS)
     for work, known in zip(cost_of(events), COSTS[corpus, layer], strict=True):
         assert work.kernels == known.kernels
         assert work.gigabytes == pytest.approx(known.gigabytes, rel=1e-3)

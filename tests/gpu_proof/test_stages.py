@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -139,11 +140,8 @@ def test_a_step_that_waits_fails(
             raise RuntimeError("called a synchronizing CUDA operation")
 
     monkeypatch.setattr(Stack, "step", waiting)
-    found = results("sync", tmp_path)
-    assert {result for name, result in found.items() if "stack" in name} == {
-        "FAIL" if waits else "PASS"
-    }
-    assert {result for name, result in found.items() if "alone" in name} == {"PASS"}
+    for name, result in results("sync", tmp_path).items():
+        assert result == ("FAIL" if waits and "stack" in name else "PASS")
     assert mode == ["default"]
 
 
@@ -159,11 +157,7 @@ def test_a_peak_beside_the_plan_fails(
     monkeypatch.setattr(memory, "STACKS", stacks)
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
     monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda: peak_bytes)
-    found = results("memory", tmp_path)
-    assert (
-        found["peak, 2 models, ptb, gss, float32"],
-        found["plan over peak, 2 models, ptb, gss, float32"],
-    ) == expected
+    assert tuple(results("memory", tmp_path).values()) == expected
 
 
 def test_a_stack_too_large_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -171,11 +165,8 @@ def test_a_stack_too_large_is_not_tried(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     monkeypatch.setattr(timing, "on_gpu", lambda _device: True)
     monkeypatch.setattr(timing, "free_bytes", lambda: 2**20)
-    assert (
-        {*results("memory", tmp_path).values()}
-        == {*results("speed", tmp_path).values()}
-        == {"SKIP"}
-    )
+    for name in ("memory", "speed"):
+        assert {*results(name, tmp_path).values()} == {"SKIP"}
 
 
 def test_a_checkpoint_with_other_bits_fails(
@@ -223,9 +214,7 @@ def test_a_step_is_compared_with_its_prediction(
 def test_a_gpus_fault_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str | None
 ) -> None:
-    properties = type(
-        "Properties", (), {"name": "H200", "major": 9, "minor": 0, "total_memory": 2**37}
-    )
+    properties = SimpleNamespace(name="H200", major=9, minor=0, total_memory=2**37)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _index: properties)
     monkeypatch.setattr(toolchain, "gpu_fault", lambda _index: fault)

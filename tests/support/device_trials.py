@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from gpu_proof import trials
 from gpu_proof.trials import layer_config
 from tests.support import tiny_transformer
@@ -38,6 +40,14 @@ def transformer_on(
         update={"seed": seed}
     )
     return Trainer(config, tiny.corpus(), Runtime(device=device))
+
+
+def assert_same_bits(trainer: Trainer, expected: Trainer) -> None:
+    """Of all that the next step depends on, but for torch's own generators."""
+    result = trainer.snapshot()[0]
+    for name, tensor in expected.snapshot()[0].items():
+        if "random.global" not in name:
+            assert torch.equal(result[name], tensor), name
 
 
 def losses(trainer: Trainer, steps: int) -> list[float]:

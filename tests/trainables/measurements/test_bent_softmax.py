@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,19 +17,13 @@ from trainables.measurements import context_vectors, measure
 from trainables.runtime import Runtime
 from trainables.trial_folder.metrics import check_metrics
 
+pytestmark = pytest.mark.usefixtures("in_float64")
+
 Array = NDArray[np.float64]
 FORMS: dict[str, tuple[tuple[int, ...], Callable[[Array, int], Array]]] = {
     "tanh": ((5, 10, 15, 20, 30), lambda x, cap: cap * np.tanh(x / cap)),
     "sigmoid": ((5, 10, 15, 20, 23, 30), lambda x, cap: cap * expit((x * 23 / cap + 5) / 7.5)),
 }
-
-
-@pytest.fixture(autouse=True)
-def _in_float64() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def press_rank(log_p: Array) -> int:

@@ -3,7 +3,7 @@ to the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,16 +23,10 @@ from trainables.stack.measuring import measure_stack
 from trainables.training import DivergedError, Trainer
 from trainables.trial_folder import Measured
 
+pytestmark = pytest.mark.usefixtures("in_float64")
+
 NAMES = (PERPLEXITY, SPECTRUM, "top_k@1", "kl_rank@1", "spectrum_by_epoch@1")
 """The first two are taken of all at once."""
-
-
-@pytest.fixture(autouse=True)
-def _in_float64() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def trained(

@@ -3,7 +3,7 @@ shared draws."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -128,14 +128,6 @@ class Drawing(TorchDispatchMode):
     ) -> Any:
         self.draws += func.overloadpacket.__name__ in DRAWS
         return func(*args, **(kwargs or {}))
-
-
-@pytest.fixture
-def in_float64() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def noisy(config: TrialConfig, deviation: float = 0.1) -> TrialConfig:

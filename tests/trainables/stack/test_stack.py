@@ -3,7 +3,6 @@ change of mates. Of AWD-LSTMs with both optimizers, and of Transformers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +30,8 @@ from trainables.runtime import Runtime
 from trainables.stack import Stack, stack_key
 from trainables.stack.validation import valid_losses
 from trainables.training import Trainer
+
+pytestmark = pytest.mark.usefixtures("in_float64")
 
 STEPS = 40
 PLANS = (
@@ -64,14 +65,6 @@ LAYERS: tuple[tuple[OutputLayerConfig, ...], ...] = (
 HEADS: tuple[dict[str, Any], ...] = ({}, {"head": "untied"}, {"head": "untied", "head_rank": 3})
 DROPOUTS = ("embedding_matrix", "embedding", "hidden", "output")
 RATES = {"sgd": 5.0, "adam": 0.003, "adamw": 0.02}
-
-
-@pytest.fixture(autouse=True)
-def _in_float64() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def trial_of(optimizer: str, group: int, number: int) -> LanguageTrialConfig:
