@@ -21,8 +21,7 @@ import pytest
 import ray
 from ray._private.node import Node
 
-from orchestrator.store.opening import open_store
-from orchestrator.store.store import Store
+from orchestrator.store import Store, open_store
 from tests.support import scripted_measurements, scripted_tuning
 from tests.support.drivers import KEY, measure, train, tune
 from tests.support.one_ray import start_ray
@@ -58,13 +57,12 @@ def with_own_ray(folder: Path, *arguments: Any, **options: Any) -> Process:
     )
 
 
-def test_sigterm_ends_the_sweep_within_ten_seconds_and_gives_trials_back(tmp_path: Path) -> None:
+def test_sigterm_gives_trials_back_within_ten_seconds(tmp_path: Path) -> None:
     driver = with_own_ray(tmp_path, SEEDS)
     driver.wait_until(lambda: starts(tmp_path) >= 3)
     driver.signal(signal.SIGTERM)
-    (summary,) = driver.end(timeout_s=10)
-    assert summary["interrupted"]
-    assert "Traceback" not in driver.errors
+    [summary] = driver.end(timeout_s=10)
+    assert summary["interrupted"] and "Traceback" not in driver.errors
     counted = Counter(states(tmp_path))
     assert counted == {"done": ends(tmp_path).total(), "planned": len(SEEDS) - counted["done"]}
     assert counted["planned"] > 0
@@ -117,23 +115,19 @@ def killed_after_a_commit() -> None:
     ("moment", "state"),
     [(terminated_while_ray_starts, "planned"), (terminated_while_ray_ends, "done")],
 )
-def test_a_signal_while_ray_starts_or_ends_is_not_lost(
+def test_signals_during_rays_start_and_end_count(
     tmp_path: Path, moment: Callable[[], None], state: str
 ) -> None:
     driver = with_own_ray(tmp_path, [SOUND], moment=moment)
-    (summary,) = driver.end(timeout_s=60)
-    assert summary["interrupted"]
-    assert "Traceback" not in driver.errors
+    [summary] = driver.end(timeout_s=60)
+    assert summary["interrupted"] and "Traceback" not in driver.errors
     assert states(tmp_path) == [state]
 
 
-def test_after_sigkill_at_each_boundary_the_next_run_finishes_and_repeats_nothing(
-    tmp_path: Path,
-) -> None:
-    """Killed in the middle of trials, then before what it would commit first, then after that."""
-    two_at_a_time = partial(
-        train, options={"max_concurrent": 2}
-    )  # with more cores all of them would end too soon
+def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
+    """In the middle of trials, then before what the driver would commit first, then after that."""
+    # With more cores at a time all trials would end too soon.
+    two_at_a_time = partial(train, options={"max_concurrent": 2})
     driver = Process(tmp_path, two_at_a_time, tmp_path, SEEDS, ray=start_ray())
     driver.wait_until(lambda: starts(tmp_path) >= 2)
     time.sleep(random.uniform(0.0, 1.5))
@@ -142,35 +136,27 @@ def test_after_sigkill_at_each_boundary_the_next_run_finishes_and_repeats_nothin
         driver = Process(tmp_path, partial(train, moment=moment), tmp_path, SEEDS, ray=start_ray())
         driver.end(status=-signal.SIGKILL)
         assert "done" in states(tmp_path) or moment is killed_before_a_commit
-        assert "planned" in states(tmp_path) or "running" in states(tmp_path)
+        assert {"planned", "running"} & set(states(tmp_path))
     start_s = time.monotonic()
     train(print, tmp_path, SEEDS)
-    assert time.monotonic() - start_s < 50, (
-        "waited for the lease of a driver that is known to be dead"
-    )
+    assert time.monotonic() - start_s < 50, "waited for the lease of a dead driver"
     assert states(tmp_path) == ["done"] * len(SEEDS)
     assert ends(tmp_path) == {f"end {seed}": 1 for seed in SEEDS}
 
 
-def test_after_sigkill_while_it_measures_the_next_run_completes_and_repeats_nothing(
-    tmp_path: Path,
-) -> None:
+def test_sigkill_while_measuring_repeats_nothing(tmp_path: Path) -> None:
     driver = Process(tmp_path, measure, tmp_path, SEEDS, ray=start_ray())
     driver.wait_until(lambda: ends(tmp_path))
     time.sleep(random.uniform(0.0, 1.0))
     driver.kill()
-    measurements = len(SEEDS) * len(scripted_measurements.NAMES)
-    assert 0 < ends(tmp_path).total() < measurements
+    count = len(SEEDS) * len(scripted_measurements.NAMES)
+    assert 0 < ends(tmp_path).total() < count
     measure(print, tmp_path, SEEDS)
     with open_store(f"sqlite:///{tmp_path}/results.db") as store:
-        assert (
-            sum(len(row["metrics"]) for row in store.results(scripted_measurements.KEY))
-            == measurements
-        )
-    assert len(ends(tmp_path)) >= measurements - 2, (
-        "but for files whose worker died before it wrote the line"
-    )
-    assert set(ends(tmp_path).values()) == {1}
+        rows = store.results(scripted_measurements.KEY)
+    assert sum(len(row["metrics"]) for row in rows) == count
+    # A worker may have died between a file and its line of the log.
+    assert len(ends(tmp_path)) >= count - 2 and set(ends(tmp_path).values()) == {1}
 
 
 def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
@@ -178,25 +164,23 @@ def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
         return scripted_tuning.table(store)
 
 
-@pytest.mark.chaos(1, 2)
-def test_a_search_that_is_killed_ends_with_the_trials_of_an_undisturbed_one(
-    tmp_path: Path, rounds: int
-) -> None:
-    """Killed once, and twice under `make chaos`."""
-    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
-    for folder in (undisturbed, disturbed):
-        folder.mkdir()
+@pytest.mark.chaos(1, 100)
+@pytest.mark.timeout(0)
+def test_a_killed_search_ends_with_the_same_trials(tmp_path: Path, rounds: int) -> None:
+    """Each round kills one search at a random moment."""
     start_ray()
-    tune(print, undisturbed)
-    for _ in range(rounds):
-        before = starts(disturbed)
-        driver = Process(tmp_path, tune, disturbed, ray=start_ray())
-        driver.wait_until(lambda before=before: starts(disturbed) > before)  # type: ignore[misc]
-        time.sleep(random.uniform(0.0, 0.6))
-        driver.kill()
-    tune(print, disturbed)
-    assert tuned(disturbed) == tuned(undisturbed)
-    assert "pruned" in {state for _, _, state, _ in tuned(disturbed)}
-    assert set(Counter(line.split()[1] for line in ends(disturbed).elements()).values()) == {1}, (
-        "trained twice"
-    )
+    searches = [tmp_path / str(number) for number in range(rounds + 1)]
+    for number, folder in enumerate(searches):
+        folder.mkdir()
+        if number > 0:
+            driver = Process(tmp_path, tune, folder, ray=start_ray())
+            driver.wait_until(lambda folder=folder: starts(folder) > 0)  # type: ignore[misc]
+            time.sleep(random.uniform(0.0, 1.5))
+            if driver.is_alive():
+                driver.kill()
+        tune(print, folder)
+        counted = Counter(line.split()[1] for line in ends(folder).elements())
+        assert set(counted.values()) == {1}, "trained twice"
+    tables = [tuned(folder) for folder in searches]
+    assert "pruned" in {state for _, _, state, _ in tables[0]}
+    assert [table for table in tables if table != tables[0]] == []

@@ -1,5 +1,4 @@
-"""Four commands at once on one study, one of them killed; a search whose drivers are killed over
-and over; and a program that takes the memory."""
+"""Four commands at once on one study, one of them killed; and a program that takes the memory."""
 
 from __future__ import annotations
 
@@ -19,28 +18,6 @@ from tests.kills.conftest import Keep
 from tests.support.typed_sweep import OPTIONS, SEED, TRIALS, Round, TypedSweep, Undisturbed
 
 pytestmark = pytest.mark.timeout(0)
-TUNED = """from search_spaces.awd_lstm import awd_lstm
-from search_spaces.study import Study
-from search_spaces.tuning import Dimension, Tuning
-from trainables.config import GssConfig, SoftmaxConfig
-
-TUNING = Tuning(
-    sides={
-        "softmax": lambda corpus: awd_lstm(corpus, SoftmaxConfig()),
-        "gss": lambda corpus: awd_lstm(corpus, GssConfig(c=-1.5, k=2.5)),
-    },
-    stage1=(Dimension(key="model.dropout_hidden", short="dh", values=(0.0, 0.3)),),
-    stage2=(
-        Dimension(key="model.dropout_embedding", short="de", values=(0.0, 0.2, 0.4, 0.6, 0.8)),
-        Dimension(key="model.dropout_output", short="do", values=(0.0, 0.2, 0.4, 0.6)),
-    ),
-    seeds=(11, 12),
-)
-STUDY = Study(name="tuned", tuning=TUNING, analyses=())
-"""
-SEARCH = ("--max-concurrent", "1", "--budget", "14", "--set", "training.epochs=8")
-"""More than the search draws at random before it learns from earlier trials."""
-HANGS_S = 300.0
 
 
 @pytest.mark.chaos(0, 1)
@@ -70,53 +47,6 @@ def test_four_commands_train_each_trial_once(
         part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
     keep("Four commands at once, the driver of one killed", part)
     assert part.troubles == [], f"seed {SEED}"
-
-
-def searched(sweep: TypedSweep) -> list[tuple[str, str, str, list[float]]]:
-    """Return the trials of the search with their validation losses."""
-    with sweep.opened() as (store, key):
-        epochs = store.epochs_by_trial(key)
-        return [
-            (
-                row.name,
-                row.trial_id,
-                row.state,
-                [e.valid_loss for e in epochs.get(row.trial_id, ())],
-            )
-            for row in store.trials(key)
-        ]
-
-
-@pytest.mark.chaos(0, 100)
-def test_a_killed_search_equals_the_undisturbed_one(
-    tmp_path: Path, rounds: int, keep: Keep
-) -> None:
-    """`rounds` kills of searches, each typed again until it ends by itself."""
-    chance, kills, parts = random.Random(SEED), 0, list[Round]()
-    with TypedSweep(tmp_path / "undisturbed", *SEARCH, study=TUNED) as sweep:
-        typed = sweep.type()
-        assert typed.status(600) == 0, typed.text
-        seconds, goal = time.monotonic() - typed.start_s, searched(sweep)
-    assert "pruned" in {state for _, _, state, _ in goal}
-    while kills < rounds:
-        part = Round("search")
-        with TypedSweep(tmp_path / str(len(parts)), *SEARCH, study=TUNED) as sweep:
-            while not part.troubles:
-                typed = sweep.type()
-                if typed.status(chance.uniform(0, seconds / 4)) is not None:
-                    break
-                victim = chance.choice(("driver", "process group", "everything"))
-                kills += sweep.kill(victim, typed, chance)
-                if typed.status(HANGS_S) is None:
-                    part.troubles.append(f"hung: {typed.text[-500:]}")
-                part.troubles += typed.tracebacks()
-            part.troubles += typed.troubles(HANGS_S)
-            part.troubles += [] if searched(sweep) == goal else ["another search"]
-            part.troubles += [f"trained twice: {trial}" for trial in sweep.trained_twice]
-            part.troubles += [f"left behind: {name}" for name in sweep.left_behind()]
-        keep("A search whose command is killed over and over", part)
-        parts.append(part)
-    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
 HOG_BYTES, SPARE_BYTES, SAFE_BYTES = 4_500_000_000, 4_000_000_000, 6_000_000_000

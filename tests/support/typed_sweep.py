@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-import psutil
-
 from orchestrator.store import Store, StudyKey, open_store
 from tests.support.command import ROOT, environment, results_table
 from tests.support.scratch import mentioning
@@ -206,13 +204,13 @@ class TypedSweep:
             return [pid for pid, line in lines.items() if line and BY_COMMAND_LINE[victim](line)]
         if victim in ("process group", "everything"):
             return list(lines) if runs else []
-        with suppress(psutil.NoSuchProcess):
-            children = [child.pid for child in psutil.Process(typed.pid).children()]
-            drivers = [pid for pid in children if "sweep.py" in lines.get(pid, "")]
-            if victim == "driver":
-                return drivers or ([typed.pid] if runs else [])
+        drivers = list[int]()
+        with suppress(OSError):  # the command has ended
+            children = Path(f"/proc/{typed.pid}/task/{typed.pid}/children").read_text().split()
+            drivers = [pid for pid in map(int, children) if "sweep.py" in lines.get(pid, "")]
+        if victim == "guard":
             return [typed.pid] if drivers else []
-        return []
+        return drivers or ([typed.pid] if runs else [])
 
     def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
         """Send SIGKILL to a process of this kind; False if none is alive."""
