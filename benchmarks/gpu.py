@@ -224,12 +224,13 @@ def _table_row(line: Line, top: Ceilings) -> str:
         "-".rjust(int(f.partition(".")[0])) if value is None else format(value, f)
         for value, f in figures
     )
-    return f"{job.corpus:<11}{job.layer:<16}{job.precision:<9}{job.label:<14}{columns}  {line.note}".rstrip()
+    labels = f"{job.corpus:<11}{job.layer:<16}{job.precision:<9}{job.label:<14}"
+    return f"{labels}{columns}  {line.note}".rstrip()
 
 
 HEADER = (
-    f"{'corpus':<11}{'layer':<16}{'products':<9}{'how':<14}{'network':>9}{'output':>9}{'optim.':>9}{'step ms':>9}"
-    f"{'s/epoch':>9}{'V100':>7}{'TFLOP/s':>9}{'of':>6}{'peak MiB':>9}"
+    f"{'corpus':<11}{'layer':<16}{'products':<9}{'how':<14}{'network':>9}{'output':>9}"
+    f"{'optim.':>9}{'step ms':>9}{'s/epoch':>9}{'V100':>7}{'TFLOP/s':>9}{'of':>6}{'peak MiB':>9}"
 )
 
 

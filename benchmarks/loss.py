@@ -114,7 +114,8 @@ def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) ->
     base = timings[reference]
     print(f"\n{title}")
     print(
-        f"{'variant':<20}{'median s':>10}{'min..max s':>20}{'peak MiB':>10}{'faster':>8}{'memory':>8}"
+        f"{'variant':<20}{'median s':>10}{'min..max s':>20}{'peak MiB':>10}"
+        f"{'faster':>8}{'memory':>8}"
     )
     for name, timing in timings.items():
         spread, median_s = f"{min(timing.all_s):.4g}..{max(timing.all_s):.4g}", median(timing.all_s)

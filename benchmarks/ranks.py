@@ -1,7 +1,7 @@
 """Spectrum and KL rank of a log-P matrix of a gss layer with random weights.
 
     python -m benchmarks.ranks            spectrum of 16,000 x 4,000 by each method, and its error
-    python -m benchmarks.ranks --ptb      82,430 x 10,000, the size of PTB's test set, by Gram matrix
+    python -m benchmarks.ranks --ptb      82,430 x 10,000, the size of PTB's test set
     python -m benchmarks.ranks --kl       KL ranks of 16,000 x 4,000 next to its spectrum
     python -m benchmarks.ranks --hard     the same of a matrix whose KL ranks are in the thousands
 
@@ -112,8 +112,10 @@ def run_ptb() -> None:
     start = time.perf_counter()
     rank = press_rank(stream.finish())
     finish_s = time.perf_counter() - start
-    print(f"{PTB_ROWS:,} x {PTB_COLUMNS:,}, Press rank {rank}: {adding_s:.1f} s adding rows, "
-          f"{finish_s:.1f} s singular values; peak of the process {memory.peak_mib():.0f} MiB")  # fmt: skip
+    print(
+        f"{PTB_ROWS:,} x {PTB_COLUMNS:,}, Press rank {rank}: {adding_s:.1f} s adding rows, "
+        f"{finish_s:.1f} s singular values; peak of the process {memory.peak_mib():.0f} MiB"
+    )
 
 
 def main() -> None:

@@ -35,7 +35,8 @@ CudaDriver.is_active = staticmethod(lambda: True)
 subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", "results/libcuda.so.1"], check=True)
 os.environ["TRITON_LIBCUDA_PATH"] = "/app/results"
 image_cache = os.environ["TRITON_CACHE_DIR"]
-for cache, cause in (("/tmp/triton", "failed to map segment"), (image_cache, "undefined symbol: cu")):
+causes = {"/tmp/triton": "failed to map segment", image_cache: "undefined symbol: cu"}
+for cache, cause in causes.items():
     os.environ["TRITON_CACHE_DIR"] = cache
     triton_problem.cache_clear()
     assert cause in (problem := str(triton_problem("cpu"))), problem
@@ -58,8 +59,8 @@ mount -t tmpfs -o mode=1777,size=1g tmpfs "$root/dev/shm"
 mount -o remount,ro "$root/dev"
 mount -o remount,bind,ro "$root"
 [ -n "${TMPDIR:-}" ] || mount -t tmpfs -o noexec,nosuid,nodev,mode=1777 tmpfs "$root/tmp"
-exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --bounding-set=-all \
-    env --chdir=/app "$@"
+exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
+    --bounding-set=-all env --chdir=/app "$@"
 """
 """What an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
 `--tmpfs /tmp` if TMPDIR is not set. /dev/shm stays writable."""

@@ -1,6 +1,6 @@
 """Compare the tables of README.md, docs/results.md and docs/today.md with the reports of a storage.
 
-    python docs/fill_tables.py results            # print the tables that differ; exit status 1 if any
+    python docs/fill_tables.py results            # print what differs; exit status 1 if any
     python docs/fill_tables.py results --write    # replace them in the pages
 
 A page's table is found by its head. Its numbers come from the CSV files of the reports of the

@@ -20,8 +20,8 @@ from tests.support.command import ROOT, environment, results_table, sweep
 from tests.support.one_ray import without_ray
 
 DATA = ROOT.parent / "shared" / "data"
-PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py", "pyproject.toml",
-            "README.md")  # fmt: skip
+PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py",
+            "pyproject.toml", "README.md")  # fmt: skip
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study

@@ -26,7 +26,7 @@ def folders_of_a_sweep(base: Path, before: set[Path]) -> set[Path]:
     return folders if len(folders) == 2 else set()
 
 
-def test_a_killed_sweep_leaves_nothing_once_the_next_begins_and_what_lives_goes_on(
+def test_leftovers_of_killed_sweeps_alone_are_removed(
     short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drivers: dict[str, Process] = {}
@@ -53,7 +53,7 @@ def test_a_killed_sweep_leaves_nothing_once_the_next_begins_and_what_lives_goes_
     assert len(working) > 5
     assert working <= working_in(folders["lives"])
     drivers["lives"].signal(signal.SIGINT)
-    (summary,) = drivers["lives"].end(timeout_s=20)
+    [summary] = drivers["lives"].end(timeout_s=20)
     assert summary["interrupted"]
     assert [*short_base.iterdir()] == []
     assert working_in(folders["lives"]) == set()

@@ -46,7 +46,8 @@ def test_any_victim_leaves_the_same_table(
     chance, parts = random.Random(SEED), []
     for number in range(rounds):
         part = Round(VICTIMS[(number + SEED) % len(VICTIMS)])
-        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
+        dashboard = ["--ray-dashboard"] if "ashboard" in part.kind else []
+        with TypedSweep(tmp_path / str(number), *OPTIONS, *dashboard) as sweep:
             kill_at_random(part, sweep, undisturbed, chance)
             if number % 10 == 0 and not part.troubles:
                 part.troubles += rebuilt(sweep)

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text()
 PINNED = dict(re.findall(r"^([a-z0-9_.-]+)==([^ ;]+)", LOCK, re.MULTILINE))
 UNPICKLING = {
-    "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "read_pickle", "unsafe_load", "full_load",
-    "system", "popen", "builtin eval", "builtin exec",
+    "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "read_pickle", "unsafe_load",
+    "full_load", "system", "popen", "builtin eval", "builtin exec",
 }  # fmt: skip
 """Modules and functions that run what they read."""
 ALLOWED = {

@@ -18,8 +18,8 @@ from trainables.config import read_config
 
 OPTIONS = (
     "--scale", "--corpus", "--data-dir", "--store", "--storage", "--gpus-per-trial",
-    "--cores-per-trial", "--contexts", "--benchmarks", "--search", "--budget", "--seeds", "--log-to",
-    "--format", "--set", "--out", "--method", "--eps", "--address", "--max-concurrent",
+    "--cores-per-trial", "--contexts", "--benchmarks", "--search", "--budget", "--seeds",
+    "--log-to", "--format", "--set", "--out", "--method", "--eps", "--address", "--max-concurrent",
     "--deterministic", "--dry-run",
 )  # fmt: skip
 GOOD = ("gss_grid", "fair_capacity", "press_robustness", "smoke", "quick", "pydocs", "markov-20",
@@ -112,8 +112,8 @@ def trials(corpus):
         yield TrialConfig(seed={seed!r}, corpus=corpus, output_layer=GssConfig(c=0.0, k=k))
 def label(config):
     return {label!r} + f" {{config.output_layer.k}}"
-STUDY = Study(name={name!r}, title={title!r}, trials=trials, label=label, measurements=({measurement!r},),
-    corpora=({corpus!r},))
+STUDY = Study(name={name!r}, title={title!r}, trials=trials, label=label,
+    measurements=({measurement!r},), corpora=({corpus!r},))
 """
 FIELDS = {"first": 1.0, "second": 2.0, "seed": 1, "name": "mine", "title": "", "label": "",
           "corpus": "ptb", "measurement": "spectrum@1"}  # fmt: skip

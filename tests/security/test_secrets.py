@@ -92,9 +92,9 @@ def running(
     """The command with these variables, interrupted in the end; its output goes into a file."""
     with printed.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "sweep.py", *words], cwd=ROOT, stdin=subprocess.DEVNULL,
-            env={**environment(), **variables, "PYTHONUNBUFFERED": "1"}, stdout=output, stderr=output,
-            start_new_session=True,
+            [sys.executable, "sweep.py", *words], cwd=ROOT, start_new_session=True,
+            env={**environment(), **variables, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
     try:
         yield process
@@ -129,8 +129,9 @@ def test_a_run_leaves_no_secret_anywhere(
         postgres_server.execute(statement)
     url = f"postgresql+psycopg://planted@/postgres?host={postgres_server.folder}&options=-csearch_path%3Dtest_secrets"
     storage, printed = tmp_path / "results", tmp_path / "printed.txt"
-    words = ("gss_grid", "--ray-dashboard", "--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard",
-             "--log-to", "mlflow", "--storage", storage, "--store", url)  # fmt: skip
+    words = ("gss_grid", "--ray-dashboard", "--scale", "smoke", "--set", "training.epochs=100000",
+             "--log-to", "tensorboard", "--log-to", "mlflow", "--storage", storage,
+             "--store", url)  # fmt: skip
     leaks: list[str] = []
 
     def look(place: str, text: str | bytes) -> None:

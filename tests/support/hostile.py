@@ -21,7 +21,8 @@ from trainables.config import (
 )
 
 NASTY_TEXTS = (
-    "", " ", ".", "..", "../../outside", "/outside", "~", "a/b", "a\\b", "-x", "--help", "a\nb", "a\rb", "\t",
+    "", " ", ".", "..", "../../outside", "/outside", "~", "a/b", "a\\b", "-x", "--help",
+    "a\nb", "a\rb", "\t",
     "\x1b[2J\x1b[31mred",
     "\x9b31m", "\u202eltr", "e\u0301", "\U0001f600", "x" * 300, "é" * 200, "%s%n{0}{x}",
     "{{7*7}}", "$(touch outside)",

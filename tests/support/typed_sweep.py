@@ -1,7 +1,7 @@
 """The command as a user types it for twelve short trials, with a Ray and a temporary folder of its
 own: to be killed, and judged by a sweep that nobody disturbed.
 
-Nothing is scripted. Trials write checkpoints every quarter of a second, since they last about one."""
+Nothing is scripted. Trials last a second and write checkpoints every quarter of one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OPTIONS = ("--set", "training.epochs=4")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Seed of every test of chance; a failed one prints it."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""Seconds of an undisturbed sweep on a quiet machine, and the greatest factor allowed for others."""
+"""Seconds of an undisturbed sweep on a quiet machine, and the greatest factor for others."""
 LIMIT_S = 90.0
 """A command that has not ended this long after a kill hangs."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
