@@ -1,6 +1,7 @@
 from .bundle import open_bundle as open_bundle
 from .commands import Typed as Typed
 from .commands import retry_command as retry_command
+from .live_reports import live_report as live_report
 from .rebuild import check_store as check_store
 from .rebuild import rebuild_store as rebuild_store
 from .reports import report_folder as report_folder

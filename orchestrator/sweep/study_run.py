@@ -16,6 +16,7 @@ from orchestrator.guard import beat_on
 from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, PlannedTrial, TrialRow
 from orchestrator.sweep.commands import Typed, command_line, view_command
+from orchestrator.sweep.live_reports import live_report
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retry import retried_trials
@@ -74,7 +75,7 @@ def run_study(
         threading.Thread(
             target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True
         ).start()
-        summary = RemainingWork(
+        work = RemainingWork(
             plan=plan,
             options=options,
             typed=typed,
@@ -84,7 +85,9 @@ def run_study(
             retried=retried,
             tuner=tuner,
             logs=logs,
-        ).run()
+        )
+        with live_report(store, options.store_url, str(options.storage), plan.key, typed):
+            summary = work.run()
         logs.complete()
         rows = store.trials(plan.key)
         if summary.interrupted:

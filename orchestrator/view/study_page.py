@@ -259,7 +259,7 @@ def _head(source: Source, summary: StudySummary) -> list[Any]:
     folder = source.storage.folder / "reports" / key.variant
     study, card = _built_in(key), read_card(folder / CARD_FILE)
     question = study.question if study else card.question if card else ""
-    answer: list[Any] = ["A run writes the report that answers this at its end."]
+    answer: list[Any] = ["A run writes a report every few minutes, and at its end."]
     if card:
         written = datetime.fromtimestamp((folder / CARD_FILE).stat().st_mtime, UTC)
         when = html.Span(f" (report of {written:%Y-%m-%d %H:%M} UTC)", className="soft")

@@ -105,7 +105,7 @@ def test_an_end_changes_its_row_and_a_first_metric_the_page(
 
 def test_title_question_and_answer_come_with_the_report(app: Dash, tmp_path: Path) -> None:
     version = open_page(app, f"/study/{MINE.variant}")[0]["study-version"].data
-    assert "writes the report" in str(follow(app, version)[0])
+    assert "writes a report" in str(follow(app, version)[0])
     folder = tmp_path / "reports" / MINE.variant
     folder.mkdir(parents=True)
     (folder / "report.html").touch()
