@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
 from tests.support import tiny_trial as tiny
+from tests.trainables.measurements.test_kl_rank import brute_force
 from trainables.config import BENT_SOFTMAX, GssConfig, SoftmaxConfig
-from trainables.measurements import context_vectors, measure
+from trainables.measurements import context_vectors, matrix_spectrum, measure, press_rank
 from trainables.runtime import Runtime
 from trainables.trial_folder.metrics import check_metrics
 
@@ -26,20 +27,8 @@ FORMS: dict[str, tuple[tuple[int, ...], Callable[[Array, int], Array]]] = {
 }
 
 
-def press_rank(log_p: Array) -> int:
-    sigma = np.linalg.svd(log_p, compute_uv=False)
-    tolerance = 0.5 * np.sqrt(sum(log_p.shape) + 1) * sigma[0] * np.finfo(np.float32).eps
-    return int((sigma > tolerance).sum())
-
-
 def mean_kl(log_p: Array, log_q: Array) -> float:
     return float((np.exp(log_p) * (log_p - log_q)).sum(1).mean())
-
-
-def kl_rank(log_p: Array, bound: float) -> int:
-    left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
-    cut = (log_softmax(left[:, :r] * sigma[:r] @ right[:r], axis=1) for r in range(len(sigma) + 1))
-    return next(rank for rank, log_q in enumerate(cut) if mean_kl(log_p, log_q) <= bound)
 
 
 def test_every_bend_is_numpys() -> None:
@@ -62,8 +51,8 @@ def test_every_bend_is_numpys() -> None:
             ranked = log_q[:rank_contexts]
             expected |= {
                 f"bent {form} {cap} test_perplexity": float(np.exp(loss)),
-                f"bent {form} {cap} press_rank": press_rank(ranked),
-                f"bent {form} {cap} kl_rank_1e-2": kl_rank(ranked, 0.01),
+                f"bent {form} {cap} press_rank": press_rank(matrix_spectrum(ranked)),
+                f"bent {form} {cap} kl_rank_1e-2": len(brute_force(ranked, until=0.01)) - 1,
                 f"bent {form} {cap} kl_from_softmax": mean_kl(log_p, ranked),
             }
     assert metrics == pytest.approx(expected, rel=1e-9)

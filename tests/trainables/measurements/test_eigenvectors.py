@@ -5,37 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from trainables.measurements import eigenvectors
 from trainables.measurements.eigenvectors import BLOCK, SymmetricMatrix
 
 
-def squares(size: int, rank: int) -> NDArray[np.float64]:
-    """A symmetric matrix of that rank without negative eigenvalues."""
-    factor = np.random.default_rng(size).standard_normal((size, rank))
-    return factor @ factor.T
-
-
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize(
     ("size", "rank"),
-    [
-        (1, 1),
-        (2, 2),
-        (3, 1),
-        (BLOCK, BLOCK),
-        (BLOCK + 1, BLOCK),
-        (BLOCK + 2, 5),
-        (150, 150),
-        (20, 0),
-    ],
+    [(1, 1), (3, 1), (BLOCK, BLOCK), (BLOCK + 1, BLOCK), (150, 150), (20, 0)],
 )
 def test_leading_eigenvectors_are_numpys(
     monkeypatch: pytest.MonkeyPatch, size: int, rank: int, gpu: bool
 ) -> None:
     monkeypatch.setattr(eigenvectors, "on_gpu", lambda _: gpu)
-    matrix = squares(size, rank)
+    factor = np.random.default_rng(size).standard_normal((size, rank))
+    matrix = factor @ factor.T
     lower = np.array(np.tril(matrix), order="F")
     decomposed = SymmetricMatrix(torch.from_numpy(matrix.copy() if gpu else lower))
     values, vectors = np.linalg.eigh(matrix)
@@ -48,9 +33,9 @@ def test_leading_eigenvectors_are_numpys(
         np.testing.assert_allclose(
             matrix @ leading, leading * decomposed.eigenvalues_V[:count], rtol=0, atol=near
         )
-    expected = vectors[:, size - rank :] @ vectors[:, size - rank :].T
+    kept = vectors[:, size - rank :]
     leading = decomposed.leading(rank).numpy()
-    np.testing.assert_allclose(leading @ leading.T, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(leading @ leading.T, kept @ kept.T, rtol=0, atol=1e-9)
 
 
 def test_reflectors_with_nothing_to_do() -> None:

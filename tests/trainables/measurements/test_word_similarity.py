@@ -48,14 +48,13 @@ def test_rho_that_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
 
 
 def test_rho_of_an_own_folder(tmp_path: Path) -> None:
-    dice = np.random.default_rng(1)
-    pairs = [(*dice.integers(1, 60, 2).tolist(), round(dice.random(), 1)) for _ in range(60)]
-    lines = [f"W{a}\tw{b}\t{score}\n" for a, b, score in pairs]
+    drawn = np.random.default_rng(1).integers(1, 60, (60, 3)).tolist()
+    lines = [f"W{a}\tw{b}\t{score}\n" for a, b, score in drawn]
     (tmp_path / "EN-MINE.txt").write_text("".join(lines))
     folder, model, corpus = read_folder(tmp_path), trained(SoftmaxConfig()), tiny.corpus()
     runtime = Runtime(benchmarks=folder)
     [(metrics, _)] = measure([folder.measurement], model, corpus, tiny.trial(), runtime).values()
-    usable = [(a, b, score) for a, b, score in pairs if max(a, b) < tiny.VOCABULARY]
+    usable = [(a, b, score) for a, b, score in drawn if max(a, b) < tiny.VOCABULARY]
     assert 3 < len(usable) < 60
     rows = model.embedding_VD.detach().double().numpy()
     cosines = [1 - cosine(rows[a], rows[b]) for a, b, _ in usable]

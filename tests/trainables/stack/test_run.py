@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tiny_trial as tiny
 from tests.support.smoke_trials import FILES, names_in, smoke_transformer, smoke_trial
 from trainables.config import (
     MocConfig,
@@ -188,35 +189,26 @@ def test_checkpoints_take_a_twentieth_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a clock that steps of 10 s and saves of 2.6 s move, with 16 trials."""
-    clock, in_steps = [0.0], [0.0]
-
-    def step(stack: Stack) -> None:
-        clock[0] += 10.0
-        in_steps[0] += 10.0
-        for trainer in stack.trainers:
-            trainer.advance(trainer.next_window())
+    clock, saves = [0.0], list[float]()
 
     def begin(checkpoints: Checkpoints, *_: object) -> None:
-        """Without a thread's help."""
-        saves.append((in_steps[0], clock[0]))
+        saves.append(clock[0])
         clock[0] += 2.6
         checkpoints.seconds = 2.6
 
-    saves = list[tuple[float, float]]()
-    for module in (loop, run):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(Stack, "step", step)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(Checkpoints, "begin", begin)
-    config = smoke_trial(**{"training.epoch_tokens": 10**9})
-    sixteen = [
-        TrialTask(config.with_values({"seed": seed}), tmp_path / str(seed)) for seed in range(16)
-    ]
-    ended = run_stack(sixteen, runtime=RUNTIME, most=16, stopped=lambda _: in_steps[0] >= 4_000)
-    assert all(isinstance(outcome, StoppedError) for _, outcome in ended)
-    rounds = saves[:-16:16]  # without what the stop saves
-    assert len(rounds) == 5 and rounds[0][0] == 30.0
-    for (steps, start), (later_steps, later) in pairwise(rounds):
-        assert (later_steps - steps) / (later - start) >= 0.95
+    trainers = [Trainer(tiny.trial(epoch_tokens=10**9), tiny.corpus(), RUNTIME) for _ in range(16)]
+    checkpoints = [Checkpoints(TrialFolder(tmp_path, "x")) for _ in trainers]
+    for _ in range(400):
+        clock[0] += 10.0
+        for trainer, of_trial in zip(trainers, checkpoints, strict=True):
+            trainer.progress.step = 1
+            trainer.settle(10.0 / 16, of_trial, lambda _: None, together=16)
+    rounds = saves[::16]
+    assert len(rounds) == 5 and rounds[0] == 30.0
+    for start, later in pairwise(rounds):
+        assert (later - start - 16 * 2.6) / (later - start) >= 0.95
 
 
 def test_steps_go_on_while_a_checkpoint_is_written(

@@ -144,9 +144,12 @@ def test_own_learning_rate_of_a_wrapped_function(monkeypatch: pytest.MonkeyPatch
     assert sizes == [(5.0, len(list(trainer.model.parameters())) - 2), (0.01, 2)]
 
 
-def test_average_is_the_mean_since_the_switch() -> None:
+@pytest.mark.parametrize("epoch_tokens", [None, 250])
+def test_average_is_the_mean_since_the_switch(epoch_tokens: int | None) -> None:
+    """Also where an epoch is a budget of tokens, after which the text goes on."""
     corpus = tiny.corpus(train_tokens=600)
-    config = tiny.trial(dropout=False, averaging=EtAsgdConfig(switch_epoch=1), epochs=3)
+    averaging = EtAsgdConfig(switch_epoch=1)
+    config = tiny.trial(dropout=False, averaging=averaging, epochs=3, epoch_tokens=epoch_tokens)
     trainer = Trainer(config, corpus, Runtime())
     reference = Reference(trainer, corpus.train)
     epochs = 0
@@ -160,25 +163,6 @@ def test_average_is_the_mean_since_the_switch() -> None:
     assert [epoch.averaging for epoch in trainer.progress.epochs] == [False, True, True]
     for found, *history in zip(trainer.average.tensors.values(), *reference.averages, strict=True):
         torch.testing.assert_close(found.double(), torch.stack(history).mean(0), rtol=0, atol=2e-5)
-
-
-def test_epoch_of_a_token_budget_goes_on() -> None:
-    corpus = tiny.corpus(train_tokens=2000)
-    config = tiny.trial(epochs=5, epoch_tokens=700)
-    whole = Trainer(tiny.trial(epochs=2), corpus, Runtime())
-    budget = Trainer(config, corpus, Runtime())
-    losses = []
-    for trainer in (whole, budget):
-        seen: list[float] = []
-        while trainer.progress.step < 40:
-            before = trainer.epoch_loss.item()
-            trainer.step()
-            seen.append(trainer.epoch_loss.item() - before)
-            if trainer.ends_epoch:
-                trainer.progress.epoch_tokens = 0
-                trainer.epoch_loss.zero_()
-        losses.append(seen)
-    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
 
 
 def test_best_model_is_kept() -> None:

@@ -14,22 +14,29 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.smoke_trials import FILES, names_in, smoke_trial, without_clocks
+from tests.support.smoke_trials import (
+    FILES,
+    names_in,
+    smoke_transformer,
+    smoke_trial,
+    without_clocks,
+)
+from tests.support.tiny_trial import log_p_matrix
 from trainables.__main__ import main
 from trainables.config import (
     ContextsFile,
+    CustomConfig,
+    LanguageTrialConfig,
     MosConfig,
-    OutputLayerConfig,
     SoftmaxConfig,
     TextFile,
-    TrialConfig,
 )
 from trainables.corpora import Benchmark, BenchmarkFolder, load
 from trainables.errors import UserError
-from trainables.measurements import context_vectors
+from trainables.output_layers import LayerShape, PointwiseSoftmax
 from trainables.runtime import Runtime
 from trainables.training import Trainer
-from trainables.trial import kept_weights, measure_kept, run_trial
+from trainables.trial import kept_model, kept_weights, measure_kept, run_trial
 from trainables.trial_folder import (
     Checkpoints,
     EpochMetrics,
@@ -83,14 +90,6 @@ def test_files_of_a_done_trial(tmp_path: Path) -> None:
     assert (again, epochs) == (outcome, []), "it is not trained again"
 
 
-def test_nobody_needs_the_config_in_a_folder(tmp_path: Path) -> None:
-    trial, file = smoke_trial(**{"training.epochs": 1}), tmp_path / "config.json"
-    file.write_bytes(b"\xff{")
-    for _ in range(2):
-        assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
-        file.unlink(missing_ok=True)
-
-
 def test_two_processes_in_one_folder(tmp_path: Path) -> None:
     """The second comes while the first trains: it waits for its lock and finds its result."""
     folder = tmp_path / "trial"
@@ -118,9 +117,27 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
     )
 
 
-def test_pruned_trial_goes_on_with_the_same_bits(tmp_path: Path) -> None:
-    """Stopped after the second of five epochs, with the averaging switch still to come."""
-    config = smoke_trial(**{"training.epochs": 5, "training.averaging.switch_epoch": 3})
+class ShiftedBias(PointwiseSoftmax):
+    """A user's own layer."""
+
+    def __init__(self, shape: LayerShape, scale: float) -> None:
+        super().__init__(shape)
+        self.bias_V.data += scale
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        smoke_trial(**{"training.epochs": 5, "training.averaging.switch_epoch": 3}),
+        smoke_transformer(MosConfig(mixtures=2), precision="bf16"),
+        smoke_transformer(CustomConfig.of(ShiftedBias, scale=0.5), precision="tf32"),
+    ],
+    ids=["lstm", "transformer", "custom"],
+)
+def test_pruned_trial_goes_on_with_the_same_bits(
+    tmp_path: Path, config: LanguageTrialConfig
+) -> None:
+    """Stopped after the second epoch, with the averaging switch still to come."""
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
@@ -133,7 +150,7 @@ def test_pruned_trial_goes_on_with_the_same_bits(tmp_path: Path) -> None:
         assert {name.partition("-")[0] for name in names_in(folder)} == {*FILES[:4], "checkpoint"}
     heard: list[EpochMetrics] = []
     whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=heard.append)
-    assert [epoch.epoch for epoch in heard] == [3, 4, 5]
+    assert [epoch.epoch for epoch in heard] == [*range(3, config.training.epochs + 1)]
     assert without_clocks(whole) == without_clocks(straight)
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
@@ -169,18 +186,10 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
     kept = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
     assert kept.averaging
-    corpus = load(config.corpus, data_dir=None)
-    trainer = Trainer(config, corpus, Runtime())
-    trainer.kept, _ = load_tensors(tmp_path / "kept.safetensors")
-    trainer.take_kept_weights()
-    tokens = corpus.valid[: config.evaluation.epoch_rank_contexts]
-    contexts = context_vectors(trainer.model, tokens, window=70)
-    log_p = trainer.model.output.log_probabilities(contexts, trainer.model.embedding_VD)
-    assert log_p.shape == (512, 300)
-    sigma = np.linalg.svd(log_p.detach().double().numpy(), compute_uv=False)
-    assert kept.press_rank == np.count_nonzero(
-        sigma > 0.5 * np.sqrt(813) * sigma[0] * np.finfo(np.float32).eps
-    )
+    model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
+    sigma = np.linalg.svd(log_p_matrix(model, corpus.valid[:512]), compute_uv=False)
+    tolerance = 0.5 * np.sqrt(512 + 300 + 1) * sigma[0] * np.finfo(np.float32).eps
+    assert kept.press_rank == np.count_nonzero(sigma > tolerance)
     shares = sigma / sigma.sum()
     assert kept.entropy_rank == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=1e-6)
     without = config.with_values({"evaluation.epoch_rank_contexts": None})
@@ -189,6 +198,16 @@ def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
         epoch.valid_loss for epoch in outcome.epochs
     ]
     assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.epochs} == {(None, None)}
+
+
+def test_spectrum_of_the_matrix_read_in_windows(tmp_path: Path) -> None:
+    """Softmax with output weights of rank 6: log P has rank 8 at most."""
+    config = smoke_transformer(SoftmaxConfig())
+    outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
+    model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
+    sigma = np.linalg.svd(log_p_matrix(model, corpus.test[:600], window=16), compute_uv=False)
+    assert outcome.metrics["sigma_max"] == pytest.approx(sigma[0], rel=1e-6)
+    assert outcome.metrics["press_rank"] == 8 == np.count_nonzero(sigma > 1e-5 * sigma[0])
 
 
 def test_rule_holds_after_a_death(tmp_path: Path) -> None:
@@ -227,7 +246,7 @@ def test_file_that_is_no_config(
 
 
 def measured(
-    folder: Path, *names: str, config: TrialConfig | None = None, runtime: Runtime = RUNTIME
+    folder: Path, *names: str, config: LanguageTrialConfig | None = None, runtime: Runtime = RUNTIME
 ) -> Measurements:
     config = config or smoke_trial()
     measure_kept(config, directory=folder, runtime=runtime, names=names)
@@ -235,18 +254,21 @@ def measured(
 
 
 @pytest.mark.parametrize(
-    "layer", [SoftmaxConfig(), MosConfig(mixtures=3)], ids=lambda layer: layer.name
+    "config",
+    [
+        smoke_trial().model_copy(update={"output_layer": SoftmaxConfig()}),
+        smoke_transformer(MosConfig(mixtures=2)),
+    ],
+    ids=lambda config: config.kind,
 )
-def test_later_measurement_has_the_same_bits(tmp_path: Path, layer: OutputLayerConfig) -> None:
-    config = smoke_trial().model_copy(update={"output_layer": layer})
+def test_later_measurement_has_the_same_bits(tmp_path: Path, config: LanguageTrialConfig) -> None:
     at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
     bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
     assert set(bare.measurements) == {"training@1"}
     later = measured(tmp_path / "later", *NAMES, config=config)
     for name, measurement in later.items():
-        assert measurement is not None
-        assert measurement[0] or (name == "bent_softmax@1" and not isinstance(layer, SoftmaxConfig))
-        assert measurement[0] == at_once.measurements[name]
+        assert measurement is not None and measurement[0] == at_once.measurements[name]
+        assert measurement[0] or (name == "bent_softmax@1" and config.output_layer.name == "mos")
     assert spectrum_of(later) == np.load(tmp_path / "at once" / "spectrum.npy").tobytes()
 
 
