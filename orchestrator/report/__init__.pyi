@@ -13,6 +13,7 @@ from .index import CARD_FILE as CARD_FILE
 from .index import Card as Card
 from .index import read_card as read_card
 from .index import write_index as write_index
+from .palette import GROUP_COLOURS as GROUP_COLOURS
 from .paths import CONFIG_FILE as CONFIG_FILE
 from .paths import RUN_ALONE as RUN_ALONE
 from .questions import StudyResults as StudyResults

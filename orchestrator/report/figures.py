@@ -25,6 +25,7 @@ from matplotlib.ticker import NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from orchestrator.report.hover import linked, name_marks, with_marks
+from orchestrator.report.palette import GROUP_COLOURS
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
@@ -43,8 +44,6 @@ COLOURS = LinearSegmentedColormap.from_list(
     "viridis but its darkest", mpl.colormaps["viridis"](np.linspace(0.25, 1, 256))
 )
 """Viridis without its darkest quarter, which a dark page swallows."""
-GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
-"""Okabe and Ito's, which colour-blind readers tell apart."""
 OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
 """Colour, marker and line of our values and of published ones."""
 PALE = "0.72"

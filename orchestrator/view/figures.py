@@ -15,13 +15,13 @@ from plotly.graph_objects import Figure
 from plotly.graph_objs.layout import Template
 
 from orchestrator.analysis import ID_DIGITS
-from orchestrator.report import setting, title
+from orchestrator.report import GROUP_COLOURS, setting, title
 from orchestrator.store import OPEN
 from orchestrator.view.trials import StudyTrials
 from trainables.trial_folder import EpochMetrics, perplexity
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Okabe and Ito's but black, which a dark page swallows, and yellow, which a light one does."""
+COLOURS = GROUP_COLOURS[:0:-1]
+"""A dark page swallows black."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
 """One for each round of the colours."""
 SCALE = px.colors.sequential.Viridis[2:]

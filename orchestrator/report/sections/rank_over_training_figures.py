@@ -18,7 +18,6 @@ from orchestrator.report import formats
 from orchestrator.report.figures import (
     ABOVE,
     COLOURS,
-    GROUP_COLOURS,
     GROUP_LINES,
     HEIGHT_IN,
     Drawing,
@@ -28,6 +27,7 @@ from orchestrator.report.figures import (
     new_figure,
 )
 from orchestrator.report.hover import name_marks
+from orchestrator.report.palette import GROUP_COLOURS
 
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
 """Settings that colours and lines tell apart; more are drawn alike."""
