@@ -71,42 +71,42 @@ def test_results_of_a_setting_by_its_hash(
     trials, place = bends(1, 2, 3), ("--storage", str(tmp_path))
     store.register(KEY, trials)
     store.register(replace(KEY, scale="smoke"), bends(4)[:1])
-    command = ("results", "bends", "--scale", "quick", *place)
-    rows = list(csv.DictReader(io.StringIO(told(capsys, *command, "--format", "csv"))))
-    assert [row["trial_id"] for row in rows] == [trial.trial_id for trial in trials]
-    by_setting = {
-        row["setting"]: [r for r in rows if r["setting"] == row["setting"]] for row in rows
-    }
-    assert [[r["output_layer.c"] for r in members] for members in by_setting.values()] == [
-        ["0.0"] * 3,
-        ["1.0"] * 3,
-    ]
-    for setting, members in by_setting.items():
+    command = ("results", "bends", *place, "--format", "csv")
+
+    def rows(*words: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(told(capsys, *command, *words))))
+
+    every = rows("--scale", "quick")
+    assert [row["trial_id"] for row in every] == [trial.trial_id for trial in trials]
+    assert [row["output_layer.c"] for row in every] == ["0.0"] * 3 + ["1.0"] * 3
+    for members in (every[:3], every[3:]):
+        [setting] = {row["setting"] for row in members}
         for typed in (setting[:8], f"#{setting[:8]}", setting.upper()):
-            answer = told(capsys, *command, "--setting", typed, "--format", "csv")
-            assert list(csv.DictReader(io.StringIO(answer))) == members
-        table = told(capsys, *command, "--setting", setting)
-        assert table.count(setting) == 3 and all(
-            member["trial_id"][:12] in table for member in members
-        )
+            assert rows("--scale", "quick", "--setting", typed) == members
     # The variant that would be shown without it has no such setting.
-    last = list(by_setting)[1]
-    assert told(capsys, "results", "bends", *place, "--setting", last).count(last) == 3
+    assert len(rows("--setting", every[-1]["setting"])) == 3
 
 
-@pytest.mark.parametrize("command", ["status", "results"])
-def test_an_unknown_study_is_answered_with_the_known(
-    command: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (("status", "bend"), "it has bends: choose"),
+        (("results", "bend"), "it has bends: choose"),
+        (("results", "bends", "--scale", "paper"), "scale paper: see which variants it has"),
+        *((("results", "bends", "--setting", typed), f"begins with {typed!r}")
+          for typed in ("", "abc", "zzzz", "0" * 65, "0000")),
+    ],
+)  # fmt: skip
+def test_what_is_not_in_the_store_is_one_sentence(
+    words: tuple[str, ...],
+    word: str,
+    store: Store,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    place = ("--storage", str(tmp_path))
-    assert main([command, "bend", *place]) == 2
-    assert (
-        "has no study 'bend'; it has none: choose one of these, or run it first"
-        in capsys.readouterr().err
-    )
     store.register(KEY, bends(1))
-    assert main([command, "bend", *place]) == 2
-    assert "has no study 'bend'; it has bends: choose" in capsys.readouterr().err
+    assert main([*words, "--storage", str(tmp_path)]) == 2
+    assert word in capsys.readouterr().err
 
 
 def test_report_all_covers_files_of_this_folder(
@@ -128,29 +128,6 @@ def test_report_all_covers_files_of_this_folder(
     Path("bends.py").write_text(study)
     assert "reports/bends-quick-pydocs/report.html" in told(
         capsys, "report", "all", "--storage", str(tmp_path)
-    )
-
-
-def test_an_unknown_variant_is_answered_with_status(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store.register(KEY, bends(1))
-    assert main(["results", "bends", "--scale", "paper", "--storage", str(tmp_path)]) == 2
-    assert (
-        "no study 'bends', scale paper: see which variants it has with python sweep.py status bends"
-        in (capsys.readouterr().err)
-    )
-
-
-@pytest.mark.parametrize("typed", ["", "abc", "zzzz", "0" * 65, "0000"])
-def test_an_unknown_setting_is_one_sentence(
-    typed: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store.register(KEY, bends(1))
-    assert main(["results", "bends", "--storage", str(tmp_path), "--setting", typed]) == 2
-    assert (
-        f"bends has one that begins with {typed!r}: see the column setting of"
-        in capsys.readouterr().err
     )
 
 

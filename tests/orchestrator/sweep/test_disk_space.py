@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cluster.run_options import RunOptions
+from orchestrator.cluster import RunOptions
 from orchestrator.forecast import running_bytes
-from orchestrator.storage.bucket import Bucket
+from orchestrator.storage import Bucket, FolderStorage
 from orchestrator.storage.object_storage import ObjectStorage
-from orchestrator.storage.storage import FolderStorage
 from orchestrator.sweep.disk_space import disk_warning
 from tests.support import tiny_trial
 from tests.support.small_disk import small_disk
@@ -24,14 +23,14 @@ def options(folder: Path) -> RunOptions:
     return RunOptions(storage=FolderStorage(folder), max_concurrent=1)
 
 
-def test_a_disk_that_is_too_small_for_what_runs_at_once_is_refused(tmp_path: Path) -> None:
+def test_a_disk_too_small_for_one_trial_is_refused(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=128) as disk:
         sentence = f"1 trial at the same time may need .* MB .*and the disk of {disk} has 0.1 MB left: free space there"
         with pytest.raises(UserError, match=sentence):
             disk_warning(CONFIGS, CORPUS, options(disk))
 
 
-def test_a_trial_that_goes_on_has_room_for_the_checkpoints_in_place_of_its_last_ones(
+def test_last_checkpoints_make_room(
     tmp_path: Path,
 ) -> None:
     needed_kib = running_bytes(CONFIGS[0], CORPUS) // 1024 + 20
@@ -45,7 +44,7 @@ def test_a_trial_that_goes_on_has_room_for_the_checkpoints_in_place_of_its_last_
             disk_warning(CONFIGS[1:2], CORPUS, options(disk))
 
 
-def test_a_checkpoint_that_is_removed_while_they_are_counted_takes_no_room(tmp_path: Path) -> None:
+def test_a_vanished_checkpoint_takes_no_room(tmp_path: Path) -> None:
     folder = FolderStorage(tmp_path).trial(CONFIGS[0].trial_id)
     folder.path.mkdir(parents=True)
     # It is listed, and gone when it is looked at.
@@ -53,7 +52,7 @@ def test_a_checkpoint_that_is_removed_while_they_are_counted_takes_no_room(tmp_p
     assert disk_warning(CONFIGS[:1], CORPUS, options(tmp_path)) is None
 
 
-def test_a_disk_that_is_too_small_for_all_is_said(tmp_path: Path) -> None:
+def test_a_disk_too_small_for_all_is_reported(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         warning = disk_warning(CONFIGS, CORPUS, options(disk))
         assert warning is not None

@@ -11,21 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import Tuner
-from orchestrator.plan.tuning.tuning_plan import TuningPlan
+from orchestrator.plan import Tuner, TuningPlan
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.recording import Recorder
-from orchestrator.storage.storage import FolderStorage
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import OPEN, PlannedTrial, StudyKey, TrialRow
-from orchestrator.store.store import Store
-from orchestrator.worker.messages import Pack, TrialEvent
+from orchestrator.storage import FolderStorage
+from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey, TrialRow, open_store
+from orchestrator.worker import Pack, TrialEvent
 from tests.support.scripted_trials import work_in
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan, table
 from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
-from trainables.trial_folder.folder import TrialFolder, trial_directory
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
 
 @dataclass
@@ -131,7 +127,7 @@ def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("search", "workers"), [("tpe", 1), ("random", 2), ("tpe", 5)])
-def test_stages_follow_each_other_with_the_same_budget_for_each_side(
+def test_stages_follow_with_equal_budgets(
     store: Store, tmp_path: Path, search: str, workers: int
 ) -> None:
     game = played(store, tmp_path, workers=workers, search=search)
@@ -153,9 +149,7 @@ def test_stages_follow_each_other_with_the_same_budget_for_each_side(
         assert finals == [{**best.config, "seed": seed} for seed in (11, 12)]
 
 
-def test_killed_at_any_moments_several_workers_lose_and_repeat_nothing(
-    store: Store, tmp_path: Path
-) -> None:
+def test_kills_lose_and_repeat_nothing(store: Store, tmp_path: Path) -> None:
     game = played(store, tmp_path, workers=3)
     for _ in range(10):
         game.run(dies_after=game.dice.randint(1, 40))
@@ -167,7 +161,7 @@ def test_killed_at_any_moments_several_workers_lose_and_repeat_nothing(
     assert by_stage(rows)["narrow", "stage2"] == by_stage(rows)["wide", "stage2"] == 5
 
 
-def test_a_larger_budget_goes_on_from_what_is_there(store: Store, tmp_path: Path) -> None:
+def test_a_larger_budget_goes_on(store: Store, tmp_path: Path) -> None:
     assert played(store, tmp_path, budget=3).run()
     first = table(store)
     assert played(store, tmp_path, budget=6).run()
@@ -182,9 +176,7 @@ def test_a_larger_budget_goes_on_from_what_is_there(store: Store, tmp_path: Path
         assert table(other) == more
 
 
-def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_grid_is_planned_whole(store: Store, tmp_path: Path) -> None:
     game = played(store, tmp_path, workers=3, search="grid", budget=None)
     assert len(list(game.tuning.certain())) == 2 * (2 + 20)
     assert game.run()
@@ -196,9 +188,7 @@ def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(
         assert by_stage(other.trials(KEY)) == by_stage(rows)
 
 
-def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_left_pruned_result_counts_for_a_search(store: Store, tmp_path: Path) -> None:
     tuning = plan()
     tuner = tuner_for(tuning, store)
     trial = tuning.searched("wide", 1, (0, 0))
@@ -214,7 +204,7 @@ def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(
     assert store.states([trial.trial_id]) == {trial.trial_id: "pruned"}
 
 
-def test_failed_trials_count_as_asked_for_and_a_side_without_a_result_has_no_final_ones(
+def test_a_side_without_results_has_no_finals(
     store: Store,
 ) -> None:
     tuning = plan(budget=2)
@@ -234,9 +224,7 @@ def test_failed_trials_count_as_asked_for_and_a_side_without_a_result_has_no_fin
     }  # fmt: skip
 
 
-def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_new_is_asked_for(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_retried_trial_may_be_stopped_again(store: Store, tmp_path: Path) -> None:
     game = played(store, tmp_path)
     assert game.run()
     before = table(store)
@@ -255,7 +243,7 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
-def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
+def test_another_drivers_plan_is_kept(
     store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
 ) -> None:
     """It knew of other results then, so its choice may be another: here at least one of these two
@@ -276,7 +264,7 @@ def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
     assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
 
 
-def test_a_retried_trial_that_becomes_the_best_one_brings_new_final_trials(store: Store) -> None:
+def test_a_new_best_brings_new_finals(store: Store) -> None:
     tuning = plan(budget=1)
     tuner = tuner_for(tuning, store)
     trials = tuner.start()
