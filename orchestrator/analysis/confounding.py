@@ -3,15 +3,14 @@ taken away."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.analysis.statistics.estimates import Statistic
-from orchestrator.analysis.statistics.samples import holm
 from orchestrator.analysis.statistics.taken_away import (
     SHAPES,
     TOGETHER,
@@ -22,26 +21,14 @@ from orchestrator.analysis.statistics.taken_away import (
     design,
     explained_share,
 )
+from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
 from search_spaces.analyses import PartialCorrelations
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-@dataclass(frozen=True, kw_only=True)
-class MetricCorrelation:
-    """One metric over the trials."""
-
-    metric: str
-    n: int
-    """Trials that have it and y."""
-    rho: Mapping[Shape, Statistic]
-    """Spearman's, by how the settings are taken away."""
-    p_adjusted: Mapping[Shape, float | None]
-    """After Holm's correction over the metrics."""
-    explained: Mapping[str, float | None]
-    """Adjusted share of its variance that levels of a setting account for, by setting; by "" that
-    of all settings in the finest way that leaves enough to judge by."""
+ALL = "all"
+"""All settings together, in the finest way that leaves enough to judge by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,32 +41,31 @@ class ConfoundingNumbers:
     """Those that vary."""
     left: Mapping[Shape, int]
     """Degrees of freedom of a correlation, by how the settings are taken away."""
-    lines: tuple[MetricCorrelation, ...]
-    y_explained: Mapping[str, float | None]
-    points: pd.DataFrame
-    """The done trials that have y."""
+    correlations: pd.DataFrame
+    """A row for each metric and way to take the settings away: metric, y, taken_away, n (trials
+    that have both), df, rho (Spearman's) [95%], p, holm_p (over the metrics), missing."""
+    shares: pd.DataFrame
+    """A row for each metric, y first, and setting or ALL: metric, setting, adjusted_r2 (share of
+    the metric's variance that levels of the setting account for)."""
+    families: ClassVar[Families] = {"correlations": ("p", "taken_away")}
 
     @property
     def finest(self) -> Shape:
         """The finest way to take the settings away that leaves enough of the trials for any
         correlation."""
-        judged = [
-            shape
-            for shape in SHAPES
-            if any(line.rho[shape].value is not None for line in self.lines)
-        ]
-        return judged[-1] if judged else "none"
+        judged = set(self.correlations.dropna(subset=["rho"])["taken_away"])
+        return next((shape for shape in reversed(SHAPES) if shape in judged), "none")
 
 
 def confounding_numbers(
     frame: pd.DataFrame, request: PartialCorrelations
 ) -> ConfoundingNumbers | None:
-    """The correlations that a study asks for, over the done trials; None where none has y and a
+    """Return the correlations that a study asks for, over the done trials; None if none has y and a
     metric."""
     metrics = [metric for metric in request.metrics if metric in frame.columns]
     if request.y not in frame.columns or not metrics:
         return None
-    points = frame[(frame["state"] == "done") & np.isfinite(frame[request.y].astype(float))]
+    points = _finite(frame[frame["state"] == "done"], request.y)
     metrics = [metric for metric in metrics if points[metric].notna().any()]
     if points.empty or not metrics:
         return None
@@ -88,29 +74,28 @@ def confounding_numbers(
         for name in request.settings
         if name in points and points[name].nunique(dropna=False) > 1
     ]
-    lines = [
-        _line(points[np.isfinite(points[metric].astype(float))], metric, request, settings)
+    correlations = [
+        row
         for metric in metrics
+        for row in _correlations(_finite(points, metric), metric, request.y, settings)
+    ]
+    shares = [
+        {"metric": metric, "setting": setting, "adjusted_r2": share}
+        for metric in (request.y, *metrics)
+        for setting, share in _explained(_finite(points, metric), metric, settings).items()
     ]
     return ConfoundingNumbers(
         request=request,
         trials=len(points),
         settings=tuple(settings),
         left={shape: degrees_left(_controls(points, settings, shape)) for shape in SHAPES},
-        lines=with_holm_by_shape(lines),
-        y_explained=_explained(points, request.y, settings),
-        points=points,
+        correlations=corrected(tidy(correlations), "p", "taken_away"),
+        shares=tidy(shares),
     )
 
 
-def with_holm_by_shape(lines: Sequence[MetricCorrelation]) -> tuple[MetricCorrelation, ...]:
-    """Return the lines with `p_adjusted` set: one Holm family for each way to take the settings
-    away."""
-    adjusted = {shape: holm([line.rho[shape].p_value for line in lines]) for shape in SHAPES}
-    return tuple(
-        replace(line, p_adjusted={shape: adjusted[shape][place] for shape in SHAPES})
-        for place, line in enumerate(lines)
-    )
+def _finite(points: pd.DataFrame, metric: str) -> pd.DataFrame:
+    return points[np.isfinite(points[metric].astype(float))]
 
 
 def on_scale(values: pd.Series[float]) -> NDArray[np.float64]:
@@ -123,16 +108,22 @@ def on_scale(values: pd.Series[float]) -> NDArray[np.float64]:
     return logarithms
 
 
-def _line(
-    points: pd.DataFrame, metric: str, request: PartialCorrelations, settings: Sequence[str]
-) -> MetricCorrelation:
-    return MetricCorrelation(
-        metric=metric,
-        n=len(points),
-        rho={shape: _correlation(points, metric, request.y, settings, shape) for shape in SHAPES},
-        p_adjusted={},
-        explained=_explained(points, metric, settings),
-    )
+def _correlations(
+    points: pd.DataFrame, metric: str, y: str, settings: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    for shape in SHAPES:
+        rho = _correlation(points, metric, y, settings, shape)
+        yield {
+            "metric": metric,
+            "y": y,
+            "taken_away": shape,
+            "n": len(points),
+            "df": rho.df,
+            **estimated("rho", rho),
+            "p": rho.p_value,
+            "holm_p": None,
+            "missing": rho.missing,
+        }
 
 
 def _correlation(
@@ -154,8 +145,8 @@ def _explained(
     points: pd.DataFrame, metric: str, settings: Sequence[str]
 ) -> Mapping[str, float | None]:
     if alike(points[metric], metric):
-        return dict.fromkeys(("", *settings))
+        return dict.fromkeys((ALL, *settings))
     y = on_scale(points[metric])
     shares = {name: explained_share(y, _controls(points, [name], "levels")) for name in settings}
     together = [explained_share(y, _controls(points, settings, shape)) for shape in TOGETHER]
-    return {"": next((share for share in reversed(together) if share is not None), None), **shares}
+    return {ALL: next((share for share in reversed(together) if share is not None), None), **shares}

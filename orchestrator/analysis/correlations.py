@@ -8,10 +8,10 @@ intervals come from whole rows, and their p-values from permutations of rows and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,114 +19,67 @@ from numpy.typing import NDArray
 from orchestrator.analysis.statistics.correlation import correlate, partial_correlation
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.statistics.jackknife import over_blocks, permutation_p
-from orchestrator.analysis.statistics.samples import with_holm
 from orchestrator.analysis.statistics.variance_components import (
-    VarianceComponents,
     between_correlation,
     variance_components,
     within_correlation,
 )
+from orchestrator.analysis.tidy_frames import Families, corrected, ends, estimated, tidy
 from search_spaces.study import Correlation
 
 if TYPE_CHECKING:
     import pandas as pd
 
+CELLS, PUBLISHED_WINDOW, BETTER_HALF = "cells", "published", "better half"
+BETWEEN, WITHIN, SINGLE = (
+    "cells, without what their seeds add",
+    "seeds of one cell",
+    "single trials",
+)
 NOT_INDEPENDENT = "trials of one cell are no independent points"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window(Interval):
-    """The cells whose y lies in [low, high]."""
-
-    origin: Literal["published", "better half"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedCorrelation:
-    """One line of the correlation table: ours over some cells, and the published values for the
-    same cells."""
-
-    x: str
-    y: str
-    window: Window | None
-    """None: all cells."""
-    n: int
-    """Cells in the window that have both metrics."""
-    seeds: tuple[int, int] = (1, 1)
-    """The least and the most trials of these cells that have both."""
-    pearson: Statistic
-    spearman: Statistic
-    published: Mapping[str, float | None]
-    """Corpus -> a paper's coefficient."""
-    independent: Statistic | None = None
-    """Pearson's r with Fisher's interval, which takes the cells of a grid for independent points;
-    None if they are."""
-    missing: str = ""
-    """In words, which planned trials have no value here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeedNumbers:
-    """What several seeds a cell tell beside the cells' means."""
-
-    trials: int
-    """Those that have both metrics."""
-    pearson: Statistic
-    """Over single trials; without an interval, as they are not independent."""
-    spearman: Statistic
-    within: Statistic
-    """Between seeds of one cell: what is left of both metrics once the means of cells and of seeds
-    are taken away."""
-    between: Statistic
-    """Between the cells' own parts: that of the means without what the seeds add to it."""
-    components: Mapping[str, VarianceComponents]
-    """By metric."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartialCorrelation:
-    """The correlation over cells that leaves some settings out."""
-
-    settings: tuple[str, ...]
-    line: Statistic
-    """A straight line in each setting is taken away."""
-    levels: Statistic
-    """A level for each value of each setting is taken away, whatever the shape of its effect."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankCorrelation:
-    """The correlations of y with one definition of rank, over cell means and between the seeds of
-    one cell."""
-
-    x: str
-    pearson: Statistic
-    within: Statistic
-    p_adjusted: float | None = None
-    """After Holm's correction over all definitions, of rows as they are and of centred rows."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class CorrelationNumbers:
-    """The lines of the table, the done trials as points, and what else tells how sure the
-    correlation is."""
+    """The answer to a Correlation request. Correlations have the columns NAME [95%], NAME_p and
+    NAME_df."""
 
+    request: Correlation
     corpus: str
-    lines: tuple[ComparedCorrelation, ...]
+    lines: pd.DataFrame
+    """A row for what the correlation is over: x, y, over, window_low and window_high (of y), n,
+    seeds_least and seeds_most (trials of a cell), pearson, spearman, and if the cells are a grid
+    independent (Pearson's r with Fisher's interval [95%], which takes cells for independent
+    points), published_CORPUS (a paper's coefficient), missing.
+
+    `over` is CELLS (all of them), PUBLISHED_WINDOW or BETTER_HALF, and if a cell has several seeds
+    BETWEEN (the cells' own parts: that of the means without what the seeds add), WITHIN (what is
+    left of both metrics without the means of cells and of seeds) and SINGLE (single trials, without
+    an interval, as they are not independent)."""
+    left_out: str
+    """In words, which planned trials have no value here."""
     points: pd.DataFrame
     """The done trials with both metrics."""
     cells: pd.DataFrame
     """A row a cell: `group`, `seeds` (how many trials), the means of both metrics, their standard
     deviations over seeds, less what a seed does to all cells, as `press_rank_sd` and so on (NaN for
     one seed), and the settings that all its trials share."""
-    colour_by: str = ""
+    colour_by: str
     """The column that the points have their colours by; empty for one colour."""
-    rows: str = ""
+    rows: str
     """The setting along the rows of the grid; empty if the cells are not one."""
-    definitions: tuple[RankCorrelation, ...] = ()
-    partials: tuple[PartialCorrelation, ...] = ()
-    seeds: SeedNumbers | None = None
-    """None where every cell has one."""
+    definitions: pd.DataFrame
+    """A row for each definition of rank, of rows as they are and of centred rows: x, pearson,
+    within (between the seeds of one cell), holm_p (over all definitions)."""
+    partials: pd.DataFrame
+    """A row for the settings that are left out: left_out (their paths), levels (a level for each
+    value of each is taken away), line (a straight line in each)."""
+    components: pd.DataFrame
+    """A row a metric, if a cell has several seeds: metric, cells, trials, variance_cells,
+    variance_seed_in_one_cell, variance_seed_in_all_cells, seed_share [95%] (of the variance between
+    cells of one seed), reliability [95%] (the cells' own share of the variance of their means),
+    missing (why there is no share)."""
+    families: ClassVar[Families] = {"definitions": ("pearson_p",)}
 
 
 def correlation_numbers(
@@ -147,25 +100,29 @@ def correlation_numbers(
     points = done.dropna(subset=[request.x, request.y])
     cells = cell_means(points, (request.x, request.y), grid)
     grid = grid if set(grid) <= set(cells.columns) else ()
-    missing = describe_missing(list(frame["state"]), usable=len(points))
-    lines = [_compare(cells, request, grid, whole=cells, window=None, missing=missing)]
+    several = len(points) > len(cells)
+    lines = [_line(cells, request, grid, whole=cells)]
     if len(cells):
-        window = choose_window(
+        over, window = choose_window(
             list(cells[request.y]), request.windows.get(corpus) if scale == "paper" else None
         )
         inside = cells[cells[request.y].between(window.low, window.high)]
-        lines.append(_compare(inside, request, grid, whole=cells, window=window, missing=missing))
+        lines.append(_line(inside, request, grid, whole=cells, over=over, window=window))
+    if several:
+        lines += _beside_the_means(points, request, grid, lines[0])
     numeric = set(cells.select_dtypes(include=["number", "bool"]).columns)
     return CorrelationNumbers(
+        request=request,
         corpus=corpus,
-        lines=tuple(lines),
+        lines=tidy(lines),
+        left_out=describe_missing(list(frame["state"]), usable=len(points)),
         points=points,
         cells=cells,
         colour_by=grid[1] if grid and grid[1] in numeric and cells[grid[1]].notna().all() else "",
         rows=grid[0] if grid else "",
-        definitions=_definitions(done, request, grid),
-        partials=tuple(_partials(cells, request, grid)),
-        seeds=_seed_numbers(points, request, grid) if len(points) > len(cells) else None,
+        definitions=corrected(tidy(_definitions(done, request, grid)), "pearson_p"),
+        partials=tidy(_partials(cells, request, grid)),
+        components=tidy(_components(points, request) if several else ()),
     )
 
 
@@ -199,12 +156,14 @@ def _common_to_cells(points: pd.DataFrame, metric: str) -> pd.Series[float] | fl
     return points["seed"].map(seed_means - seed_means.mean()).fillna(0.0)
 
 
-def choose_window(values: Sequence[float], published: tuple[float, float] | None) -> Window:
-    """The published window, or else the better half: from the least of `values` up to their
-    median."""
+def choose_window(
+    values: Sequence[float], published: tuple[float, float] | None
+) -> tuple[str, Interval]:
+    """Return the published window, or else the better half, from the least of `values` up to their
+    median, and which of the two it is."""
     if published is not None:
-        return Window(low=published[0], high=published[1], origin="published")
-    return Window(low=min(values), high=median(values), origin="better half")
+        return PUBLISHED_WINDOW, Interval(low=published[0], high=published[1])
+    return BETTER_HALF, Interval(low=min(values), high=median(values))
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
@@ -218,31 +177,41 @@ def describe_missing(states: Sequence[str], *, usable: int) -> str:
     )
 
 
-def _compare(
+def _line(
     cells: pd.DataFrame,
     request: Correlation,
     grid: Sequence[str],
     *,
     whole: pd.DataFrame,
-    window: Window | None,
-    missing: str,
-) -> ComparedCorrelation:
-    independent = _correlation(cells, request.x, request.y)
-    return ComparedCorrelation(
-        x=request.x,
-        y=request.y,
-        window=window,
-        n=len(cells),
-        seeds=(int(cells["seeds"].min()), int(cells["seeds"].max())) if len(cells) else (1, 1),
-        pearson=_correlation(cells, request.x, request.y, grid, whole=whole),
-        spearman=_correlation(cells, request.x, request.y, grid, ranks=True),
-        independent=independent if grid else None,
-        published={
-            corpus: printed.all_cells if window is None else printed.windowed
-            for corpus, printed in request.published.items()
-        },
-        missing=missing,
-    )
+    over: str = CELLS,
+    window: Interval | None = None,
+) -> dict[str, Any]:
+    x, y, seeds = request.x, request.y, cells["seeds"]
+    pearson = _correlation(cells, x, y, grid, whole=whole)
+    independent = estimated("independent", _correlation(cells, x, y)) if grid else {}
+    published = {
+        f"published_{corpus}": printed.all_cells if window is None else printed.windowed
+        for corpus, printed in request.published.items()
+    }
+    return {
+        "x": x,
+        "y": y,
+        "over": over,
+        **ends("window", window),
+        "n": len(cells),
+        "seeds_least": int(seeds.min()) if len(cells) else 1,
+        "seeds_most": int(seeds.max()) if len(cells) else 1,
+        **_tested("pearson", pearson),
+        **_tested("spearman", _correlation(cells, x, y, grid, ranks=True)),
+        **independent,
+        **published,
+        "missing": pearson.missing,
+    }
+
+
+def _tested(name: str, correlation: Statistic) -> dict[str, float | None]:
+    numbers = {f"{name}_p": correlation.p_value, f"{name}_df": correlation.df}
+    return estimated(name, correlation) | numbers
 
 
 def _correlation(
@@ -284,7 +253,7 @@ def _short(setting: str) -> str:
 
 def _definitions(
     done: pd.DataFrame, request: Correlation, grid: Sequence[str]
-) -> tuple[RankCorrelation, ...]:
+) -> Iterator[dict[str, Any]]:
     """Correlate y with each measured definition of rank, with and without centred rows."""
     measured = [
         name
@@ -292,14 +261,12 @@ def _definitions(
         for name in (definition, f"centred_{definition}")
         if name in done.columns and done[name].notna().any()
     ]
-    lines = []
     for name in measured:
         points = done.dropna(subset=[name, request.y])
         cells = cell_means(points, (name, request.y), grid)
         within = _within(points, name, request.y, grid) if len(points) > len(cells) else Statistic()
         pearson = _correlation(cells, name, request.y, grid)
-        lines.append(RankCorrelation(x=name, pearson=pearson, within=within))
-    return with_holm(lines, "pearson")
+        yield {"x": name, **_tested("pearson", pearson), **_tested("within", within)}
 
 
 def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statistic:
@@ -313,33 +280,58 @@ def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statis
     )
 
 
-def _seed_numbers(points: pd.DataFrame, request: Correlation, grid: Sequence[str]) -> SeedNumbers:
+def _beside_the_means(
+    points: pd.DataFrame, request: Correlation, grid: Sequence[str], line: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield the lines over something else than the means of cells, next to the `line` of these."""
     x, y = (points[name].to_numpy(dtype=float) for name in (request.x, request.y))
     labels = points["group"].to_numpy(), points["seed"].to_numpy()
     blocks, name = (points[grid[0]], _short(grid[0])) if grid else (None, "")
-    pearson, spearman = (
+    between = between_correlation(x, y, *labels, blocks=blocks, name=name)
+    single = [
         Statistic(
             value=_correlation(points, request.x, request.y, ranks=ranks).value,
             missing=NOT_INDEPENDENT,
         )
         for ranks in (False, True)
-    )
-    return SeedNumbers(
-        trials=len(points),
-        pearson=pearson,
-        spearman=spearman,
-        within=_within(points, request.x, request.y, grid),
-        between=between_correlation(x, y, *labels, blocks=blocks, name=name),
-        components={
-            request.x: variance_components(x, *labels),
-            request.y: variance_components(y, *labels),
-        },
-    )
+    ]
+    correlations: list[tuple[str, int, Statistic, Statistic]] = [
+        (BETWEEN, line["n"], between, Statistic()),
+        (WITHIN, len(points), _within(points, request.x, request.y, grid), Statistic()),
+        (SINGLE, len(points), single[0], single[1]),
+    ]
+    for over, n, pearson, spearman in correlations:
+        yield {
+            **dict.fromkeys(line),
+            **{name: line[name] for name in ("x", "y", "seeds_least", "seeds_most")},
+            "over": over,
+            "n": n,
+            **_tested("pearson", pearson),
+            **_tested("spearman", spearman),
+            "missing": pearson.missing,
+        }
+
+
+def _components(points: pd.DataFrame, request: Correlation) -> Iterator[dict[str, Any]]:
+    labels = points["group"].to_numpy(), points["seed"].to_numpy()
+    for name in (request.x, request.y):
+        parts = variance_components(points[name].to_numpy(dtype=float), *labels)
+        yield {
+            "metric": name,
+            "cells": parts.cells,
+            "trials": parts.values,
+            "variance_cells": parts.own,
+            "variance_seed_in_one_cell": parts.rest,
+            "variance_seed_in_all_cells": parts.common,
+            **estimated("seed_share", parts.share),
+            **estimated("reliability", parts.reliability),
+            "missing": parts.share.missing,
+        }
 
 
 def _partials(
     cells: pd.DataFrame, request: Correlation, grid: Sequence[str]
-) -> list[PartialCorrelation]:
+) -> Iterator[dict[str, Any]]:
     """Without each setting of the grid that varies, and without both."""
     import pandas as pd
 
@@ -355,7 +347,6 @@ def _partials(
             grid,
         )
 
-    partials = []
     for left_out in chosen:
         columns = cells[list(left_out)]
         levels = pd.get_dummies(columns.astype(str), drop_first=True).to_numpy(dtype=float)
@@ -364,5 +355,8 @@ def _partials(
             line = without(columns.to_numpy(dtype=float))
         else:
             line = Statistic(missing="a straight line needs numbers")
-        partials.append(PartialCorrelation(settings=left_out, line=line, levels=without(levels)))
-    return partials
+        yield {
+            "left_out": " ".join(left_out),
+            **_tested("levels", without(levels)),
+            **_tested("line", line),
+        }

@@ -50,10 +50,11 @@ def extrapolation_numbers(
     """Return the differences that a study asks for, over the done trials; None if none has the
     metric."""
     losses = losses_at(frame, request.x, request.metric)
-    if not losses.trials:
+    if losses.empty:
         return None
-    alone = [None] * len(losses.trials)
-    curves = curves_over_seeds(losses.x, losses.values, losses.seeds, groups=alone, parts=alone)
+    losses = losses.assign(panel=None, group=None)
+    x, values, seeds, alone = (list(losses[name]) for name in ("x", "loss", "seed", "group"))
+    curves = curves_over_seeds(x, values, seeds, groups=alone, parts=alone)
     [(key, curve)] = curves.items()
     sizes = len(curve.x_R)
     if sizes <= FEWEST_PLACES:
@@ -61,7 +62,7 @@ def extrapolation_numbers(
             f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, "
             f"there are {sizes} in all"
         )
-        frames = law_frames({key: losses}, curves, {}, missing=missing)
+        frames = law_frames(losses, curves, {}, missing=missing)
         return ExtrapolationNumbers(request=request, laws=frames, fitted=(), held_out=tidy([]))
     count, start = sizes - FEWEST_PLACES, 0
     held_out: list[dict[str, Any]] = []
@@ -72,7 +73,7 @@ def extrapolation_numbers(
     wide = _from(curve, start)
     return ExtrapolationNumbers(
         request=request,
-        laws=law_frames({key: losses}, curves, {key: fit_laws([wide])}, fitted={key: wide}),
+        laws=law_frames(losses, curves, {key: fit_laws([wide])}, fitted={key: wide}),
         fitted=tuple(map(float, wide.x_R)),
         held_out=tidy(held_out),
     )

@@ -4,16 +4,13 @@ to, by its sides."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from orchestrator.analysis.statistics.samples import (
-    SampleSummary,
-    difference_of_means,
-    summarise_sample,
-)
-from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_by_group
+from orchestrator.analysis.statistics.samples import difference_of_means, summarise_sample
+from orchestrator.analysis.tidy_frames import sampled, tidy
+from orchestrator.analysis.values import trial_values, values_by_group
 from orchestrator.store import ENDED
 from search_spaces.analyses import Counts, Curves, Differences, GroupTable
 from search_spaces.published import PublishedNumber
@@ -22,52 +19,41 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Printed = TypeVar("Printed")
-Request = TypeVar("Request")
-Line = TypeVar("Line")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinesBesidePrinted(Generic[Request, Line]):
-    """The lines of a table, in the order of the plan or of the request."""
+class GroupNumbers:
+    """The answer to a GroupTable request."""
 
-    request: Request
+    request: GroupTable
     corpus: str
-    """Whose printed values stand beside; empty for none."""
-    comparable: bool = False
+    """The corpus of the printed values; empty for none."""
+    comparable: bool
     """Whether these are of models and a text like ours, so that one axis holds both."""
-    lines: tuple[Line, ...]
+    groups: pd.DataFrame
+    """A row a group: group, trials, done; for each metric METRIC_n, METRIC_mean, METRIC_sd and
+    METRIC_low, METRIC_high (95%, of the mean), then published_CORPUS_METRIC and the printed
+    deviation published_CORPUS_METRIC_sd."""
+    trials: pd.DataFrame
+    """A row for each metric of a done trial: metric, group, name, trial_id, value."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupLine:
-    """One group: its trials, the metrics over those that are done, and the printed values by
-    metric."""
+class DifferenceNumbers:
+    """The answer to a Differences request."""
 
-    group: str
-    trials: int
-    done: int
-    values: Mapping[str, SampleSummary]
-    single: Mapping[str, tuple[TrialValue, ...]]
-    """What `values` summarise."""
-    published: Mapping[str, PublishedNumber]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DifferenceLine:
-    """By how much a metric's mean is lower in a group than in its baseline; None where one of them
-    has no value."""
-
-    group: str
-    baseline: str
-    difference: float | None
-    single: tuple[TrialValue, ...]
-    """By how much each trial of the group is lower than the baseline's mean."""
-    published: Mapping[str, float]
-    """Who says so -> the difference."""
-
-
-GroupNumbers = LinesBesidePrinted[GroupTable, GroupLine]
-DifferenceNumbers = LinesBesidePrinted[Differences, DifferenceLine]
+    request: Differences
+    corpus: str
+    """The corpus of the printed differences; empty for none."""
+    comparable: bool
+    differences: pd.DataFrame
+    """A row a group: group, baseline, ours (by how much the metric's mean is lower in the group;
+    None if one of them has no value), then the printed differences."""
+    sources: Mapping[str, str]
+    """Column of printed differences -> who says so."""
+    trials: pd.DataFrame
+    """A row a trial: group, baseline, name, trial_id, value (by how much it is lower than the
+    baseline's mean)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,28 +72,12 @@ class CurveNumbers:
 
 @dataclass(frozen=True, kw_only=True)
 class CountNumbers:
-    """A table of counts."""
+    """The answer to a Counts request."""
 
     request: Counts
-    values: tuple[float, ...]
-    """From the least to the greatest: those that came up, and those that could have."""
-    counts: Mapping[str, tuple[int, ...]]
-    """Group -> its done trials with each of `values`, in the order of the plan."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TunedSide:
-    """One side of a tuning; `best` and its perplexity are None before a trial of stage 1 or 2 is
-    done."""
-
-    side: str
-    stage1: int
-    stage2: int
-    """Trials of stage 2 that have ended, stopped early or not."""
-    pruned: int
-    best: str | None
-    """Name of the trial of stages 1 and 2 with the least validation perplexity."""
-    valid_perplexity: float | None
+    counts: pd.DataFrame
+    """A row a group: group, and for each value, ascending, how many of its done trials have it:
+    the values that came up, and those that could have."""
 
 
 def printed_beside(
@@ -125,69 +95,68 @@ def printed_beside(
 def group_numbers(
     frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str
 ) -> GroupNumbers:
-    """The table that a study asks for."""
-    by_metric = {metric: trials_by_group(frame, metric) for metric in request.metrics}
-    groups = [
-        name
-        for name in dict.fromkeys(frame["group"])
-        if not request.groups or name in request.groups
-    ]
-    trials = {group: frame[frame["group"] == group] for group in groups}
+    """Return the means that a study asks for."""
     comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_beside(request.published, corpus)
+    values = {metric: values_by_group(frame, metric) for metric in request.metrics}
+    records = []
+    for group, of_group in frame.groupby("group", sort=False):
+        if request.groups and group not in request.groups:
+            continue
+        done = int((of_group["state"] == "done").sum())
+        record: dict[str, Any] = {"group": group, "trials": len(of_group), "done": done}
+        for metric in request.metrics:
+            record |= sampled(values[metric][str(group)], f"{metric}_")
+        for metric in request.metrics if corpus else ():
+            number = printed.get(str(group), {}).get(metric)
+            name = f"published_{corpus}_{metric}"
+            record |= {name: number and number.value, f"{name}_sd": number and number.deviation}
+        records.append(record)
+    trials = (
+        {"metric": metric} | trial
+        for metric in request.metrics
+        for trial in trial_values(frame, metric)
+    )
     return GroupNumbers(
         request=request,
         corpus=corpus,
         comparable=comparable,
-        lines=tuple(
-            GroupLine(
-                group=group,
-                trials=len(trials[group]),
-                done=int((trials[group]["state"] == "done").sum()),
-                values={
-                    metric: summarise_sample(_values(by_metric[metric][group]))
-                    for metric in request.metrics
-                },
-                single={metric: by_metric[metric][group] for metric in request.metrics},
-                published=printed.get(group, {}),
-            )
-            for group in groups
-        ),
+        groups=tidy(records, ("group", "trials", "done")),
+        trials=tidy(trials, ("metric", "group")),
     )
 
 
 def difference_numbers(
     frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str
 ) -> DifferenceNumbers:
-    """The differences from the baselines that a study asks for; groups that the plan does not have
-    are left out."""
-    trials = trials_by_group(frame, request.metric)
-    samples = {group: summarise_sample(_values(single)) for group, single in trials.items()}
+    """Return the differences from the baselines that a study asks for; groups that the plan does
+    not have are left out."""
+    values = values_by_group(frame, request.metric)
+    pairs = [pair for pair in request.baselines.items() if values.keys() >= set(pair)]
     comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_beside(request.published, corpus)
+    sources = dict.fromkeys(source for group, _ in pairs for source in printed.get(group, ()))
+    single = list(trial_values(frame, request.metric))
+    records: list[dict[str, Any]] = []
+    trials: list[dict[str, Any]] = []
+    for group, baseline in pairs:
+        theirs = summarise_sample(values[baseline])
+        ours = difference_of_means(theirs, summarise_sample(values[group]))
+        published = {f"{source} {corpus}": printed.get(group, {}).get(source) for source in sources}
+        records.append({"group": group, "baseline": baseline, "ours": ours, **published})
+        trials += [
+            trial | {"baseline": baseline, "value": theirs.mean - trial["value"]}
+            for trial in single
+            if trial["group"] == group and theirs.mean is not None
+        ]
     return DifferenceNumbers(
         request=request,
         corpus=corpus,
         comparable=comparable,
-        lines=tuple(
-            DifferenceLine(
-                group=group,
-                baseline=baseline,
-                difference=difference_of_means(samples[baseline], samples[group]),
-                single=tuple(
-                    replace(one, value=-one.value)
-                    for one in less_mean(trials[group], samples[baseline])
-                ),
-                published=printed.get(group, {}),
-            )
-            for group, baseline in request.baselines.items()
-            if group in trials and baseline in trials
-        ),
+        differences=tidy(records, ("group", "baseline", "ours")),
+        sources={f"{source} {corpus}": source for source in sources},
+        trials=tidy(trials, ("group", "baseline")),
     )
-
-
-def _values(trials: Sequence[TrialValue]) -> list[float]:
-    return [one.value for one in trials]
 
 
 def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> bool:
@@ -244,35 +213,39 @@ def _printed(
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
-    """The table that a study asks for."""
+    """Return the counts that a study asks for."""
     groups = values_by_group(frame, request.metric)
-    values = tuple(
-        sorted({*request.values, *(value for came_up in groups.values() for value in came_up)})
+    values = sorted({*request.values, *(value for came_up in groups.values() for value in came_up)})
+    counts = (
+        {"group": group} | {value: came_up.count(value) for value in values}
+        for group, came_up in groups.items()
     )
-    counts = {
-        group: tuple(came_up.count(value) for value in values) for group, came_up in groups.items()
-    }
-    return CountNumbers(request=request, values=values, counts=counts)
+    return CountNumbers(request=request, counts=tidy(counts, ("group", *values)))
 
 
-def tuned_numbers(frame: pd.DataFrame) -> tuple[TunedSide, ...]:
-    """The sides in the order of the plan; none where no trial is one of a tuning."""
-    if "side" not in frame.columns:
-        return ()
-    return tuple(_side(str(name), trials) for name, trials in frame.groupby("side", sort=False))
+def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each side of a tuning, in the order of the plan; none if no trial is one of
+    a tuning.
+
+    Columns: side; stage1 and stage2 (trials that have ended, stopped early or not); pruned;
+    valid_perplexity, the least of stages 1 and 2, and best, the setting that has it.
+    """
+    sides = frame.groupby("side", sort=False) if "side" in frame.columns else ()
+    return tidy(_side(str(name), trials) for name, trials in sides)
 
 
-def _side(name: str, trials: pd.DataFrame) -> TunedSide:
+def _side(name: str, trials: pd.DataFrame) -> dict[str, Any]:
     ended = trials["stage"][trials["state"].isin(ENDED)]
     tried = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
     by_name = (
         tried.set_index("name").reindex(columns=["valid_perplexity"])["valid_perplexity"].dropna()
     )
-    return TunedSide(
-        side=name,
-        stage1=int((ended == "stage1").sum()),
-        stage2=int((ended == "stage2").sum()),
-        pruned=int((trials["state"] == "pruned").sum()),
-        best=None if by_name.empty else str(by_name.idxmin()),
-        valid_perplexity=None if by_name.empty else float(by_name.min()),
-    )
+    none = by_name.empty
+    return {
+        "side": name,
+        "stage1": int((ended == "stage1").sum()),
+        "stage2": int((ended == "stage2").sum()),
+        "pruned": int((trials["state"] == "pruned").sum()),
+        "valid_perplexity": None if none else float(by_name.min()),
+        "best": None if none else str(by_name.idxmin()).removeprefix(f"{name} "),
+    }

@@ -28,8 +28,8 @@ from orchestrator.analysis.statistics.power_law import (
     over_draws,
     seed_by_group_p,
 )
-from orchestrator.analysis.tidy_frames import corrected, estimated, tidy
-from orchestrator.analysis.values import Losses, losses_at
+from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
+from orchestrator.analysis.values import losses_at
 from search_spaces.laws import PowerLaw
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class PowerLawNumbers:
     seed_by_group_p: Mapping[Any, float]
     """Panel -> p-value of the F-test for an effect of a seed on one group at every x. The intervals
     exclude it."""
-    families: ClassVar[Mapping[str, str]] = {"factors": "p", "equals": "p"}
+    families: ClassVar[Families] = {"factors": ("p",), "equals": ("p",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,30 +83,29 @@ class LawFrames:
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:
     """Return the laws that a study asks for, over the done trials; None if none has the metric."""
+    import pandas as pd
+
     columns = [*([request.panel] if request.panel else []), request.by]
-    if not {*columns, request.x} <= set(frame.columns):
+    if frame.empty or not {*columns, request.x} <= set(frame.columns):
         return None
-    losses: dict[Key, Losses] = {}
+    losses: list[pd.DataFrame] = []
     curves: dict[Key, Curve] = {}
     seed_by_group = {}
     for panel in dict.fromkeys(frame[request.panel]) if request.panel else (None,):
         of_panel = frame if panel is None else frame[frame[request.panel] == panel]
-        by_group = {
-            group: losses_at(of_panel[of_panel[request.by] == group], request.x, request.metric)
+        of_panel = pd.concat(
+            losses_at(of_panel[of_panel[request.by] == group], request.x, request.metric).assign(
+                panel=panel, group=group
+            )
             for group in dict.fromkeys(of_panel[request.by])
-        }
-        groups = [group for group, of in by_group.items() for _ in of.trials]
-        if not groups:
-            continue
-        x, values, seeds = (
-            [one for of in by_group.values() for one in getattr(of, name)]
-            for name in ("x", "values", "seeds")
         )
+        if of_panel.empty:
+            continue
+        x, values, seeds, groups = (list(of_panel[name]) for name in ("x", "loss", "seed", "group"))
         if (p_value := seed_by_group_p(x, values, seeds, groups)) is not None:
             seed_by_group[panel] = p_value
-        drawn = curves_over_seeds(x, values, seeds, groups=groups, parts=[panel] * len(groups))
-        curves |= drawn
-        losses |= {key: by_group[key[1]] for key in drawn}
+        curves |= curves_over_seeds(x, values, seeds, groups=groups, parts=[panel] * len(groups))
+        losses.append(of_panel)
     if not curves:
         return None
     laws = {key: fit_laws([curve]) for key, curve in curves.items() if has_law(curve)}
@@ -119,7 +118,7 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
     equals = (line for pair in pairs for line in _equals(pair, curves, laws, request))
     return PowerLawNumbers(
         request=request,
-        laws=law_frames(losses, curves, laws),
+        laws=law_frames(pd.concat(losses), curves, laws),
         factors=corrected(tidy(factors, ("panel", "group"))),
         equals=corrected(tidy(equals, ("panel", "group"))),
         seed_by_group_p=seed_by_group,
@@ -132,7 +131,7 @@ def has_law(curve: Curve) -> bool:
 
 
 def law_frames(
-    losses: Mapping[Key, Losses],
+    losses: pd.DataFrame,
     curves: Mapping[Key, Curve],
     laws: Mapping[Key, Laws],
     *,
@@ -144,27 +143,23 @@ def law_frames(
     `fitted` has the parts of the curves that the laws were fitted to, by default all of them.
     `missing` says why a curve has no law, by default that it has too few sizes.
     """
-    fits, points, trials, bands = [], [], [], []
+    fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():
-        key, of = {"panel": panel, "group": group}, losses[panel, group]
+        key = {"panel": panel, "group": group}
         sizes, law = len(curve.x_R), laws.get((panel, group))
         of_law = (fitted or curves)[panel, group]
         fit = _fit(of_law, law) if law else _no_fit(missing or _too_few(sizes))
-        fits.append(key | {"trials": len(of.trials), "sizes": sizes} | fit)
+        fits.append(key | {"trials": int(curve.count_R.sum()), "sizes": sizes} | fit)
         for place, (x, n) in enumerate(zip(curve.x_R, curve.count_R, strict=True)):
             mean = over_draws(curve.mean_BR[:, place])
             points.append(key | {"x": float(x), "n": int(n)} | estimated("mean_loss", mean))
-        for x, one in zip(of.x, of.trials, strict=True):
-            trials.append(
-                key | {"x": x, "loss": one.value, "name": one.name, "trial_id": one.trial_id}
-            )
         if law:
             for x in map(float, np.geomspace(curve.x_R[0], curve.x_R[-1], DRAWN_PLACES)):
                 bands.append(key | {"x": x} | estimated("loss", over_draws(law.at(x))))
     return LawFrames(
         fits=tidy(fits),
         points=tidy(points),
-        trials=tidy(trials),
+        trials=losses,
         band=tidy(bands, ("panel", "group", "x", "loss", "loss_low", "loss_high")),
     )
 

@@ -1,18 +1,19 @@
 """Rank and validation perplexity from epoch to epoch.
 
-Both are natural logarithms; the log perplexity is the validation loss. A setting is the trials that
-differ only in their seed. Legend: T epochs."""
+Both are compared as natural logarithms; the log perplexity is the validation loss. A setting is the
+trials that differ only in their seed. Legend: T epochs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from orchestrator.analysis.tidy_frames import tidy
 from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
 
@@ -28,64 +29,30 @@ BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_col
 more than either."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TrainingPath:
-    """The way of one setting from the end of the first epoch to that of the last, a mean over its
-    seeds."""
-
-    group: str
-    seeds: int
-    epochs: tuple[int, ...]
-    log_rank_T: NDArray[np.float64]
-    log_perplexity_T: NDArray[np.float64]
-    averaging: tuple[bool, ...]
-    """Whether validation and rank used averaged weights, in any of the trials."""
-    colour: float | None = None
-    """What its line is coloured by."""
-    place: int = 0
-    """Of its group among those of the plan."""
-
-    @property
-    def plain(self) -> int:
-        """How many epochs came before averaging."""
-        return self.averaging.index(True) if True in self.averaging else len(self.epochs)
-
-    @property
-    def rank_half(self) -> float | None:
-        """Return the epoch, on a straight line between two, at which the log rank first had half of
-        its change from the first epoch to the last one before averaging; None if there are fewer
-        than three, or if it hardly changed."""
-        return _half(self.epochs, self.log_rank_T[: self.plain])
-
-    @property
-    def perplexity_half(self) -> float | None:
-        """Return the epoch at which the log perplexity first had half of its change."""
-        return _half(self.epochs, self.log_perplexity_T[: self.plain])
-
-
 @dataclass(frozen=True, kw_only=True)
-class RankTraining:
-    """One rank over the epochs of a study's done trials."""
+class RankTrainingNumbers:
+    """The answer to a RankOverTraining request, over the done trials that have a rank in every one
+    of two epochs or more."""
 
-    rank: str
-    bound: int | None
-    """What it can be at most, by the rows and columns of log P; None where trials differ or do not
-    say."""
-    at_bound: int
-    """Epochs of trials whose rank was as large as their own bound."""
-    measured: int
-    """Epochs of trials, in all."""
-    paths: tuple[TrainingPath, ...]
-    rank_earlier: int
-    """Settings whose rank was half way earlier than their log perplexity."""
-    compared: int
-    """Settings in which both have a half way."""
-    colour_by: str | None
+    epochs: pd.DataFrame
+    """A row for each rank, setting and epoch that all of its trials have: rank, group, seeds,
+    epoch, averaging (whether validation and rank used averaged weights, in any of the trials),
+    mean_rank and mean_valid_perplexity (geometric, over the seeds), rank_half_epoch and
+    log_perplexity_half_epoch (see `half_way`), colour."""
+    ranks: pd.DataFrame
+    """A row a rank: rank, settings, compared (settings in which both have a half way), rank_earlier
+    (of these: the rank was half way earlier), bound (what the rank can be at most, by the rows and
+    columns of log P; None if trials differ or do not say), at_bound (epochs of trials whose rank
+    was as large as their own bound), measured (epochs of trials)."""
+    groups: tuple[str, ...]
+    """All groups of the plan."""
+    colour_by: str
+    """The config column that settings have their `colour` by; empty for none."""
 
     @property
     def averaged(self) -> bool:
         """Whether any trial averaged its weights; a Transformer does not."""
-        return any(True in path.averaging for path in self.paths)
+        return any(self.epochs["averaging"])
 
 
 def rank_training_numbers(
@@ -94,64 +61,47 @@ def rank_training_numbers(
     request: RankOverTraining,
     *,
     colours: Sequence[str] = (),
-) -> tuple[RankTraining, ...]:
-    """The request's ranks, each over the done trials of `frame` that have it in every one of two
-    epochs or more.
+) -> RankTrainingNumbers | None:
+    """Return the ranks that a study asks for, without those that no trial has; None if there is
+    none.
 
     `epochs` are those of the trials by id, `colours` config columns, of which the first that is a
-    number in every trial, the same in all of a setting, colours the paths. Ranks that no trial has
-    are left out."""
-    by_rank = (_one_rank(frame, epochs, rank, colours) for rank in request.ranks)
-    return tuple(numbers for numbers in by_rank if numbers is not None)
-
-
-def _one_rank(
-    frame: pd.DataFrame,
-    epochs: Mapping[str, Sequence[EpochMetrics]],
-    rank: str,
-    colours: Sequence[str],
-) -> RankTraining | None:
-    ranked = [
-        trial_id for trial_id in frame["trial_id"] if _is_ranked(epochs.get(trial_id, ()), rank)
-    ]
-    done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
-    if done.empty:
+    number in every trial, the same in all of a setting, colours the settings."""
+    records: list[dict[str, Any]] = []
+    ranks: list[dict[str, Any]] = []
+    colour_by = ""
+    for rank in request.ranks:
+        ranked = [
+            trial_id for trial_id in frame["trial_id"] if _is_ranked(epochs.get(trial_id, ()), rank)
+        ]
+        done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
+        if done.empty:
+            continue
+        if not ranks:
+            settings = (name for name in colours if name in done)
+            colour_by = next((name for name in settings if _is_number(done, name)), "")
+        paths = []
+        for group, trials in done.groupby("group", sort=False):
+            path = list(_path([epochs[trial_id] for trial_id in trials["trial_id"]], rank))
+            colour = float(trials[colour_by].iloc[0]) if colour_by else None
+            paths.append(
+                [{"rank": rank, "group": group} | epoch | {"colour": colour} for epoch in path]
+            )
+        records += [epoch for path in paths for epoch in path]
+        trials_epochs = [epochs[trial_id] for trial_id in done["trial_id"]]
+        bound = _bound(done, trials_epochs, rank)
+        ranks.append({"rank": rank, **_summary(paths), **bound})
+    if not ranks:
         return None
-    colour_by = next(
-        (name for name in colours if name in done and _is_number_of_settings(done, name)), None
-    )
-    paths, groups = [], list(dict.fromkeys(frame["group"]))
-    for group, trials in done.groupby("group", sort=False):
-        own = [epochs[trial_id] for trial_id in trials["trial_id"]]
-        colour = None if colour_by is None else float(trials[colour_by].iloc[0])
-        paths.append(
-            replace(_path(str(group), own, rank), colour=colour, place=groups.index(group))
-        )
-    every = [epochs[trial_id] for trial_id in done["trial_id"]]
-    halves = [(path.rank_half, path.perplexity_half) for path in paths]
-    earlier = [
-        rank < perplexity
-        for rank, perplexity in halves
-        if rank is not None and perplexity is not None
-    ]
-    bounds = list(done.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
-    return RankTraining(
-        rank=rank,
-        bound=int(bounds[0]) if len(set(bounds)) == 1 and math.isfinite(bounds[0]) else None,
-        at_bound=sum(
-            getattr(epoch, rank) >= bound
-            for trial, bound in zip(every, bounds, strict=True)
-            for epoch in trial
-        ),
-        measured=sum(map(len, every)),
-        paths=tuple(paths),
-        rank_earlier=sum(earlier),
-        compared=len(earlier),
+    return RankTrainingNumbers(
+        epochs=tidy(records),
+        ranks=tidy(ranks),
+        groups=tuple(dict.fromkeys(frame["group"])),
         colour_by=colour_by,
     )
 
 
-def _is_number_of_settings(trials: pd.DataFrame, name: str) -> bool:
+def _is_number(trials: pd.DataFrame, name: str) -> bool:
     """Whether the column has a number in every trial, the same in all of a setting."""
     numbers = trials[name].dtype.kind in "fi" and trials[name].notna().all()
     return bool(numbers and (trials.groupby("group")[name].nunique() == 1).all())
@@ -162,26 +112,59 @@ def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
     return len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
 
 
-def _path(group: str, trials: Sequence[Sequence[EpochMetrics]], rank: str) -> TrainingPath:
-    """Over the epochs that all of the trials have."""
+def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[str, Any]]:
+    """Yield the epochs that all of the trials have."""
     together = list(zip(*trials, strict=False))
-    return TrainingPath(
-        group=group,
-        seeds=len(trials),
-        epochs=tuple(seeds[0].epoch for seeds in together),
-        log_rank_T=np.array(
-            [np.mean([math.log(getattr(epoch, rank)) for epoch in seeds]) for seeds in together]
-        ),
-        log_perplexity_T=np.array(
-            [np.mean([epoch.valid_loss for epoch in seeds]) for seeds in together]
-        ),
-        averaging=tuple(any(epoch.averaging for epoch in seeds) for seeds in together),
-    )
+    epochs = [seeds[0].epoch for seeds in together]
+    averaging = [any(epoch.averaging for epoch in seeds) for seeds in together]
+    log_rank_T = [
+        float(np.mean([math.log(getattr(epoch, rank)) for epoch in seeds])) for seeds in together
+    ]
+    log_perplexity_T = [float(np.mean([epoch.valid_loss for epoch in seeds])) for seeds in together]
+    plain = averaging.index(True) if True in averaging else len(epochs)
+    for place, epoch in enumerate(epochs):
+        yield {
+            "seeds": len(trials),
+            "epoch": epoch,
+            "averaging": averaging[place],
+            "mean_rank": math.exp(log_rank_T[place]),
+            "mean_valid_perplexity": math.exp(log_perplexity_T[place]),
+            "rank_half_epoch": half_way(epochs, log_rank_T[:plain]),
+            "log_perplexity_half_epoch": half_way(epochs, log_perplexity_T[:plain]),
+        }
 
 
-def _half(epochs: Sequence[int], values_T: NDArray[np.float64]) -> float | None:
+def half_way(epochs: Sequence[int], values: ArrayLike) -> float | None:
+    """Return the epoch, on a straight line between two, at which the T values first had half of
+    their change from the first to the last one, which is the last before averaging.
+
+    None for fewer than three, or if they hardly changed."""
+    values_T = np.asarray(values, dtype=np.float64)
     if len(values_T) < FEWEST_EPOCHS or abs(change := values_T[-1] - values_T[0]) < LEAST_CHANGE:
         return None
     shares_T = (values_T - values_T[0]) / change
     after = int(np.argmax(shares_T >= 0.5))
     return float(np.interp(0.5, shares_T[after - 1 : after + 1], epochs[after - 1 : after + 1]))
+
+
+def _summary(paths: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+    halves = [(path[0]["rank_half_epoch"], path[0]["log_perplexity_half_epoch"]) for path in paths]
+    earlier = [rank < loss for rank, loss in halves if rank is not None and loss is not None]
+    return {"settings": len(paths), "compared": len(earlier), "rank_earlier": sum(earlier)}
+
+
+def _bound(
+    done: pd.DataFrame, trials: Sequence[Sequence[EpochMetrics]], rank: str
+) -> dict[str, int | None]:
+    bounds = list(done.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
+    at_bound = sum(
+        getattr(epoch, rank) >= bound
+        for trial, bound in zip(trials, bounds, strict=True)
+        for epoch in trial
+    )
+    is_one = len(set(bounds)) == 1 and math.isfinite(bounds[0])
+    return {
+        "bound": int(bounds[0]) if is_one else None,
+        "at_bound": at_bound,
+        "measured": sum(map(len, trials)),
+    }

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.analysis.statistics.estimates import Interval
-from orchestrator.analysis.statistics.samples import SampleSummary, mean_interval, summarise_sample
+from orchestrator.analysis.tidy_frames import sampled, tidy
 from orchestrator.analysis.values import values_of_done
 from orchestrator.variants import Variant, without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
@@ -40,58 +39,25 @@ class BySetting(Analysis):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueLine:
-    """The trials of one group at one value of the setting."""
-
-    group: str
-    """As without the sweep, with its values of the other settings that were swept."""
-    value: Any
-    trials: int
-    done: int
-    measured: Mapping[str, tuple[float, ...]]
-    """Metric -> its value in each done trial that has it."""
-
-    def sample(self, metric: str) -> SampleSummary:
-        """The metric's mean and standard deviation."""
-        return summarise_sample(self.measured[metric])
-
-    def interval(self, metric: str) -> Interval | None:
-        """The mean's 95% interval by Student's t over the seeds; None for one trial."""
-        return mean_interval(self.sample(metric))
-
-
-@dataclass(frozen=True, kw_only=True)
 class SweptNumbers:
-    """The answer to a BySetting request."""
+    """The answer to a BySetting request, of the metrics that a trial has. A group is that without
+    the sweep, with its values of the other settings that were swept."""
 
     request: BySetting
     values: tuple[Any, ...]
     """Of the setting, in the order of the plan: numbers ascend."""
-    lines: tuple[ValueLine, ...]
+    means: pd.DataFrame
+    """A row for each group, value and metric: group, value, metric, trials, done, n, mean, sd, low,
+    high (95%, of the mean)."""
+    trials: pd.DataFrame
+    """A row for each metric of a done trial: metric, group, value, measured."""
 
-    def means(self, metric: str) -> dict[str, dict[Any, float]]:
-        """Group -> value -> the metric's mean, of the groups that have one at every value: only
-        these compare."""
-        means: dict[str, dict[Any, float]] = {}
-        for line in self.lines:
-            mean = line.sample(metric).mean
-            if mean is not None:
-                means.setdefault(line.group, {})[line.value] = mean
-        return {
-            group: by_value
-            for group, by_value in means.items()
-            if len(by_value) == len(self.values)
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class AtValues:
-    """The trials at one combination of values of what was swept."""
-
-    values: Mapping[str, Any]
-    """By dotted key."""
-    frame: pd.DataFrame
-    """With the groups that the study has without the sweep."""
+    def compared(self, metric: str) -> pd.DataFrame:
+        """Return the rows of the metric of groups that have a mean at every value: only these
+        compare."""
+        rows = self.means[(self.means["metric"] == metric) & self.means["mean"].notna()]
+        counts = rows.groupby("group")["value"].transform("count")
+        return rows[counts == len(self.values)]
 
 
 def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...], pd.DataFrame]:
@@ -142,7 +108,7 @@ def _metrics(study: Study) -> dict[str, None]:
 
 
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
-    """The table that was asked for; trials that do not have the setting are left out."""
+    """Return the means that were asked for; trials that do not have the setting are left out."""
     having = frame.dropna(subset=[request.key])
     columns = ["group", *request.others]
     having = having.assign(
@@ -150,13 +116,21 @@ def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
     )
     values = tuple(dict.fromkeys(having[request.key].tolist()))
     parts = dict(iter(having.groupby(["group", request.key], sort=False)))
-    lines = [
-        _line(group, value, parts.get((group, value), having.iloc[:0]), request.metrics)
-        for group in dict.fromkeys(having["group"])
-        for value in values
-    ]
+    places = [place for place in product(dict.fromkeys(having["group"]), values) if place in parts]
+    means, trials = [], []
+    for (group, value), metric in product(places, request.metrics):
+        at = parts[group, value]
+        key = {"group": group, "value": value, "metric": metric}
+        measured = [v for (v,) in values_of_done(at, metric) if math.isfinite(v)]
+        done = int((at["state"] == "done").sum())
+        means.append(key | {"trials": len(at), "done": done} | sampled(measured))
+        trials += [key | {"measured": v} for v in measured]
+    with_value = {trial["metric"] for trial in trials}
     return SweptNumbers(
-        request=request, values=values, lines=tuple(line for line in lines if line.trials)
+        request=request,
+        values=values,
+        means=tidy(mean for mean in means if mean["metric"] in with_value),
+        trials=tidy(trials),
     )
 
 
@@ -173,24 +147,17 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _line(group: str, value: Any, trials: pd.DataFrame, metrics: Sequence[str]) -> ValueLine:
-    measured = {
-        metric: tuple(v for (v,) in values_of_done(trials, metric) if math.isfinite(v))
-        for metric in metrics
-    }
-    done = int((trials["state"] == "done").sum())
-    return ValueLine(group=group, value=value, trials=len(trials), done=done, measured=measured)
+def at_each_value(
+    frame: pd.DataFrame, keys: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield each combination of values, in the order of the plan, and its trials with those that
+    have none of the settings.
 
-
-def at_each_value(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[AtValues]:
-    """The trials at each combination of values, in the order of the plan, beside those that have
-    none of the settings.
-
-    What averages over trials, or compares groups by their names, sees the same as without the
-    sweep."""
+    Groups are those that the study has without the sweep: what averages over trials, or compares
+    groups by their names, sees the same as without it."""
     groups = [without_settings(group, keys) for group in frame["group"]]
     plain = frame.assign(group=groups)
     for values in product(*(plain[key].dropna().unique().tolist() for key in keys)):
         at = dict(zip(keys, values, strict=True))
         fits = [(plain[key] == value) | plain[key].isna() for key, value in at.items()]
-        yield AtValues(values=at, frame=plain[np.logical_and.reduce(fits)].reset_index(drop=True))
+        yield at, plain[np.logical_and.reduce(fits)].reset_index(drop=True)

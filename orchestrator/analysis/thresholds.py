@@ -16,7 +16,7 @@ import numpy as np
 
 from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, over_draws
-from orchestrator.analysis.tidy_frames import corrected, estimated, tidy
+from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
 from orchestrator.analysis.values import values_of_done
 from search_spaces.laws import Threshold
 
@@ -44,7 +44,7 @@ class ThresholdNumbers:
     """A row a group, x = a z^b: group, fitted (the z at which the value is reached between two x,
     as a text), b, log_a [95% each], farthest_off (the largest factor by which an x lies off the
     law, 1 or more), missing (why there is no law)."""
-    families: ClassVar[Mapping[str, str]] = {"points": "p"}
+    families: ClassVar[Families] = {"points": ("p",)}
 
 
 def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbers | None:

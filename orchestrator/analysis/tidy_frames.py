@@ -11,15 +11,17 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
-from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.statistics.samples import holm, mean_interval, summarise_sample
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LOW, HIGH = "_low", "_high"
+Families = Mapping[str, tuple[str, ...]]
+"""Frames of an answer whose tests are families -> the arguments of `corrected` for them."""
 
 
-def tidy(records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
+def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
     """Return the records as a frame; `columns` are those of a frame without rows."""
     import pandas as pd
 
@@ -44,10 +46,22 @@ def estimated(name: str, statistic: Statistic) -> dict[str, float | None]:
     return {name: statistic.value, **ends(name, statistic.interval)}
 
 
-def corrected(frame: pd.DataFrame, *, p: str = "p", into: str = "holm_p") -> pd.DataFrame:
-    """Return the frame with Holm's correction of the p-values in `p` over all its rows."""
+def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
+    """Return the columns of a sample: n, mean, sd, and low and high of the mean (95%)."""
+    sample = summarise_sample(values)
+    numbers = {"n": sample.n, "mean": sample.mean, "sd": sample.sd}
+    low, high = ends("", mean_interval(sample)).values()
+    numbers |= {"low": low, "high": high}
+    return {prefix + name: number for name, number in numbers.items()}
+
+
+def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
+    """Return the frame with `holm_p`, Holm's correction of the p-values in `p`: over all its rows,
+    or over those that are equal in the columns `by`."""
     import pandas as pd
 
     if frame.empty:
         return frame
-    return frame.assign(**{into: pd.Series(holm(list(frame[p])), frame.index, dtype=object)})
+    families = [rows for _, rows in frame.groupby(list(by), sort=False)] if by else [frame]
+    adjusted = [pd.Series(holm(list(rows[p])), rows.index, dtype=object) for rows in families]
+    return frame.assign(holm_p=pd.concat(adjusted))

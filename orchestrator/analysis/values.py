@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.statistics.samples import SampleSummary
+from orchestrator.analysis.tidy_frames import tidy
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialValue:
-    """What one trial brings to a mean, or to a mean difference."""
-
-    name: str
-    trial_id: str
-    value: float
-
-
-def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """The metric of the done trials of each group, in the order of the plan; groups without a value
-    are empty."""
-    return {
-        group: [one.value for one in trials]
-        for group, trials in trials_by_group(frame, metric).items()
-    }
-
-
-def trials_by_group(frame: pd.DataFrame, metric: str) -> dict[str, tuple[TrialValue, ...]]:
-    """The same with the names of the trials."""
-    values: dict[str, list[TrialValue]] = {group: [] for group in frame["group"]}
-    for group, name, trial_id, value in values_of_done(frame, metric, "group", "name", "trial_id"):
-        values[group].append(TrialValue(name=name, trial_id=trial_id, value=value))
-    return {group: tuple(trials) for group, trials in values.items()}
-
-
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """What each done trial that has the metric has in `columns`, and the metric, in the order of
+    """Yield the cells of `columns` and the metric of each done trial that has it, in the order of
     the plan."""
     if {metric, *columns}.issubset(frame.columns):
         done = frame[frame["state"] == "done"].dropna(subset=[metric])
@@ -48,30 +21,26 @@ def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[
             yield (*cells, float(value))
 
 
-def less_mean(trials: Sequence[TrialValue], baseline: SampleSummary) -> tuple[TrialValue, ...]:
-    """What each trial has above the mean of a baseline; none where that has no value."""
-    mean = baseline.mean
-    return () if mean is None else tuple(replace(one, value=one.value - mean) for one in trials)
+def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
+    """Return the metric of the done trials of each group, in the order of the plan; groups without
+    a value are empty."""
+    values: dict[str, list[float]] = {group: [] for group in frame["group"]}
+    for group, value in values_of_done(frame, metric, "group"):
+        values[group].append(value)
+    return values
 
 
-@dataclass(frozen=True, kw_only=True)
-class Losses:
-    """Trials with a loss at a size x, in the order of the plan."""
-
-    x: tuple[float, ...]
-    seeds: tuple[Any, ...]
-    trials: tuple[TrialValue, ...]
-
-    @property
-    def values(self) -> list[float]:
-        """The losses, in nats if the metric is a perplexity."""
-        return [one.value for one in self.trials]
+def trial_values(frame: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:
+    """Yield group, name, trial_id and value of each done trial that has the metric."""
+    names = ("group", "name", "trial_id")
+    for *cells, value in values_of_done(frame, metric, *names):
+        yield {**dict(zip(names, cells, strict=True)), "value": value}
 
 
-def losses_at(frame: pd.DataFrame, x: str, metric: str) -> Losses:
-    """Return the losses of the done trials: the logarithm of a perplexity, another metric as it is.
+def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
+    """Return the done trials with a finite x and loss: x, loss, seed, name, trial_id.
 
-    Trials without a finite x and a finite metric are left out.
+    The loss is the logarithm of a perplexity, another metric as it is.
     """
     found = []
     for name, trial_id, size, seed, value in values_of_done(
@@ -79,6 +48,6 @@ def losses_at(frame: pd.DataFrame, x: str, metric: str) -> Losses:
     ):
         if size is not None and math.isfinite(float(size)) and math.isfinite(value):
             loss = math.log(value) if metric.endswith("perplexity") else value
-            found.append((float(size), seed, TrialValue(name=name, trial_id=trial_id, value=loss)))
-    sizes, seeds, trials = zip(*found, strict=True) if found else ((), (), ())
-    return Losses(x=sizes, seeds=seeds, trials=trials)
+            trial = {"seed": seed, "name": name, "trial_id": trial_id}
+            found.append({"x": float(size), "loss": loss} | trial)
+    return tidy(found, ("x", "loss", "seed", "name", "trial_id"))

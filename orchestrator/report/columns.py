@@ -33,24 +33,58 @@ class Column:
 
 
 THREE = formats.digits(3)
+
+
+def _interval(heading: str, write: Callable[[Any], str] = THREE) -> Column:
+    return Column(heading, write, interval=True)
+
+
+def _correlation(heading: str) -> Column:
+    return Column(heading, formats.coefficient, interval=True)
+
+
+def _p(heading: str = "p") -> Column:
+    return Column(heading, formats.p_value)
+
+
 COLUMNS: Mapping[str, Column] = {
     "panel": Column("model", formats.setting),
     "group": Column("model", formats.setting),
-    "E": Column("E", THREE, interval=True),
-    "b": Column("b", THREE, interval=True),
-    "log_a": Column("log a", THREE, interval=True),
-    "n": Column("trials", formats.number),
+    "baseline": Column("against", formats.setting),
+    "done": Column("trials", cell=lambda row: done_of(row)),
+    "n": Column("trials"),
+    "epoch": Column("epoch", str),
+    "E": _interval("E"),
+    "b": _interval("b"),
+    "log_a": _interval("log a"),
     "mean_loss": Column("loss", formats.digits(4)),
-    "ratio": Column("ratio", THREE, interval=True),
-    "difference": Column("difference", THREE, interval=True),
-    "predicted": Column("predicted", formats.digits(4), interval=True),
+    "ratio": _interval("ratio"),
+    "difference": _interval("difference"),
+    "predicted": _interval("predicted", formats.digits(4)),
     "detectable": Column("detectable", formats.digits(2)),
     "extrapolated": Column("outside what was trained", formats.yes_no),
-    "p": Column("p", formats.p_value),
-    "holm_p": Column("Holm p", formats.p_value),
-    "welch_p": Column("Welch p", formats.p_value),
-    "bonferroni_p": Column("Bonferroni p", formats.p_value),
-    "misfit_p": Column("misfit p", formats.p_value),
+    "effect": _correlation("effect"),
+    "unpaired": _correlation("unpaired"),
+    "pearson": _correlation("Pearson r"),
+    "spearman": _correlation("Spearman \N{GREEK SMALL LETTER RHO}"),
+    "independent": _correlation("r, cells as if independent"),
+    "within": _correlation("between seeds of one cell: r"),
+    "levels": _correlation("level by level: Pearson r"),
+    "line": _correlation("as straight lines: Pearson r"),
+    "variance_cells": Column("deviation between cells", formats.deviation),
+    "variance_seed_in_one_cell": Column("of a seed, in one cell", formats.deviation),
+    "variance_seed_in_all_cells": Column("of a seed, in all cells alike", formats.deviation),
+    "seed_share": _interval("seed's share between cells of one seed", formats.percent),
+    "reliability": _interval("cells' share of the means' variance", formats.percent),
+    "p": _p(),
+    "holm_p": _p("Holm p"),
+    "welch_p": _p("Welch p"),
+    "bonferroni_p": _p("Bonferroni p"),
+    "misfit_p": _p("misfit p"),
+    "difference_p": _p(),
+    "pearson_p": _p(),
+    "levels_p": _p(),
+    "line_p": _p("p of that"),
 }
 
 
@@ -82,7 +116,8 @@ class Table:
     def lines(self) -> list[list[Any]]:
         """Return the lines of the file, its heading first."""
         head = [self.names.get(key, key) for key in self.frame.columns]
-        return [head, *map(list, self.frame.itertuples(index=False, name=None))]
+        frame = self.frame.astype(object).where(self.frame.notna(), None)
+        return [head, *map(list, frame.itertuples(index=False, name=None))]
 
     def _column(self, key: str) -> Column:
         if key in self.names:
@@ -97,19 +132,35 @@ def estimate(row: Any, key: str, write: Callable[[Any], str] = THREE) -> str:
     return write(value) if low is None else f"{write(value)} [{write(low)}, {write(high)}]"
 
 
+def done_of(row: Any) -> Cell:
+    """Return how many trials of a row are done, "2 of 3" if not all are."""
+    return Cell(
+        f"{row.done}" if row.done == row.trials else f"{row.done} of {row.trials}", row.done
+    )
+
+
 def pivot(
-    points: pd.DataFrame, *, index: Sequence[str], across: str, cell: Callable[[Any], Cell]
+    points: pd.DataFrame,
+    *,
+    index: Sequence[str],
+    across: str,
+    cell: Callable[[Any], Cell],
+    headings: Mapping[Any, str] | None = None,
 ) -> tuple[pd.DataFrame, list[tuple[str, Column]]]:
     """Return a frame with a row for each value of `index` and a column of cells for each value of
-    the number `across`, and these columns, for a table that shows them."""
-    headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
+    `across`, and these columns, for a table that shows them.
+
+    `headings` are those of the values of `across` in their order; by default these are numbers."""
+    if headings is None:
+        headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
+    names = {value: f"{across} {heading}" for value, heading in headings.items()}
     cells: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows(points):
         key = tuple(getattr(row, name) for name in index)
-        named = cells.setdefault(key, dict.fromkeys(headings.values(), Cell(formats.DASH)))
-        named[headings[getattr(row, across)]] = cell(row)
-    frame = tidy(dict(zip(index, key, strict=True)) | named for key, named in cells.items())
-    return frame, [(name, Column(name)) for name in headings.values()]
+        of_row = cells.setdefault(key, dict.fromkeys(names.values(), Cell(formats.DASH)))
+        of_row[names[getattr(row, across)]] = cell(row)
+    frame = tidy(dict(zip(index, key, strict=True)) | of_row for key, of_row in cells.items())
+    return frame, [(names[value], Column(heading)) for value, heading in headings.items()]
 
 
 def _cell(row: Any, key: str, column: Column) -> Cell | str:
@@ -119,4 +170,4 @@ def _cell(row: Any, key: str, column: Column) -> Cell | str:
     if isinstance(value, Cell):
         return value
     text = estimate(row, key, column.write) if column.interval else column.write(value)
-    return sortable(value, text)
+    return text if isinstance(value, str) else sortable(value, text)

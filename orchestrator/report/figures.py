@@ -10,21 +10,21 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
-from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.report.hover import linked, name_marks, with_marks
+from orchestrator.report.hover import linked, with_marks
 from orchestrator.report.palette import GROUP_COLOURS
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
@@ -52,8 +52,8 @@ LIMIT = "#b00020"
 """Of lines that mark a limit."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
-CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
-"""Of a cell, around it."""
+LEGEND_LETTERS, LEGEND_HANDLE, LEGEND_LINE_IN = 12, 7, 0.18
+"""Letters in an inch; width of a mark in letters; height of a line."""
 LAYOUT_TABLES = ("GDEF", "GPOS", "GSUB")
 """Of a font, for whoever sets text in it."""
 ABOVE: dict[str, Any] = {
@@ -101,63 +101,19 @@ def new_panels(
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing).tolist()
 
 
-def draw_cells(
-    axes: Axes,
-    values: ArrayLike,
-    texts: Sequence[Sequence[str]],
-    *,
-    columns: Sequence[str],
-    rows: Sequence[str],
-    limits: tuple[float, float],
-    rotation: float = 0,
-    names: Sequence[Sequence[str]] = (),
-    trial_ids: Sequence[Sequence[str]] = (),
-) -> None:
-    """A field of cells coloured by their values, each with its text, the first row at the bottom;
-    hatched where NaN.
-
-    `limits` are the values of the darkest and the lightest colour, `rotation` that of the columns'
-    names, in degrees. `names` and `trial_ids` are for `name_marks`, a text a cell; without one, a
-    cell is called by its row and column."""
-    low, high = limits
-    masked = np.ma.masked_invalid(np.array(values, dtype=float))
-    vmax = high if high > low else low + 1
-    mesh = axes.pcolormesh(
-        masked, cmap=COLOURS, vmin=low, vmax=vmax, edgecolors="white", linewidth=1
+def legend_above(figure: Figure) -> None:
+    """Put one legend of all axes above them, each label once."""
+    named: dict[str, Artist] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    letters = LEGEND_LETTERS * figure.get_figwidth()
+    columns = max(1, int(letters // (LEGEND_HANDLE + max(map(len, named), default=0))))
+    lines = -(-len(named) // columns)
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE_IN * lines)
+    figure.legend(
+        named.values(), named, loc="outside upper center", ncols=columns, frameon=False, fontsize=9
     )
-    axes.patch.set(facecolor="0.93", edgecolor="0.55", hatch="///", linewidth=0)
-    for (i, j), value in np.ndenumerate(masked.filled(np.nan)):
-        if np.isnan(value):
-            look: dict[str, Any] = {"fontsize": 7.5}
-            if texts[i][j]:
-                look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-        else:
-            colour = np.asarray(mesh.to_rgba(value))[:3]
-            # A cell is the same on a dark page, and so is its text.
-            look = {"fontsize": 9, "color": _ink(colour), "gid": f"kept-{i}-{j}"}
-        axes.text(j + 0.5, i + 0.5, texts[i][j], ha="center", va="center", **look)
-    alignment: dict[str, Any] = {"ha": "right"} if 0 < rotation < 90 else {}
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, **alignment)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    places = list(np.ndindex(len(rows), len(columns)))
-    name_marks(
-        axes,
-        [np.add(CORNERS, (j, i)) for i, j in places],
-        [
-            names[i][j] if names else f"{rows[i]}, {columns[j]}: {texts[i][j] or 'none'}"
-            for i, j in places
-        ],
-        [trial_ids[i][j] for i, j in places] if trial_ids else (),
-    )
-
-
-def _ink(colour: NDArray[np.float64]) -> str:
-    """Black or white, whichever has the higher contrast on it (WCAG 2, relative luminance)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "black" if luminance > 0.179 else "white"
 
 
 def group_colour(place: int) -> str:

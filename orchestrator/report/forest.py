@@ -20,6 +20,7 @@ from orchestrator.report.figures import (
     OURS,
     PRINTED,
     group_colour,
+    legend_above,
     make_logarithmic,
     new_panels,
 )
@@ -34,7 +35,7 @@ TRIALS, MEANS = "a trial", "mean"
 PUBLISHED = "published"
 MOST_PANELS = 3
 """In a line."""
-PANEL_IN, ROW_IN, LETTER_IN = {1: 4.4, 2: 3.6, 3: 2.4}, 0.2, 0.085
+PANEL_IN, ROW_IN, LETTER_IN = {1: 4.4, 2: 3.6, 3: 2.4}, 0.13, 0.085
 SPREAD = 0.7
 """Share of a row over which its series lie."""
 WIDEST = 100.0
@@ -57,7 +58,8 @@ class Forest:
 
     marks: pd.DataFrame
     """A mark each: `name` (of its row), `series`, `value`, and if they apply `panel`, `low` and
-    `high` (ends of its bar, which may be infinite), `text` (under a pointer), `trial_id`."""
+    `high` (ends of its bar, which may be infinite), `text` (under a pointer), `trial_id`. A mark
+    without a series is a row that has none."""
     labels: Mapping[str, str]
     """Panel -> label of its axis."""
     null: float | None = None
@@ -69,16 +71,19 @@ def draw_forest(forest: Forest) -> Figure:
     """Draw the panels, at most three in a line; a row without any value has a dash."""
     marks = forest.marks.reindex(columns=COLUMNS).astype(object)
     marks = marks.assign(panel=marks["panel"].fillna(""))
-    names, series = (list(dict.fromkeys(marks[column])) for column in ("name", "series"))
+    names = list(dict.fromkeys(marks["name"]))
+    series = list(dict.fromkeys(marks.dropna(subset=["series", "value"])["series"]))
     letters = max(len(part) for name in names for part in str(name).split("\n"))
     columns = min(len(forest.labels), 2 if len(forest.labels) == 4 else MOST_PANELS)
     lines = -(-len(forest.labels) // columns)
-    row_in = max(0.3, ROW_IN * (1 + len(series)))
+    shares = marks.groupby("panel")["series"].nunique().max()
+    parts = max(str(name).count("\n") for name in names)
+    row_in = max(0.3 + 0.15 * parts, ROW_IN * (1 + shares))
     figure, grid = new_panels(
         lines,
         columns,
         width_in=max(5.6, PANEL_IN[columns] * columns + LETTER_IN * letters),
-        height_in=0.4 + lines * (0.8 + row_in * len(names)),
+        height_in=0.1 + lines * (0.6 + row_in * len(names)),
         sharey=True,
     )
     panels = list(chain(*grid))
@@ -90,13 +95,8 @@ def draw_forest(forest: Forest) -> Figure:
         axes.set_title(panel if panel != label else "", fontsize=10)
     grid[0][0].set_yticks(range(len(names)), names)
     grid[0][0].set_ylim(len(names) - 0.5, -0.5)
-    named: dict[str, Any] = {}
-    for axes in panels:
-        named |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     if len(series) > 1:
-        figure.legend(
-            named.values(), named, loc="outside upper center", ncols=3, frameon=False, fontsize=9
-        )
+        legend_above(figure)
     return figure
 
 
@@ -109,9 +109,10 @@ def _draw_panel(
     if forest.null is not None:
         axes.axvline(forest.null, color="0.4", linewidth=0.9, linestyle="--", zorder=1)
     _scale(axes, marks, forest)
-    for place, one in enumerate(series):
-        offset = SPREAD * ((place + 0.5) / len(series) - 0.5)
-        look = _look(one, place)
+    here = [one for one in series if (marks["series"] == one).any()]
+    for place, one in enumerate(here):
+        offset = SPREAD * ((place + 0.5) / len(here) - 0.5)
+        look = _look(one, series)
         axes.plot([], [], linestyle="none", label=one, **look)
         of_series = marks[marks["series"] == one].dropna(subset=["value"])
         for mark in of_series.itertuples():
@@ -127,13 +128,17 @@ def _draw_panel(
         )
 
 
-def _look(series: str, place: int) -> dict[str, Any]:
-    if series == TRIALS:
-        return {"color": OURS[0], "marker": "o", "markersize": 4.5, "alpha": 0.5, "mew": 0}
-    if series.startswith(PUBLISHED):
+def _look(one: str, series: Sequence[str]) -> dict[str, Any]:
+    if one == TRIALS:
+        opacity = 0.5 if any(name.startswith(MEANS) for name in series) else 1.0
+        return {"color": OURS[0], "marker": "o", "markersize": 4.5, "alpha": opacity, "mew": 0}
+    if one.startswith(MEANS):
+        return {"color": OURS[0], "marker": "o", "markersize": 5.5}
+    if one.startswith(PUBLISHED):
+        place = [name for name in series if name.startswith(PUBLISHED)].index(one)
         return {"color": PRINTED[0], "marker": "^Dv"[place % 3], "markersize": 5.5}
-    colour = OURS[0] if series.startswith(MEANS) else group_colour(place)
-    return {"color": colour, "marker": GROUP_MARKERS[place], "markersize": 4.5}
+    place = series.index(one)
+    return {"color": group_colour(place), "marker": GROUP_MARKERS[place], "markersize": 4.5}
 
 
 def _draw_mark(axes: Axes, mark: Any, y: float, look: dict[str, Any]) -> None:

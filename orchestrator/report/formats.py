@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from orchestrator.analysis import Interval, Statistic, Window
 from orchestrator.words import is_number, some_of
-from search_spaces.published import PublishedNumber
 
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 """Corpora as papers write them."""
@@ -202,17 +200,13 @@ def _decimals(metric: str, mean: float, deviation: float) -> int:
     return max(0, first, min(decimals, first + 1))
 
 
-def printed(value: PublishedNumber, metric: str) -> str:
+def printed(metric: str, value: float | None, deviation: float | None) -> str:
     """A published mean with its deviation, with the digits that the paper prints."""
-    if value.deviation is None:
-        return spread(metric, value.value, None)
-    decimals = max(
-        len(f"{number:.10g}".partition(".")[2]) for number in (value.value, value.deviation)
-    )
-    return (
-        f"{value.value:,.{decimals}f} \N{PLUS-MINUS SIGN} {value.deviation:,.{decimals}f}".replace(
-            "-", MINUS
-        )
+    if value is None or deviation is None:
+        return spread(metric, value, None)
+    decimals = max(len(f"{number:.10g}".partition(".")[2]) for number in (value, deviation))
+    return f"{value:,.{decimals}f} \N{PLUS-MINUS SIGN} {deviation:,.{decimals}f}".replace(
+        "-", MINUS
     )
 
 
@@ -221,27 +215,9 @@ def coefficient(value: float | None) -> str:
     return DASH if value is None else f"{round(value, 2) + 0.0:+.2f}".replace("-", MINUS)
 
 
-def interval(bounds: Interval) -> str:
-    """Low and high in brackets, as in [+0.28, +0.64]."""
-    return f"[{coefficient(bounds.low)}, {coefficient(bounds.high)}]"
-
-
-def bounded(statistic: Statistic) -> str:
-    """A value with its interval, as in +0.48 [+0.28, +0.64], or as much of both as there is."""
-    value = [] if statistic.value is None else [coefficient(statistic.value)]
-    return " ".join(value + ([interval(statistic.interval)] if statistic.interval else [])) or DASH
-
-
-def ranged(statistic: Statistic, *, digits: int = 3) -> str:
-    """A value with its interval to so many digits, as in 1.94 [1.52, 2.41], or as much of both as
-    there is."""
-    ends = statistic.interval
-    interval = (
-        f" [{_finite(ends.low, digits=digits)}, {_finite(ends.high, digits=digits)}]"
-        if ends
-        else ""
-    )
-    return _finite(statistic.value, digits=digits) + interval
+def interval(low: float, high: float) -> str:
+    """Return both ends in brackets, as in [+0.28, +0.64]."""
+    return f"[{coefficient(low)}, {coefficient(high)}]"
 
 
 def _finite(value: float | None, *, digits: int) -> str:
@@ -256,13 +232,6 @@ def percent(share: float | None) -> str:
     if share is None:
         return DASH
     return f"{share:.1%}" if 0 < share < 0.1 or 0.99 < share < 1 else f"{share:.0%}"
-
-
-def bounded_percent(statistic: Statistic) -> str:
-    """A share with its interval, as in 41% [30%, 52%], or as much of both as there is."""
-    ends = statistic.interval
-    interval = f" [{percent(ends.low)}, {percent(ends.high)}]" if ends else ""
-    return percent(statistic.value) + interval
 
 
 def deviation(variance: float | None) -> str:
@@ -305,19 +274,11 @@ def p_equals(value: float | None) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def to_width(value: float, bounds: Interval, *, signed: bool = False) -> str:
-    """`value` to as many decimals as show two digits of half the interval's width: finer ones mean
-    nothing."""
-    half = (bounds.high - bounds.low) / 2
+def to_width(value: float, low: float, high: float, *, signed: bool = False) -> str:
+    """Return `value` with as many decimals as show two digits of half the width of its interval:
+    finer ones mean nothing."""
+    half = (high - low) / 2
     decimals = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 2
     # Adding 0.0 turns a negative zero into zero.
     text = f"{round(value, decimals) + 0.0:{'+' if signed else ''},.{decimals}f}"
     return text.replace("-", MINUS)
-
-
-def window(cells: Window | None, metric: str) -> str:
-    """Which cells a correlation is over."""
-    if cells is None:
-        return "all cells"
-    kind = "the published window" if cells.origin == "published" else "the better half"
-    return f"{kind}, {title(metric)} {cell(metric, cells.low)} to {cell(metric, cells.high)}"

@@ -95,14 +95,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         ),
         correlation_section,
     ),
-    analyses.GridMap: (
-        lambda r, q: [
-            analysis.lay_out(r.frame, row=q.row, column=q.column, metric=metric)
-            for metric in q.values
-            if {q.row, q.column} <= set(r.frame.columns)
-        ],
-        grid_section,
-    ),
+    analyses.GridMap: (lambda r, q: analysis.grid_numbers(r.frame, q), grid_section),
     analyses.GroupTable: (
         lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
         group_section,
@@ -189,24 +182,28 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
 
     Where `--set` gave a setting several values, first what these come to; then the study's requests
     at each value."""
-    requests = list(results.study.analyses)
+    # Of a generated language no paper has printed anything, and another one's values say nothing of
+    # it.
+    requests = [
+        request.without_published()
+        if isinstance(request, Analysis) and is_generated(results.corpus)
+        else request
+        for request in results.study.analyses
+    ]
     keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
     if keys:
         answers = _answers(
             replace(results, frame=frame), analysis.by_setting_requests(results.study, keys, frame)
         )
         at_values = list(analysis.at_each_value(frame, keys))
-        found = [_numbers(replace(results, frame=at.frame), requests) for at in at_values]
+        found = [_numbers(replace(results, frame=of_value), requests) for _, of_value in at_values]
         # A question has one family of tests: its comparisons at all values.
-        for of_request in zip(*found, strict=True):
-            there = [one for one in of_request if _is_answer(one.numbers)]
-            adjusted = analysis.adjust_together([one.numbers for one in there])
-            for one, numbers in zip(there, adjusted, strict=True):
-                one.numbers = numbers
-        for at, at_value in zip(at_values, found, strict=True):
+        adjusted = [analysis.adjust_together(numbers) for numbers in zip(*found, strict=True)]
+        for place, (values, of_value) in enumerate(at_values):
+            numbers = [of_request[place] for of_request in adjusted]
             answers += [
-                replace(answered, section=section_at(answered.section, at.values, leads=place == 0))
-                for place, answered in enumerate(_shown(at_value, at.frame))
+                replace(answered, section=section_at(answered.section, values, leads=first == 0))
+                for first, answered in enumerate(_shown(requests, numbers, of_value))
             ]
     else:
         answers = _answers(results, requests)
@@ -215,52 +212,31 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     return tuple(_numbered(answers))
 
 
-@dataclass
-class _Numbers:
-    """What answers a request; a function of the study's file is its own numbers."""
-
-    request: Analysis | Callable[[Any], Any]
-    numbers: Any
+Request = Analysis | Callable[[Any], Any]
 
 
-def _answers(
-    results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]
-) -> list[Answer]:
-    return _shown(_numbers(results, requests), results.frame)
+def _answers(results: StudyResults, requests: Sequence[Request]) -> list[Answer]:
+    return list(_shown(requests, _numbers(results, requests), results.frame))
 
 
-def _numbers(
-    results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]
-) -> list[_Numbers]:
-    found = []
-    for request in requests:
+def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
+    """Return what answers each request; a function of the study's file is its own numbers."""
+    return [
+        QUESTIONS[type(request)][0](results, request) if isinstance(request, Analysis) else request
+        for request in requests
+    ]
+
+
+def _shown(
+    requests: Sequence[Request], numbers: Sequence[Any], frame: pd.DataFrame
+) -> Iterator[Answer]:
+    """Yield the sections of the requests that have an answer."""
+    for request, found in zip(requests, numbers, strict=True):
         if not isinstance(request, Analysis):
-            found.append(_Numbers(request, request))
-            continue
-        if is_generated(results.corpus):
-            # Of a generated language no paper has printed anything, and another one's values say
-            # nothing of it.
-            request = request.without_published()
-        found.append(_Numbers(request, QUESTIONS[type(request)][0](results, request)))
-    return found
-
-
-def _shown(found: Sequence[_Numbers], frame: pd.DataFrame) -> list[Answer]:
-    """The sections of the requests that have an answer."""
-    answers = []
-    for one in found:
-        if not isinstance(one.request, Analysis):
-            answers.append(
-                Answer(
-                    request=one.request,
-                    numbers=one.numbers,
-                    section=custom_section(one.request, frame),
-                )
-            )
-        elif _is_answer(one.numbers):
-            section = QUESTIONS[type(one.request)][1](one.numbers)
-            answers.append(Answer(request=one.request, numbers=one.numbers, section=section))
-    return answers
+            yield Answer(request=request, numbers=found, section=custom_section(request, frame))
+        elif _is_answer(found):
+            section = QUESTIONS[type(request)][1](found)
+            yield Answer(request=request, numbers=found, section=section)
 
 
 def _is_answer(numbers: Any) -> bool:

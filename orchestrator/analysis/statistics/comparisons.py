@@ -53,10 +53,6 @@ class GroupComparison:
     call the two equivalent."""
     unpaired: Statistic
     """Student's unpaired t-test over all values, which the paper used."""
-    p_adjusted: float | None = None
-    """Of `test`, after Holm's correction over a family."""
-    published: float | None = None
-    """The printed p-value of the unpaired test."""
 
     @property
     def is_paired(self) -> bool:

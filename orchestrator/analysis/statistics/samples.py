@@ -7,8 +7,7 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -124,13 +123,3 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     for smaller, (p_value, index) in enumerate(family):
         adjusted[index] = largest = max(largest, min(1.0, (len(family) - smaller) * p_value))
     return adjusted
-
-
-def with_holm(lines: Sequence[Any], test: str) -> tuple[Any, ...]:
-    """Return dataclasses with `p_adjusted` set, Holm's family being all of them; the field `test`
-    is a Statistic or None."""
-    statistics = [getattr(line, test) for line in lines]
-    adjusted = holm([statistic.p_value if statistic else None for statistic in statistics])
-    return tuple(
-        replace(line, p_adjusted=p_value) for line, p_value in zip(lines, adjusted, strict=True)
-    )

@@ -3,16 +3,18 @@ away."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from orchestrator.analysis import SHAPES, SIGNIFICANCE, ConfoundingNumbers, MetricCorrelation, Shape
+from orchestrator.analysis import ALL, SHAPES, SIGNIFICANCE, ConfoundingNumbers, Shape, rows, tidy
 from orchestrator.report import formats
+from orchestrator.report.columns import Table, estimate, pivot
 from orchestrator.report.figures import Drawing
+from orchestrator.report.forest import Forest, draw_forest
 from orchestrator.report.prose import prose
-from orchestrator.report.sections.forest import ForestRow, draw_forest
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_table
+from orchestrator.report.tables import Cell
 from orchestrator.words import counted, listed
 
 SHAPE_TITLES: Mapping[Shape, str] = {
@@ -35,49 +37,46 @@ RHO = "\N{GREEK SMALL LETTER RHO}"
 
 
 def confounding_section(numbers: ConfoundingNumbers) -> Section:
-    """The figure, the tables and the findings of a PartialCorrelations request."""
+    """Return the figure, tables and findings of a PartialCorrelations request."""
     request = numbers.request
-    y, settings = (
-        formats.title(request.y),
-        listed([formats.title(name) for name in numbers.settings] or ["no setting"]),
-    )
-    shown = [
-        line
-        for line in numbers.lines
-        if any(statistic.value is not None for statistic in line.rho.values())
-    ]
-    drawing = Drawing(
-        name=f"correlations_with_{request.y}",
-        caption=f"Spearman's {RHO} of each metric with {y} over {counted(numbers.trials, 'trial')}, 95% intervals, "
-        f"as it is and with {settings} taken away.",
-        draw=lambda: draw_forest({"": _rows(shown)}, label=f"{RHO} with {y}", null=0.0),
-    )
+    y = formats.title(request.y)
+    settings = listed([formats.title(name) for name in numbers.settings] or ["no setting"])
     return Section(
         kind="confounding",
         heading=request.title or f"Do ranks go with {y} once the settings are taken away?",
         findings=tuple(_findings(numbers)),
         cautions=tuple(_cautions(numbers)),
-        tables=(_table(numbers), _share_table(numbers)),
+        tables=tuple(_tables(numbers)),
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_confounding.txt", y=y, settings=settings),
-        files={
-            "confounding.csv": csv_lines(
-                [record for line in numbers.lines for record in _records(line, numbers)]
-            ),
-            "shares_of_settings.csv": csv_lines(list(_share_records(numbers))),
-        },
-        drawings=(drawing,) if shown else (),
+        drawings=tuple(_drawings(numbers, y, settings)),
     )
 
 
-def _rows(lines: Sequence[MetricCorrelation]) -> list[ForestRow]:
-    return [
-        ForestRow(
-            name=formats.title(line.metric),
-            estimates={SHAPE_TITLES[shape]: line.rho[shape] for shape in SHAPES},
-        )
-        for line in lines
-    ]
+def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Drawing]:
+    shown = numbers.correlations.dropna(subset=["rho"])
+    if shown.empty:
+        return
+    marks = tidy(
+        {
+            "name": formats.title(row.metric),
+            "series": SHAPE_TITLES[row.taken_away],
+            "value": row.rho,
+            "low": row.rho_low,
+            "high": row.rho_high,
+            "text": f"{formats.title(row.metric)}\n{SHAPE_TITLES[row.taken_away]}: "
+            f"{estimate(row, 'rho')}",
+        }
+        for row in rows(shown)
+    )
+    forest = Forest(marks=marks, labels={"": f"{RHO} with {y}"}, null=0.0)
+    yield Drawing(
+        name=f"correlations_with_{numbers.request.y}",
+        caption=f"Spearman's {RHO} of each metric with {y} over "
+        f"{counted(numbers.trials, 'trial')}, 95% intervals, as it is and with {settings} taken "
+        "away.",
+        draw=partial(draw_forest, forest),
+    )
 
 
 def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
@@ -85,66 +84,55 @@ def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
     then who changes."""
     finest, y = numbers.finest, formats.title(numbers.request.y)
     yield _sentence(numbers, finest)
-    if finest != "none":
-        yield _sentence(numbers, "none")
-        changed = [line for line in numbers.lines if _by_choice(line)]
-        if changed:
-            names = listed([formats.title(line.metric) for line in changed])
-            yield (
-                f"How the settings are taken away decides whether a correlation with {y} is told "
-                f"from zero, and with "
-                f"which sign, for {names}: the table has all ways beside each other."
-            )
-    constant = [
-        line.rho["none"].missing for line in numbers.lines if line.rho["none"].value is None
-    ]
-    if constant and finest != "none":
-        yield f"Some have no correlation to give: {listed(list(dict.fromkeys(map(_spelled, constant))))}."
+    if finest == "none":
+        return
+    yield _sentence(numbers, "none")
+    verdicts: dict[str, set[int]] = {}
+    for row in rows(numbers.correlations.dropna(subset=["rho"])):
+        if row.taken_away != "none":
+            verdicts.setdefault(row.metric, set()).add(_told(row))
+    if changed := [formats.title(metric) for metric, told in verdicts.items() if len(told) > 1]:
+        yield (
+            f"How the settings are taken away decides whether a correlation with {y} is told "
+            f"from zero, and with which sign, for {listed(changed)}: the table has all ways beside "
+            "each other."
+        )
+    constant = [_spelled(row.missing) for row in _rows(numbers, "none") if row.rho is None]
+    if constant:
+        yield f"Some have no correlation to give: {listed(list(dict.fromkeys(constant)))}."
+
+
+def _rows(numbers: ConfoundingNumbers, shape: Shape) -> list[Any]:
+    return list(rows(numbers.correlations[numbers.correlations["taken_away"] == shape]))
 
 
 def _sentence(numbers: ConfoundingNumbers, shape: Shape) -> str:
-    y, lines = formats.title(numbers.request.y), numbers.lines
-    apart = [line for line in lines if _told(line, shape)]
-    judged = [line for line in lines if line.rho[shape].value is not None]
+    y, of_shape = formats.title(numbers.request.y), _rows(numbers, shape)
+    judged = [row for row in of_shape if row.rho is not None]
     where = f"Over {counted(numbers.trials, 'trial')}, {LONG_TITLES[shape]}"
     if not judged:
-        return (
-            f"{where}, there is no correlation to report: {_spelled(lines[0].rho[shape].missing)}."
-        )
-    if not apart:
-        widest = max(judged, key=lambda line: abs(line.rho[shape].value or 0.0))
-        return (
-            f"{where}, none of {counted(len(judged), 'metric')} has a correlation with {y} that is "
-            f"told from zero (p < "
-            f"{SIGNIFICANCE} after Holm's correction); the largest is that of "
-            f"{_with_rho(widest, shape)}."
-        )
-    shown = listed([_with_rho(line, shape) for line in apart])
-    return f"{where}, {len(apart)} of {counted(len(judged), 'metric')} go with {y}: {shown}."
-
-
-def _told(line: MetricCorrelation, shape: Shape) -> int:
-    """The sign of a correlation that is told from zero by its adjusted p; else 0."""
-    value, p_adjusted = line.rho[shape].value, line.p_adjusted[shape]
-    if value is None or p_adjusted is None or p_adjusted >= SIGNIFICANCE:
-        return 0
-    return 1 if value > 0 else -1
-
-
-def _by_choice(line: MetricCorrelation) -> bool:
-    verdicts = {
-        _told(line, shape)
-        for shape in SHAPES
-        if shape != "none" and line.rho[shape].value is not None
-    }
-    return len(verdicts) > 1
-
-
-def _with_rho(line: MetricCorrelation, shape: Shape) -> str:
+        return f"{where}, there is no correlation to report: {_spelled(of_shape[0].missing)}."
+    metrics = counted(len(judged), "metric")
+    if apart := [row for row in judged if _told(row)]:
+        shown = listed(list(map(_with_rho, apart)))
+        return f"{where}, {len(apart)} of {metrics} go with {y}: {shown}."
+    widest = max(judged, key=lambda row: abs(row.rho))
     return (
-        f"{formats.title(line.metric)} {RHO} = {formats.bounded(line.rho[shape])} "
-        f"({formats.p_equals(line.p_adjusted[shape])})"
+        f"{where}, none of {metrics} has a correlation with {y} that is told from zero (p < "
+        f"{SIGNIFICANCE} after Holm's correction); the largest is that of {_with_rho(widest)}."
     )
+
+
+def _told(row: Any) -> int:
+    """The sign of a correlation that is told from zero by its adjusted p; else 0."""
+    if row.holm_p is None or row.holm_p >= SIGNIFICANCE:
+        return 0
+    return 1 if row.rho > 0 else -1
+
+
+def _with_rho(row: Any) -> str:
+    rho = estimate(row, "rho", formats.coefficient)
+    return f"{formats.title(row.metric)} {RHO} = {rho} ({formats.p_equals(row.holm_p)})"
 
 
 def _spelled(missing: str) -> str:
@@ -157,7 +145,7 @@ def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
     if not numbers.settings:
         yield "No setting varies among these trials, so nothing is taken away."
         return
-    left = numbers.y_explained[""]
+    left = numbers.shares["adjusted_r2"][0]  # of y, by all settings
     if left is not None and left > NEARLY_ALL:
         yield (
             f"The settings account for {formats.percent(left)} of the variance of "
@@ -177,77 +165,48 @@ def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
     )
 
 
-def _table(numbers: ConfoundingNumbers) -> TextTable:
-    rows = []
-    for line in numbers.lines:
-        cells: dict[str, object] = {
-            "metric": Cell(formats.title(line.metric), kind="name"),
-            "n": line.n,
-        }
-        cells |= {f"{SHAPE_TITLES[shape]} [95%]": _cell(line, shape) for shape in SHAPES}
-        rows.append(cells)
+def _tables(numbers: ConfoundingNumbers) -> Iterator[Table]:
     left = ", ".join(f"{SHAPE_TITLES[shape]} {numbers.left[shape]}" for shape in SHAPES)
     told = f"* where p < {SIGNIFICANCE} after Holm's correction"
-    caption = f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {told}; degrees of freedom: {left}"
-    return text_table(caption, rows)
-
-
-def _cell(line: MetricCorrelation, shape: Shape) -> Cell:
-    statistic = line.rho[shape]
-    if statistic.value is None:
-        return Cell(formats.DASH, kind="none")
-    return Cell(
-        f"{formats.bounded(statistic)}{' *' if _told(line, shape) else ''}", statistic.value
+    frame, across = pivot(
+        numbers.correlations,
+        index=["metric", "n"],
+        across="taken_away",
+        cell=_rho_cell,
+        headings={shape: f"{title} [95%]" for shape, title in SHAPE_TITLES.items()},
     )
-
-
-def _share_table(numbers: ConfoundingNumbers) -> TextTable:
-    """How much of each metric the settings account for."""
+    yield Table(
+        caption=f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {told}; degrees of "
+        f"freedom: {left}",
+        frame=frame,
+        shown=["metric", "n", *across],
+    )
+    yield Table(frame=numbers.correlations, file="confounding.csv")
     together = f"all, {finest}" if (finest := numbers.finest) in ("pairs", "triples") else "all"
-    lines = [
-        (numbers.request.y, numbers.y_explained),
-        *((line.metric, line.explained) for line in numbers.lines),
-    ]
-    rows = [
-        {
-            "metric": Cell(formats.title(metric), kind="name"),
-            **{formats.title(name): _share(shares[name]) for name in numbers.settings},
-            together: _share(shares[""]),
-        }
-        for metric, shares in lines
-    ]
-    return text_table(
-        "Share of the variance that the settings account for (adjusted R\N{SUPERSCRIPT TWO})", rows
+    headings = {name: formats.title(name) for name in numbers.settings} | {ALL: together}
+    frame, across = pivot(
+        numbers.shares,
+        index=["metric"],
+        across="setting",
+        cell=_share_cell,
+        headings=headings,
     )
+    yield Table(
+        caption="Share of the variance that the settings account for (adjusted "
+        "R\N{SUPERSCRIPT TWO})",
+        frame=frame,
+        shown=["metric", *across],
+    )
+    yield Table(frame=numbers.shares, file="shares_of_settings.csv")
 
 
-def _share(share: float | None) -> Cell:
+def _rho_cell(row: Any) -> Cell:
+    if row.rho is None:
+        return Cell(formats.DASH, kind="none")
+    return Cell(estimate(row, "rho", formats.coefficient) + " *" * bool(_told(row)), row.rho)
+
+
+def _share_cell(row: Any) -> Cell:
     """Adjusted, a share of nothing can come out below zero."""
+    share = row.adjusted_r2
     return Cell(formats.percent(None if share is None else max(share, 0.0)), share)
-
-
-def _records(line: MetricCorrelation, numbers: ConfoundingNumbers) -> Iterator[dict[str, Any]]:
-    for shape in SHAPES:
-        statistic = line.rho[shape]
-        yield {
-            "metric": line.metric,
-            "y": numbers.request.y,
-            "taken_away": shape,
-            "n": line.n,
-            "df": statistic.df,
-            "rho": statistic.value,
-            **ends("rho", statistic.interval),
-            "p": statistic.p_value,
-            "holm_p": line.p_adjusted[shape],
-            "missing": statistic.missing,
-        }
-
-
-def _share_records(numbers: ConfoundingNumbers) -> Iterator[dict[str, Any]]:
-    lines = [
-        (numbers.request.y, numbers.y_explained),
-        *((line.metric, line.explained) for line in numbers.lines),
-    ]
-    for metric, shares in lines:
-        for name, share in shares.items():
-            yield {"metric": metric, "setting": name or "all", "adjusted_r2": share}

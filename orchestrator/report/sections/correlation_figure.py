@@ -4,111 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
-from orchestrator.analysis import CorrelationNumbers, Window
+from orchestrator.analysis import (
+    BETTER_HALF,
+    CELLS,
+    PUBLISHED_WINDOW,
+    CorrelationNumbers,
+    rows,
+    tidy,
+)
 from orchestrator.report import formats
-from orchestrator.report.figures import ABOVE, COLOURS, PALE, Drawing, new_figure
-from orchestrator.report.hover import name_marks
+from orchestrator.report.figures import Drawing
+from orchestrator.report.line_figure import LineFigure, draw_lines
 
-INSIDE, OUTSIDE = "o", "^"
-MOST_TICKS = 10
+WINDOWS = {PUBLISHED_WINDOW: "the published window", BETTER_HALF: "the better half"}
+INSIDE, OUTSIDE = "inside the window", "outside"
+
+
+def over(line: Any) -> str:
+    """Return in words what a correlation is over."""
+    if line.window_low is None:
+        return "all cells" if line.over == CELLS else str(line.over)
+    low, high = (formats.cell(line.y, end) for end in (line.window_low, line.window_high))
+    return f"{WINDOWS[line.over]}, {formats.title(line.y)} {low} to {high}"
 
 
 def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
-    """The scatter plot, where there is a point."""
-    line = numbers.lines[0]
-    if not line.n:
+    """Yield the scatter plot if there is a point."""
+    lines, request = list(rows(numbers.lines)), numbers.request
+    if not lines[0].n:
         return
-    window = next((line.window for line in numbers.lines if line.window), None)
-    x, y = formats.title(line.x), formats.title(line.y)
-    point = "trial" if numbers.seeds is None else "cell"
-    caption = f"{formats.capital(y)} against {x}, a point a {point}"
-    if numbers.seeds is not None:
-        caption += f", the mean of {formats.bounds(*line.seeds)} seeds with bars of one standard deviation over them"
-        caption += ", less what a seed does to all cells"
-    caption += f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
-    caption += "; pale points are single trials" if numbers.seeds is not None else ""
-    caption += f". Grey band: {formats.window(window, line.y)}." if window else "."
+    window = next(line for line in lines if line.window_low is not None)
+    x, y = formats.title(request.x), formats.title(request.y)
+    colour = formats.title(numbers.colour_by) if numbers.colour_by else ""
+    several = len(numbers.components) > 0
+    caption = f"{formats.capital(y)} against {x}, a point a {'cell' if several else 'trial'}"
+    if several:
+        seeds = formats.bounds(lines[0].seeds_least, lines[0].seeds_most)
+        caption += (
+            f", the mean of {seeds} seeds with bars of one standard deviation over them, less what "
+            "a seed does to all cells"
+        )
+    caption += f", coloured by {colour}" if colour else ""
+    caption += "; pale points are single trials" if several else ""
+    figure = LineFigure(
+        marks=tidy(_marks(numbers, window)),
+        x=formats.capital(x),
+        y={"": formats.capital(y)},
+        groups=(INSIDE, OUTSIDE),
+        colour=colour,
+        logarithmic_x=False,
+        panel_in=(5.2, 3.8),
+    )
     yield Drawing(
-        name=f"{line.y}_against_{line.x}", caption=caption, draw=partial(_scatter, numbers, window)
+        name=f"{request.y}_against_{request.x}",
+        caption=f"{caption}. Grey band: {over(window)}.",
+        draw=partial(draw_lines, figure),
     )
 
 
-def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
-    """Fig. 2 of the paper: x against y, a point a cell, circles where y is in the window, triangles
-    elsewhere."""
-    figure, axes = new_figure()
-    line = numbers.lines[0]
-    x, y = (numbers.cells[name].to_numpy(dtype=float) for name in (line.x, line.y))
-    inside = np.array([window is None or value in window for value in y], dtype=bool)
-    colour = (
-        numbers.cells[numbers.colour_by].to_numpy(dtype=float)
-        if numbers.colour_by
-        else np.zeros(len(x))
-    )
-    norm = Normalize(colour.min(), colour.max())
-    if numbers.seeds is not None:
-        _draw_seeds(axes, numbers)
-    for chosen, marker in ((inside, INSIDE), (~inside, OUTSIDE)):
-        axes.scatter(
-            x[chosen], y[chosen], c=colour[chosen], cmap=COLOURS, norm=norm, marker=marker, s=34,
-            edgecolors="black", linewidths=0.5, zorder=3,
-        )  # fmt: skip
-    _name_points(axes, numbers)
-    if window is not None:
-        axes.axhspan(window.low, window.high, color="0.92", zorder=0, linewidth=0)
-        handles = [
-            Line2D(
-                [],
-                [],
-                marker=marker,
-                linestyle="none",
-                color="0.75",
-                markeredgecolor="black",
-                label=label,
-            )
-            for marker, label in ((INSIDE, "inside the window"), (OUTSIDE, "outside"))
-        ]
-        axes.legend(handles=handles, **ABOVE)
-    axes.set_xlabel(formats.capital(formats.title(line.x)))
-    axes.set_ylabel(formats.capital(formats.title(line.y)))
-    if numbers.colour_by:
-        levels = np.unique(colour)
-        ticks = levels if len(levels) <= MOST_TICKS else None
-        bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, ticks=ticks, pad=0.02)
-        bar.set_label(formats.title(numbers.colour_by))
-    return figure
-
-
-def _draw_seeds(axes: Axes, numbers: CorrelationNumbers) -> None:
-    """Pale single trials, and bars of one standard deviation over the seeds of each cell that has
-    several."""
-    line, points = numbers.lines[0], numbers.points
-    axes.scatter(points[line.x], points[line.y], s=9, color=PALE, linewidths=0, zorder=1)
-    cells = numbers.cells[numbers.cells["seeds"] > 1]
-    axes.errorbar(
-        cells[line.x], cells[line.y], xerr=cells[f"{line.x}_sd"], yerr=cells[f"{line.y}_sd"],
-        fmt="none", ecolor="0.45", elinewidth=0.7, zorder=2,
-    )  # fmt: skip
-
-
-def _name_points(axes: Axes, numbers: CorrelationNumbers) -> None:
-    """Single trials by their names; those on top, the cells of several, by theirs."""
-    metrics = [numbers.lines[0].x, numbers.lines[0].y]
-    trials, cells = numbers.points, numbers.cells[numbers.cells["seeds"] > 1]
-    names = [
-        formats.described(trial["name"], dict(trial[metrics])) for _, trial in trials.iterrows()
-    ]
-    name_marks(axes, trials[metrics].to_numpy(), names, list(trials["trial_id"]))
-    names = [
-        formats.described(cell["group"], dict(cell[metrics]), trials=cell["seeds"])
-        for _, cell in cells.iterrows()
-    ]
-    name_marks(axes, cells[metrics].to_numpy(), names)
+def _marks(numbers: CorrelationNumbers, window: Any) -> Iterator[dict[str, Any]]:
+    """Yield trials under their names, and cells of several trials on top under theirs."""
+    x, y = numbers.request.x, numbers.request.y
+    low, high = window.window_low, window.window_high
+    yield {"kind": "band", "low": low, "high": high}
+    for trial in numbers.points.to_dict("records"):
+        text = formats.described(trial["name"], {x: trial[x], y: trial[y]})
+        mark = {"kind": "trial", "x": trial[x], "y": trial[y], "text": text}
+        yield mark | {"trial_id": trial["trial_id"]}
+    for cell in numbers.cells.to_dict("records"):
+        mark = {
+            "kind": "point",
+            "group": INSIDE if low <= cell[y] <= high else OUTSIDE,
+            "x": cell[x],
+            "y": cell[y],
+            "colour": cell[numbers.colour_by] if numbers.colour_by else None,
+        }
+        if cell["seeds"] > 1:
+            across, along = cell[f"{x}_sd"], cell[f"{y}_sd"]
+            mark |= {"left": cell[x] - across, "right": cell[x] + across}
+            mark |= {"low": cell[y] - along, "high": cell[y] + along}
+            metrics = {x: cell[x], y: cell[y]}
+            mark["text"] = formats.described(cell["group"], metrics, trials=cell["seeds"])
+        yield mark

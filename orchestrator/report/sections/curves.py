@@ -37,13 +37,12 @@ def curve_section(numbers: CurveNumbers) -> Section:
         share_y=False,
         panel_in=(2.7, 2.4),
     )
-    means = numbers.means.astype(object).where(numbers.means.notna(), None)
     return Section(
         kind="curves",
         heading=f"Over the {over}",
         tables=(
             Table(
-                frame=means.rename_axis("group").reset_index(),
+                frame=numbers.means.rename_axis("group").reset_index(),
                 file="curves.csv",
                 names={"x": request.x},
             ),

@@ -2,124 +2,131 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-
-from orchestrator.analysis import Grid, GridCell
+from orchestrator.analysis import GridNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.figures import Drawing, draw_cells, new_figure
+from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.figures import Drawing
+from orchestrator.report.heat_map import HeatMap, draw_heat_map
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, sortable, text_table
+from orchestrator.report.tables import Cell, sortable
 from orchestrator.store import LOST
 from orchestrator.words import counted, listed
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def grid_section(grids: Sequence[Grid]) -> Section:
-    """The heat maps and the table of a GridMap request; `grids` are of the same two config
-    values."""
-    row, column = formats.title(grids[0].row), formats.title(grids[0].column)
-    names = listed([formats.title(grid.metric) for grid in grids])
+
+def grid_section(numbers: GridNumbers) -> Section:
+    """Return the heat maps and tables of a GridMap request."""
+    request = numbers.request
+    row, column = formats.title(request.row), formats.title(request.column)
+    names = listed([formats.title(metric) for metric in request.values])
+    grids = [cells for _, cells in numbers.cells.groupby("metric", sort=False)]
     return Section(
         kind=f"grid-{row}-{column}".replace(" ", "-"),
         heading=f"{formats.capital(names)} over {row} and {column}",
-        terminal=tuple(map(grid_table, grids)),
-        files={f"{grid.name}.csv": _csv(grid) for grid in grids},
-        drawings=tuple(
-            Drawing(name=grid.name, caption=_caption(grid), draw=partial(heat_map, grid))
-            for grid in grids
-            if grid.values
-        ),
+        tables=tuple(_file(numbers, cells) for cells in grids),
+        terminal=tuple(_table(row, column, cells).text() for cells in grids),
+        drawings=tuple(_drawings(numbers, grids)),
         wide=False,
     )
 
 
-def _caption(grid: Grid) -> str:
-    over = f"{formats.title(grid.row)} and {formats.title(grid.column)}"
-    return f"{formats.capital(formats.title(grid.metric))} over {over}{_means(grid)}."
-
-
-def _means(grid: Grid) -> str:
-    """What a value is the mean of, where it is one."""
-    least, most = grid.repeats
-    mixed = f" of up to {counted(grid.mixed, 'setting')}" if grid.mixed > 1 else ""
-    return f", each the mean of {formats.bounds(least, most)} trials{mixed}" if most > 1 else ""
-
-
-def _csv(grid: Grid) -> list[list[object]]:
-    rows = (
-        [value, *(cell.value for cell in row)]
-        for value, row in zip(grid.rows, grid.cells, strict=True)
+def _name(numbers: GridNumbers, cells: pd.DataFrame) -> str:
+    """For files and figures: "press_rank_over_c_k"."""
+    row, column = (
+        path.rpartition(".")[2] for path in (numbers.request.row, numbers.request.column)
     )
-    return [[f"{grid.row} \\ {grid.column}", *grid.columns], *rows]
+    return f"{_metric(cells)}_over_{row}_{column}"
 
 
-def grid_table(grid: Grid) -> TextTable:
+def _metric(cells: pd.DataFrame) -> str:
+    return str(cells["metric"].iloc[0])
+
+
+def _means(cells: pd.DataFrame) -> str:
+    """What a value is the mean of, if it is one."""
+    done, settings = cells["done"][cells["value"].notna()], max(cells["settings"])
+    if max(done, default=1) == 1:
+        return ""
+    mixed = f" of up to {counted(settings, 'setting')}" if settings > 1 else ""
+    return f", each the mean of {formats.bounds(min(done), max(done))} trials{mixed}"
+
+
+def _file(numbers: GridNumbers, cells: pd.DataFrame) -> Table:
+    corner = f"{numbers.request.row} \\ {numbers.request.column}"
+    matrix = tidy(
+        {corner: row} | dict(zip(of_row["column"], of_row["value"], strict=True))
+        for row, of_row in cells.groupby("row", sort=False)
+    )
+    return Table(frame=matrix, file=f"{_name(numbers, cells)}.csv")
+
+
+def _table(row: str, column: str, cells: pd.DataFrame) -> Table:
     """A metric over two config values, or the state of what has no value."""
-    row, column = formats.title(grid.row), formats.title(grid.column)
-    rows = []
-    for value, cells in zip(grid.rows, grid.cells, strict=True):
-        label = replace(sortable(value, formats.setting(value)), kind="label")
-        across = zip(map(formats.setting, grid.columns), cells, strict=True)
-        rows.append(
-            {
-                f"{row} \\ {column}": label,
-                **{name: _table_cell(grid.metric, cell) for name, cell in across},
-            }
-        )
-    caption = f"{formats.capital(formats.title(grid.metric))} over {row} (down) and {column} (across){_means(grid)}"
-    return text_table(caption, rows)
+    frame, across = pivot(
+        cells,
+        index=["row"],
+        across="column",
+        cell=_cell,
+        headings={value: formats.setting(value) for value in cells["column"]},
+    )
+    metric = formats.capital(formats.title(_metric(cells)))
+    return Table(
+        caption=f"{metric} over {row} (down) and {column} (across){_means(cells)}",
+        frame=frame,
+        shown=[("row", Column(f"{row} \\ {column}", cell=_label)), *across],
+    )
 
 
-def _table_cell(metric: str, cell: GridCell) -> Cell:
+def _label(line: Any) -> Cell:
+    return replace(sortable(line.row, formats.setting(line.row)), kind="label")
+
+
+def _cell(cell: Any) -> Cell:
     if cell.value is None:
-        return Cell(
-            "" if cell.state == "none" else cell.state,
-            kind="bad" if cell.state in LOST else "waiting",
+        text = "" if cell.state == "none" else cell.state
+        return Cell(text, kind="bad" if cell.state in LOST else "waiting")
+    return Cell(formats.cell(cell.metric, cell.value), cell.value)
+
+
+def _drawings(numbers: GridNumbers, grids: list[pd.DataFrame]) -> Iterator[Drawing]:
+    row, column = formats.title(numbers.request.row), formats.title(numbers.request.column)
+    for cells in grids:
+        if cells["value"].isna().all():
+            continue
+        title = formats.capital(formats.title(_metric(cells)))
+        marks = tidy(
+            {
+                "row": formats.setting(cell.row),
+                "column": formats.setting(cell.column),
+                "value": cell.value,
+                "text": _text(cell),
+                "name": _under_pointer(cell, row, column),
+                "trial_id": cell.trial_id,
+            }
+            for cell in rows(cells)
         )
-    return Cell(formats.cell(metric, cell.value), cell.value)
+        heat_map = HeatMap(cells=marks, title=title, x=column, y=row)
+        yield Drawing(
+            name=_name(numbers, cells),
+            caption=f"{title} over {row} and {column}{_means(cells)}.",
+            draw=partial(draw_heat_map, heat_map),
+        )
 
 
-def heat_map(grid: Grid) -> Figure:
-    """A metric over two config values, the number in each cell; cells without one are hatched and
-    say their state."""
-    height_in = max(2.2, 1.2 + 0.34 * len(grid.rows))
-    figure, axes = new_figure(
-        width_in=max(4.2, 1.2 + 0.62 * len(grid.columns)), height_in=height_in
-    )
-    draw_cells(
-        axes,
-        [[math.nan if cell.value is None else cell.value for cell in row] for row in grid.cells],
-        [[_text(grid.metric, cell) for cell in row] for row in grid.cells],
-        columns=list(map(formats.setting, grid.columns)),
-        rows=list(map(formats.setting, grid.rows)),
-        limits=(min(grid.values), max(grid.values)),
-        names=[
-            [
-                _name(grid, row, column, cell)
-                for column, cell in zip(grid.columns, cells, strict=True)
-            ]
-            for row, cells in zip(grid.rows, grid.cells, strict=True)
-        ],
-        trial_ids=[[cell.trial_id for cell in row] for row in grid.cells],
-    )
-    axes.set_xlabel(formats.title(grid.column))
-    axes.set_ylabel(formats.title(grid.row))
-    axes.set_title(formats.capital(formats.title(grid.metric)), fontsize=11)
-    return figure
+def _under_pointer(cell: Any, row: str, column: str) -> str:
+    place = f"{row} {formats.setting(cell.row)}, {column} {formats.setting(cell.column)}"
+    state = f": {_text(cell)}" if cell.value is None and cell.trials else ""
+    return formats.described(place + state, {cell.metric: cell.value}, trials=cell.done)
 
 
-def _name(grid: Grid, row: Any, column: Any, cell: GridCell) -> str:
-    place = f"{formats.title(grid.row)} {formats.setting(row)}, {formats.title(grid.column)} {formats.setting(column)}"
-    state = f": {_text(grid.metric, cell)}" if cell.value is None and cell.trials else ""
-    return formats.described(place + state, {grid.metric: cell.value}, trials=cell.done)
-
-
-def _text(metric: str, cell: GridCell) -> str:
+def _text(cell: Any) -> str:
     if cell.value is not None:
-        return formats.cell(metric, cell.value)
-    return {"none": "", "done": "no value"}.get(cell.state, cell.state)
+        return formats.cell(cell.metric, cell.value)
+    return {"none": "", "done": "no value"}.get(cell.state, str(cell.state))

@@ -1,110 +1,175 @@
-"""The figures of groups: their metrics beside the published ones, and their differences from
-baselines."""
+"""The figures of groups: trials, their means and published values, a row a group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
-from orchestrator.analysis import (
-    ContrastNumbers,
-    DifferenceNumbers,
-    GroupNumbers,
-    mean_interval,
-)
+import pandas as pd
+
+from orchestrator.analysis import ContrastNumbers, DifferenceNumbers, GroupNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.figures import Drawing
-from orchestrator.report.sections.dots import DotPanel, DotRow, dot_drawings
+from orchestrator.report.forest import MEANS, PUBLISHED, TRIALS, Forest, draw_forest
 from orchestrator.words import listed
-from search_spaces.published import PublishedNumber
 
 FIRST = ("test_perplexity", "press_rank")
 NOT_DRAWN = ("parameters", "train_perplexity", "valid_perplexity")
 """What is the same at every seed, or goes with another metric of its table."""
+Mark = dict[str, Any]
 
 
 def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
-    """A panel a metric, with the published values."""
-    metrics = [
-        metric
-        for metric in numbers.request.metrics
-        if any(line.single[metric] for line in numbers.lines)
-    ]
+    """Return the figure of a GroupTable request: a panel a metric, with the published values."""
+    measured = set(numbers.trials["metric"])
+    metrics = [metric for metric in numbers.request.metrics if metric in measured]
     shown = [metric for metric in metrics if metric not in NOT_DRAWN] or metrics
     if not shown:
         return ()
     shown.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
+    groups, marks = list(rows(numbers.groups)), []
+    names = {
+        row.group: f"{row.group} ({row.done} of {row.trials})"
+        if row.done < row.trials
+        else row.group
+        for row in groups
+    }
+    for metric in shown:
+        panel = formats.capital(formats.title(metric))
+        of_metric = numbers.trials[numbers.trials["metric"] == metric]
+        for row in groups:
+            name, printed = names[row.group], f"published_{numbers.corpus}_{metric}"
+            trials = of_metric[of_metric["group"] == row.group]
+            mean, low, high = (getattr(row, f"{metric}_{end}") for end in ("mean", "low", "high"))
+            marks += _marks(panel, name, list(rows(trials)), mean, low, high)
+            if (value := getattr(row, printed, None)) is not None:
+                source = f"{PUBLISHED}, {formats.corpus_title(numbers.corpus)}"
+                deviation = getattr(row, f"{printed}_sd")
+                marks.append(_printed(panel, name, source, metric, value, deviation))
     caption = f"{formats.capital(listed([formats.title(metric) for metric in shown]))} by group"
-    if any(line.done < line.trials for line in numbers.lines):
+    if any(row.done < row.trials for row in groups):
         caption += ", in brackets the done trials of those planned"
-    panels = [_panel(metric, numbers) for metric in shown]
-    return dot_drawings("groups", caption, panels, comparable=numbers.comparable)
-
-
-def _panel(metric: str, numbers: GroupNumbers) -> DotPanel:
-    source = f"published, {formats.corpus_title(numbers.corpus)}"
-    rows = [
-        DotRow(
-            name=line.group
-            if line.done == line.trials
-            else f"{line.group} ({line.done} of {line.trials})",
-            trials=line.single[metric],
-            mean=line.values[metric].mean,
-            interval=mean_interval(line.values[metric]),
-            published={source: line.published[metric]} if metric in line.published else {},
-        )
-        for line in numbers.lines
-    ]
-    return DotPanel(title=formats.capital(formats.title(metric)), rows=rows)
+    return _drawings("groups", caption, marks, comparable=numbers.comparable)
 
 
 def gain_drawings(numbers: DifferenceNumbers) -> tuple[Drawing, ...]:
-    """By how much each group is better than its baseline, and who else says so."""
-    metric, corpus, lines = (
-        formats.title(numbers.request.metric),
-        formats.corpus_title(numbers.corpus),
-        numbers.lines,
+    """Return by how much each group is better than its baseline, and who else says so."""
+    metric, corpus = formats.title(numbers.request.metric), formats.corpus_title(numbers.corpus)
+    panel, marks = f"gain in {metric}", []
+    for row in rows(numbers.differences):
+        trials = numbers.trials[numbers.trials["group"] == row.group]
+        marks += _marks(panel, _pair(row), list(rows(trials)), row.ours)
+        for column, source in numbers.sources.items():
+            if (value := getattr(row, column)) is not None:
+                series = f"{PUBLISHED} by {source}, {corpus}"
+                marks.append(_printed(panel, _pair(row), series, panel, value))
+    caption = (
+        f"Mean {metric} of the baseline less that of the model, which is better right of the "
+        "dashed line"
     )
-    rows = [
-        DotRow(
-            name=name,
-            trials=line.single,
-            mean=line.difference,
-            published={
-                f"{source}, {corpus}": PublishedNumber(value=value)
-                for source, value in line.published.items()
-            },
-        )
-        for name, line in zip(
-            _names([(line.group, line.baseline) for line in lines]), lines, strict=True
-        )
-    ]
-    caption = f"Mean {metric} of the baseline less that of the model, which is better right of the dashed line"
-    panel = DotPanel(title=f"gain in {metric}", rows=rows, zero_line=True)
-    return dot_drawings("differences", caption, [panel], comparable=numbers.comparable)
+    return _drawings("differences", caption, marks, comparable=numbers.comparable, null=0)
 
 
 def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
-    """The differences of a family of tests with the tests' intervals."""
-    metric, lines = formats.title(numbers.metric), numbers.comparisons
-    rows = [
-        DotRow(
-            name=name,
-            trials=numbers.single[line.names],
-            mean=line.test.value,
-            interval=line.test.interval,
-        )
-        for name, line in zip(_names([line.names for line in lines]), lines, strict=True)
-    ]
+    """Return the differences of a family of tests with the tests' intervals."""
+    metric = formats.title(numbers.request.metric)
+    panel, marks, tests = f"difference in {metric}", [], list(rows(numbers.comparisons))
+    for row in tests:
+        trials = list(rows(numbers.trials[numbers.trials["group"] == row.group]))
+        ends = row.difference_low, row.difference_high
+        marks += _marks(panel, _pair(row), trials, row.difference, *ends)
     partner = "baseline at the same seed"
-    if not all(line.is_paired for line in lines):
+    if any(row.test != "paired" for row in tests):
         partner += " (unpaired tests: from the baseline's mean)"
     caption = (
         f"Difference in {metric} from the {partner}; left of the dashed line the model's is lower"
     )
-    panel = DotPanel(title=f"difference in {metric}", rows=rows, zero_line=True)
-    return dot_drawings("tests", caption, [panel])
+    return _drawings("tests", caption, marks, null=0)
 
 
-def _names(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """What a row is called: by the baseline as well."""
-    return [f"{group}\nagainst {baseline}" for group, baseline in pairs]
+def _pair(row: Any) -> str:
+    return f"{row.group}\nagainst {row.baseline}"
+
+
+def _marks(
+    panel: str,
+    name: str,
+    trials: Sequence[Any],
+    mean: float | None,
+    low: float | None = None,
+    high: float | None = None,
+) -> list[Mark]:
+    """Return the marks of the trials of a row, and that of the mean of several."""
+    marks = [
+        {
+            "series": TRIALS,
+            "value": trial.value,
+            "text": f"{trial.name}\n{panel} {formats.number(trial.value)}",
+            "trial_id": trial.trial_id,
+        }
+        for trial in trials
+    ]
+    if len(trials) > 1:
+        text = f"{name}\nmean of {len(trials)} trials\n{panel} {formats.number(mean)}"
+        if low is not None:
+            ends = f"95% interval {formats.number(low)} to {formats.number(high)}"
+            text += f"\n{'all equal' if low == high else ends}"
+        marks.append({"series": MEANS, "value": mean, "low": low, "high": high, "text": text})
+    return [{"panel": panel, "name": name} | mark for mark in marks or [{}]]
+
+
+def _printed(
+    panel: str,
+    name: str,
+    series: str,
+    metric: str,
+    value: float,
+    deviation: float | None = None,
+) -> Mark:
+    return {
+        "panel": panel,
+        "name": name,
+        "series": series,
+        "value": value,
+        "low": None if deviation is None else value - deviation,
+        "high": None if deviation is None else value + deviation,
+        "text": f"{name}\n{series}: {formats.printed(metric, value, deviation)}",
+    }
+
+
+def _drawings(
+    name: str,
+    caption: str,
+    marks: Sequence[Mark],
+    *,
+    comparable: bool = True,
+    null: float | None = None,
+) -> tuple[Drawing, ...]:
+    """Return the figure below the sentence `caption` and what its marks are; none if no trial has a
+    value.
+
+    Published values that are not `comparable` with ours have panels of their own, so that ours fill
+    theirs."""
+    if not any(mark.get("series") == TRIALS for mark in marks):
+        return ()
+    frame = tidy(marks)
+    series = frame["series"].fillna("")
+    text = "A dot a trial"
+    if (means := series == MEANS).any():
+        text += ", and the mean of several"
+        if frame["low"][means].notna().any():
+            text += " with its 95% interval"
+            frame["series"] = frame["series"].where(~means, f"{MEANS}, 95% interval")
+    if (printed := series.str.startswith(PUBLISHED)).any():
+        bars = ", bars their printed deviation" * bool(frame["low"][printed].notna().any())
+        text += f". Orange: published values{bars}"
+        if not comparable:
+            text += ", on axes of their own, as they are of models or a text other than ours"
+            frame["panel"] = frame["panel"].where(~printed, frame["panel"] + f", {PUBLISHED}")
+    # Panels of our values come first, and so do our marks in a row.
+    frame = pd.concat([frame[~printed], frame[printed]])
+    panels = list(dict.fromkeys(frame["panel"]))
+    forest = Forest(marks=frame, labels=dict(zip(panels, panels, strict=True)), null=null)
+    whole = f"{caption}. {text}."
+    return (Drawing(name=name, caption=whole, draw=partial(draw_forest, forest)),)

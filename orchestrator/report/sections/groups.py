@@ -3,196 +3,185 @@ metric's values, tuning."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis import (
-    CountNumbers,
-    DifferenceNumbers,
-    GroupLine,
-    GroupNumbers,
-    TunedSide,
-    mean_interval,
-)
+from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupNumbers
 from orchestrator.report import formats
-from orchestrator.report.formats import DASH
+from orchestrator.report.columns import Column, Table
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.group_figures import gain_drawings, group_drawings
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, csv_lines, ends, text_table
+from orchestrator.report.tables import Cell
 from orchestrator.words import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ORDERED = ("valid_perplexity", "press_rank", "effective_rank_1e-4")
 
 
 def group_section(numbers: GroupNumbers) -> Section:
-    """The table of a GroupTable request."""
-    request, lines = numbers.request, numbers.lines
-    printed = {metric for line in lines for metric in line.published if metric in request.metrics}
+    """Return the table and figure of a GroupTable request."""
+    request, corpus = numbers.request, numbers.corpus
+    shown: list[Any] = ["group", "done"]
+    printed = _printed_metrics(numbers)
+    for metric in request.metrics:
+        title = formats.title(metric)
+        shown.append((metric, Column(title, cell=partial(_mean, metric))))
+        if metric in printed:
+            heading = f"{title}, published {formats.corpus_title(corpus)}"
+            shown.append((metric, Column(heading, cell=partial(_published, metric, corpus))))
     beside = f", beside {request.source}" if printed and request.source else ""
-    caption = f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}"
     return Section(
         kind="groups",
         heading=request.title,
         findings=tuple(_orders(numbers)),
         cautions=tuple(_unmeasured(numbers)),
-        tables=(text_table(caption, (_cells(line, numbers, printed) for line in lines)),),
-        files={"groups.csv": csv_lines([_record(line, numbers) for line in lines])},
+        tables=(
+            Table(
+                caption=f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}",
+                frame=numbers.groups,
+                shown=shown,
+                file="groups.csv",
+            ),
+        ),
         drawings=group_drawings(numbers),
     )
 
 
-def _cells(line: GroupLine, numbers: GroupNumbers, printed: Collection[str]) -> dict[str, object]:
-    """`printed` are the metrics that have printed values beside them."""
-    count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
-    cells: dict[str, object] = {"model": line.group, "trials": Cell(count, line.done)}
-    for metric in numbers.request.metrics:
-        title, sample = formats.title(metric), line.values[metric]
-        cells[title] = Cell(formats.spread(metric, sample.mean, sample.sd), sample.mean)
-        if metric in printed:
-            value = line.published.get(metric)
-            cells[f"{title}, published {formats.corpus_title(numbers.corpus)}"] = (
-                Cell(formats.printed(value, metric), value.value) if value else Cell(DASH)
-            )
-    return cells
+def _mean(metric: str, row: Any) -> Cell:
+    mean, deviation = (getattr(row, f"{metric}_{end}") for end in ("mean", "sd"))
+    return Cell(formats.spread(metric, mean, deviation), mean)
+
+
+def _published(metric: str, corpus: str, row: Any) -> Cell:
+    value, deviation = (getattr(row, f"published_{corpus}_{metric}{end}") for end in ("", "_sd"))
+    return Cell(formats.printed(metric, value, deviation), value)
+
+
+def _printed_metrics(numbers: GroupNumbers) -> Collection[str]:
+    measured = set(numbers.groups.dropna(axis="columns", how="all").columns)
+    return [
+        metric
+        for metric in numbers.request.metrics
+        if f"published_{numbers.corpus}_{metric}" in measured
+    ]
 
 
 def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
     """Metrics that were asked for and that no done trial has, as when they are misspelt."""
-    lines = [line for line in numbers.lines if line.done]
-    lacking = [
-        name for name in numbers.request.metrics if not any(line.values[name].n for line in lines)
-    ]
-    if lines and lacking:
-        yield f"No done trial has {listed(lacking)}, which this study asks for; metrics are the columns of `results`."
+    measured = set(numbers.trials["metric"])
+    missing = [metric for metric in numbers.request.metrics if metric not in measured]
+    if missing and any(numbers.groups["done"]):
+        yield (
+            f"No done trial has {listed(missing)}, which this study asks for; metrics are the "
+            "columns of `results`."
+        )
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[str]:
     """The groups by rank or perplexity: descriptions of means, not tests."""
     for metric in ORDERED:
-        if metric in numbers.request.metrics:
-            measured = ((line.group, line.values[metric].mean) for line in numbers.lines)
-            means = {group: mean for group, mean in measured if mean is not None}
-            if len(means) > 1:
-                title = formats.capital(formats.title(metric))
-                yield f"{title} from low to high: {formats.ranked(means)}.{_printed_order(numbers, metric, means)}"
+        means = _measured(numbers, f"{metric}_mean")
+        if len(means) > 1:
+            title = formats.capital(formats.title(metric))
+            text = f"{title} from low to high: {formats.ranked(means)}."
+            printed = _measured(numbers, f"published_{numbers.corpus}_{metric}")
+            if printed.keys() >= means.keys():
+                order = ", ".join(sorted(means, key=printed.__getitem__))
+                corpus = formats.corpus_title(numbers.corpus)
+                text += f" The published order for {corpus} is {order}."
+            yield text
 
 
-def _printed_order(numbers: GroupNumbers, metric: str, measured: Collection[str]) -> str:
-    """Empty where a paper lacks one of them."""
-    printed = {
-        line.group: line.published[metric].value
-        for line in numbers.lines
-        if line.group in measured and metric in line.published
-    }
-    if len(printed) < len(measured):
-        return ""
-    order = ", ".join(sorted(printed, key=printed.__getitem__))
-    return f" The published order for {formats.corpus_title(numbers.corpus)} is {order}."
-
-
-def _record(line: GroupLine, numbers: GroupNumbers) -> dict[str, Any]:
-    record: dict[str, Any] = {"group": line.group, "trials": line.trials, "done": line.done}
-    for metric in numbers.request.metrics:
-        sample = line.values[metric]
-        record |= {
-            f"{metric}_n": sample.n,
-            f"{metric}_mean": sample.mean,
-            f"{metric}_sd": sample.sd,
-        }
-        record |= ends(metric, mean_interval(sample))
-    for metric in numbers.request.metrics if numbers.corpus else ():
-        printed = line.published.get(metric)
-        record[f"published_{numbers.corpus}_{metric}"] = printed.value if printed else None
-        record[f"published_{numbers.corpus}_{metric}_sd"] = printed.deviation if printed else None
-    return record
+def _measured(numbers: GroupNumbers, column: str) -> dict[str, float]:
+    """Return the numbers of a column by group."""
+    columns = numbers.groups.reindex(columns=["group", column]).dropna()
+    return dict(zip(columns["group"], columns[column], strict=True))
 
 
 def difference_section(numbers: DifferenceNumbers) -> Section:
-    """The table of a Differences request."""
-    request, lines = numbers.request, numbers.lines
-    sources = list(dict.fromkeys(source for line in lines for source in line.published))
-    corpus = formats.corpus_title(numbers.corpus)
-    rows, records = [], []
-    for line in lines:
-        printed = {source: line.published.get(source) for source in sources}
-        shown = {
-            "ours": line.difference,
-            **{f"{source}, {corpus}": value for source, value in printed.items()},
-        }
-        cells = {name: Cell(formats.coefficient(value), value) for name, value in shown.items()}
-        rows.append({"model": line.group, "against": Cell(line.baseline, kind="name"), **cells})
-        record = {"group": line.group, "baseline": line.baseline, "ours": line.difference}
-        records.append(
-            record | {f"{source} {numbers.corpus}": value for source, value in printed.items()}
-        )
+    """Return the table and figure of a Differences request."""
+    request, corpus = numbers.request, formats.corpus_title(numbers.corpus)
     metric = formats.title(request.metric)
-    beside = f", beside {request.source}" if sources and request.source else ""
-    caption = (
-        f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}"
-    )
+    beside = f", beside {request.source}" if numbers.sources and request.source else ""
+    printed = [
+        (name, Column(f"{source}, {corpus}", formats.coefficient))
+        for name, source in numbers.sources.items()
+    ]
     return Section(
         kind="differences",
         heading=f"Gain in {metric} over the baseline",
-        tables=(text_table(caption, rows),),
+        tables=(
+            Table(
+                caption=f"{formats.capital(metric)} of the baseline less the model's: positive is "
+                f"better{beside}",
+                frame=numbers.differences,
+                shown=[
+                    "group",
+                    "baseline",
+                    ("ours", Column("ours", formats.coefficient)),
+                    *printed,
+                ],
+                file="differences.csv",
+            ),
+        ),
         method="Differences of means; with one seed a model they hold for that seed alone.",
-        files={"differences.csv": csv_lines(records, ("group", "baseline", "ours"))},
         drawings=gain_drawings(numbers),
     )
 
 
 def count_section(numbers: CountNumbers) -> Section:
-    """The table of a Counts request, and how often the least and the greatest value came up."""
-    metric, values = (
-        formats.title(numbers.request.metric),
-        list(map(formats.setting, numbers.values)),
-    )
-    rows = [
-        {"model": group, **dict(zip(values, counts, strict=True))}
-        for group, counts in numbers.counts.items()
-    ]
-    totals = [sum(came_up) for came_up in zip(*numbers.counts.values(), strict=True)]
-    finding = (
-        f"Of {sum(totals)} trials, {totals[0]} have the least {metric} of the table ({values[0]}), "
-        f"{totals[-1]} the "
-        f"greatest ({values[-1]})."
-        if sum(totals) and len(values) > 1
-        else ""
-    )
+    """Return the table of a Counts request, and how often its least and greatest value came up."""
+    metric, counts = formats.title(numbers.request.metric), numbers.counts
+    values = list(counts.columns)[1:]
+    headings = [formats.setting(value) for value in values]
+    totals = [int(counts[value].sum()) for value in values]
+    findings: tuple[str, ...] = ()
+    if sum(totals) and len(values) > 1:
+        findings = (
+            f"Of {sum(totals)} trials, {totals[0]} have the least {metric} of the table "
+            f"({headings[0]}), {totals[-1]} the greatest ({headings[-1]}).",
+        )
+    columns = zip(map(str, values), map(Column, headings), strict=True)
     return Section(
         kind="counts",
         heading=f"How often each {metric} came up",
-        findings=(finding,) if finding else (),
-        tables=(text_table(f"Done trials by {metric}", rows),),
-        files={"counts.csv": [["group", *numbers.values], *(list(row.values()) for row in rows)]},
-    )
-
-
-def tuned_section(sides: Sequence[TunedSide]) -> Section:
-    """How much each side of a comparison was tuned, and with what it went on: the table of a Tuned
-    request."""
-    rows = (
-        {
-            "side": side.side,
-            "stage 1": side.stage1,
-            "stage 2": side.stage2,
-            "stopped early": side.pruned,
-            "validation perplexity": Cell(
-                formats.cell("valid_perplexity", side.valid_perplexity), side.valid_perplexity
+        findings=findings,
+        tables=(
+            Table(
+                caption=f"Done trials by {metric}",
+                frame=counts,
+                shown=["group", *columns],
+                file="counts.csv",
             ),
-            "best setting": Cell((side.best or DASH).removeprefix(f"{side.side} ")),
-        }
-        for side in sides
+        ),
     )
-    table = text_table("Trials of each side, and the best of them", rows)
-    lines = (
-        [cell.text if cell.number is None else cell.number for cell in row] for row in table.body
-    )
-    files = {"tuning.csv": [table.head, *lines]}
+
+
+def tuned_section(sides: pd.DataFrame) -> Section:
+    """Return how much each side of a comparison was tuned, and with what it went on: the table of a
+    Tuned request."""
+    names = {
+        "stage1": "stage 1",
+        "stage2": "stage 2",
+        "pruned": "stopped early",
+        "valid_perplexity": "validation perplexity",
+        "best": "best setting",
+    }
     return Section(
         kind="tuning",
         heading="The tuning",
-        tables=(table,),
+        tables=(
+            Table(
+                caption="Trials of each side, and the best of them",
+                frame=sides,
+                shown=list(sides.columns),
+                file="tuning.csv",
+                names=names,
+            ),
+        ),
         method=prose("method_tuning.txt"),
-        files=files,
     )

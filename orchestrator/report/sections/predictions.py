@@ -3,24 +3,22 @@ Table 2)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
-from matplotlib.figure import Figure
-
 from orchestrator.analysis import Prediction, PredictionNumbers, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
-from orchestrator.report.figures import Drawing, draw_cells, new_figure
+from orchestrator.report.figures import Drawing
 from orchestrator.report.formats import DASH
+from orchestrator.report.heat_map import HeatMap, draw_heat_map
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
 
 LIGHTEST = 1.3
 """Of the colours' scale, on which a hit is 1 and a miss 0: the lightest of them glare."""
-CELL_IN, LETTER_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 0.082, 9, 30
+CELL_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 9, 30
 
 
 def prediction_section(numbers: PredictionNumbers) -> Section:
@@ -52,7 +50,7 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
                 "one is among the five "
                 "likeliest; blue: it is not; hatched: it is not in the vocabulary, or there is no "
                 "prediction.",
-                draw=partial(_draw, side),
+                draw=partial(draw_heat_map, _heat_map(side)),
             )
             for side in numbers.sides
         ),
@@ -145,35 +143,21 @@ def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
                 }
 
 
-def _draw(numbers: PredictionNumbers) -> Figure:
+def _heat_map(numbers: PredictionNumbers) -> HeatMap:
     """A row a context, a column a model."""
-    rows = [_row_name(*named) for named in zip(numbers.contexts, numbers.first, strict=True)]
-    left_in, columns = 0.2 + LETTER_IN * max(map(len, rows)), len(numbers.models)
-    figure, axes = new_figure(
-        width_in=left_in + CELL_IN * columns + 0.2,
-        height_in=0.65 + 0.3 * len(rows),
-        left_in=left_in,
-        top_in=0.1,
-        bottom_in=0.55,
-    )
-    draw_cells(
-        axes,
-        [
-            [float(cell.hit) if cell and cell.askable else math.nan for cell in row]
-            for row in numbers.cells
-        ],
-        [[_likeliest(cell) if cell else "" for cell in row] for row in numbers.cells],
-        columns=[model.replace(" ", "\n") for model in numbers.models],
-        rows=rows,
-        limits=(0, LIGHTEST),
-        names=[
-            [_name(*named) for named in zip(numbers.models, row, strict=True)]
-            for row in numbers.cells
-        ],
-        trial_ids=[numbers.trial_ids] * len(rows),
-    )
-    axes.invert_yaxis()
-    return figure
+    cells = [
+        {
+            "row": _row_name(context, first),
+            "column": model.replace(" ", "\n"),
+            "value": float(cell.hit) if cell and cell.askable else None,
+            "text": _likeliest(cell) if cell else "",
+            "name": _name(model, cell),
+            "trial_id": trial_id,
+        }
+        for context, first, row in zip(numbers.contexts, numbers.first, numbers.cells, strict=True)
+        for model, trial_id, cell in zip(numbers.models, numbers.trial_ids, row, strict=True)
+    ]
+    return HeatMap(cells=tidy(cells), limits=(0, LIGHTEST), from_top=True, cell_in=(CELL_IN, 0.3))
 
 
 def _row_name(context: str, first: Prediction | None) -> str:

@@ -3,113 +3,141 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.analysis import RankTraining
+from orchestrator.analysis import RankTrainingNumbers, rows, tidy
 from orchestrator.report import formats
+from orchestrator.report.columns import Column, Table
+from orchestrator.report.figures import Drawing
+from orchestrator.report.line_figure import LineFigure, draw_lines
 from orchestrator.report.prose import prose
-from orchestrator.report.sections.rank_over_training_figures import rank_training_drawing
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import TextTable, csv_lines, text_table
 from orchestrator.words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PERPLEXITY = "valid_perplexity"
 MOST_ROWS = 50
 
 
-def rank_training_section(ranks: Sequence[RankTraining]) -> Section:
+def rank_training_section(numbers: RankTrainingNumbers) -> Section:
     """Return the section of a RankOverTraining request; figure, table and cautions are those of the
     first rank."""
-    first = ranks[0]
+    first, *_ = ranks = list(rows(numbers.ranks))
+    epochs = numbers.epochs[numbers.epochs["rank"] == first.rank]
     return Section(
         kind="rank-over-training",
         heading="Rank over training",
-        findings=tuple(_finding(numbers) for numbers in ranks if numbers.compared),
+        findings=tuple(
+            _finding(rank, averaged=numbers.averaged) for rank in ranks if rank.compared
+        ),
         cautions=tuple(_cautions(first)),
-        tables=(_epoch_table(first),),
-        method=prose("method_rank_over_training.txt", averaged=first.averaged),
-        files={
-            "rank_over_training.csv": csv_lines(
-                [record for numbers in ranks for record in _epoch_records(numbers)]
-            ),
-        },
-        drawings=(rank_training_drawing(first),),
+        tables=(
+            _table(first, epochs, averaged=numbers.averaged),
+            Table(frame=numbers.epochs.drop(columns="colour"), file="rank_over_training.csv"),
+        ),
+        method=prose("method_rank_over_training.txt", averaged=numbers.averaged),
+        drawings=(_drawing(first, epochs, numbers),),
         wide=False,
     )
 
 
-def _finding(numbers: RankTraining) -> str:
-    change = "change before averaging" if numbers.averaged else "change"
+def _finding(rank: Any, *, averaged: bool) -> str:
+    change = "change before averaging" if averaged else "change"
     return (
-        f"{formats.capital(formats.title(numbers.rank))} made half of its {change} earlier than "
-        f"log perplexity did "
-        f"in {numbers.rank_earlier} of {counted(numbers.compared, 'setting')}."
+        f"{formats.capital(formats.title(rank.rank))} made half of its {change} earlier than log "
+        f"perplexity did in {rank.rank_earlier} of {counted(rank.compared, 'setting')}."
     )
 
 
-def _cautions(numbers: RankTraining) -> Iterator[str]:
-    if numbers.compared:
+def _cautions(rank: Any) -> Iterator[str]:
+    if rank.compared:
         yield (
             "What moves first need not cause what moves later. Settings share their seeds and "
-            "texts, so they are no "
-            "independent cases."
+            "texts, so they are no independent cases."
         )
-    if numbers.at_bound:
+    if rank.at_bound:
+        bound = f", {rank.bound}" if rank.bound else ""
         yield (
-            f"In {numbers.at_bound} of {counted(numbers.measured, 'epoch')} "
-            f"{formats.title(numbers.rank)} is as much "
-            f"as the matrix allows{f', {numbers.bound}' if numbers.bound else ''}: there it can "
-            f"rise no more."
+            f"In {rank.at_bound} of {counted(rank.measured, 'epoch')} {formats.title(rank.rank)} "
+            f"is as much as the matrix allows{bound}: there it can rise no more."
         )
 
 
-def _epoch_table(numbers: RankTraining) -> TextTable:
+def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
     """Return means over the settings that have the epoch; of many epochs, one in `step` up to the
     last one."""
-    title, rows = formats.capital(formats.title(numbers.rank)), []
-    epochs = sorted({epoch for path in numbers.paths for epoch in path.epochs})
-    step = math.ceil(len(epochs) / MOST_ROWS)
-    for epoch in epochs[::-step][::-1]:
-        at = [(path, path.epochs.index(epoch)) for path in numbers.paths if epoch in path.epochs]
-        rank, perplexity = (
-            math.exp(float(np.mean([values[place] for values, place in series])))
-            for series in (
-                [(path.log_rank_T, place) for path, place in at],
-                [(path.log_perplexity_T, place) for path, place in at],
-            )
-        )
-        rows.append(
-            {
-                "epoch": epoch,
-                "settings": len(at),
-                title: formats.number(rank, digits=4),
-                "validation perplexity": formats.cell(PERPLEXITY, perplexity),
-                **(
-                    {"averaged": "yes" if any(p.averaging[i] for p, i in at) else "no"}
-                    if numbers.averaged
-                    else {}
-                ),
-            }
-        )
-    over = counted(len(numbers.paths), "setting")
+    at: dict[Any, pd.DataFrame] = dict(iter(epochs.groupby("epoch")))
+    step = math.ceil(len(at) / MOST_ROWS)
+    means = (
+        {
+            "epoch": epoch,
+            "settings": len(at[epoch]),
+            "mean_rank": _geometric_mean(at[epoch]["mean_rank"]),
+            "mean_valid_perplexity": _geometric_mean(at[epoch]["mean_valid_perplexity"]),
+            "averaged": any(at[epoch]["averaging"]),
+        }
+        for epoch in sorted(at)[::-step][::-1]
+    )
+    over = counted(rank.settings, "setting")
     shown = f"; one epoch in {step}, all of them in rank_over_training.csv" if step > 1 else ""
-    return text_table(f"Geometric means over {over}{shown}", rows)
+    title = formats.capital(formats.title(rank.rank))
+    perplexity = Column("validation perplexity", partial(formats.cell, PERPLEXITY))
+    return Table(
+        caption=f"Geometric means over {over}{shown}",
+        frame=tidy(means),
+        shown=[
+            "epoch",
+            "settings",
+            ("mean_rank", Column(title, formats.digits(4))),
+            ("mean_valid_perplexity", perplexity),
+            *([("averaged", Column("averaged", formats.yes_no))] if averaged else []),
+        ],
+    )
 
 
-def _epoch_records(numbers: RankTraining) -> Iterator[dict[str, Any]]:
-    for path in numbers.paths:
-        for place, epoch in enumerate(path.epochs):
-            yield {
-                "rank": numbers.rank,
-                "group": path.group,
-                "seeds": path.seeds,
-                "epoch": epoch,
-                "averaging": path.averaging[place],
-                "mean_rank": math.exp(path.log_rank_T[place]),
-                "mean_valid_perplexity": math.exp(path.log_perplexity_T[place]),
-                "rank_half_epoch": path.rank_half,
-                "log_perplexity_half_epoch": path.perplexity_half,
-            }
+def _geometric_mean(values: pd.Series[float]) -> float:
+    return math.exp(float(np.mean(np.log(values.astype(float)))))
+
+
+def _drawing(rank: Any, epochs: pd.DataFrame, numbers: RankTrainingNumbers) -> Drawing:
+    """Return validation perplexity against rank, a point an epoch."""
+    title = formats.title(rank.rank)
+    colour = formats.title(numbers.colour_by) if numbers.colour_by else ""
+    least, most = min(epochs["seeds"]), max(epochs["seeds"])
+    mean = f", the mean of {formats.bounds(least, most)} seeds" if most > 1 else ""
+    pale = ", pale points those with averaged weights" if numbers.averaged else ""
+    figure = LineFigure(
+        marks=tidy(_mark(epoch) for epoch in rows(epochs)),
+        x=formats.capital(title),
+        y={"": "Validation perplexity"},
+        groups=numbers.groups,
+        colour=colour,
+        logarithmic_y={""},
+        panel_in=(5.2, 3.8),
+    )
+    return Drawing(
+        name="rank_over_training",
+        caption=f"Validation perplexity against {title} from epoch to epoch, a line a setting"
+        f"{mean}{f', coloured by {colour}' if colour else ''}; the ring is the last epoch{pale}.",
+        draw=partial(draw_lines, figure),
+    )
+
+
+def _mark(epoch: Any) -> dict[str, Any]:
+    metrics = {epoch.rank: epoch.mean_rank, PERPLEXITY: epoch.mean_valid_perplexity}
+    name = f"{epoch.group}, epoch {epoch.epoch}"
+    return {
+        "kind": "path",
+        "group": epoch.group,
+        "x": epoch.mean_rank,
+        "y": epoch.mean_valid_perplexity,
+        "hollow": epoch.averaging,
+        "colour": epoch.colour,
+        "text": formats.described(name, metrics, trials=epoch.seeds),
+    }

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, rows, tidy, wins
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
-from orchestrator.report.figures import Drawing, draw_cells, new_figure
+from orchestrator.report.figures import Drawing
+from orchestrator.report.heat_map import HeatMap, draw_heat_map
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
@@ -48,7 +48,9 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
                 names={f"of {group}": str(group) for group in rho},
             )
         )
-        drawings.append(Drawing(name=name, caption=f"{caption}.", draw=partial(_draw, rho)))
+        drawings.append(
+            Drawing(name=name, caption=f"{caption}.", draw=partial(draw_heat_map, _heat_map(rho)))
+        )
     return Section(
         kind="similarity",
         heading="Word similarity",
@@ -109,20 +111,16 @@ def _rho(value: float | None, published: float | None) -> str:
     return formats.coefficient(value) + beside
 
 
-def _draw(rho: pd.DataFrame) -> Figure:
-    size, groups = len(rho.columns), list(map(str, rho.columns))
-    figure, axes = new_figure(
-        width_in=2.0 + 0.6 * size,
-        height_in=1.4 + 0.45 * size,
-        left_in=1.2,
-        top_in=0.1,
-        bottom_in=1.0,
+def _heat_map(rho: pd.DataFrame) -> HeatMap:
+    won = wins(rho).to_dict("index")
+    cells = tidy(
+        {
+            "row": str(group),
+            "column": str(other),
+            "value": None if group == other else won[group][other],
+            "text": "" if group == other else f"{won[group][other]:.0f}",
+        }
+        for group, other in product(won, repeat=2)
     )
-    won = np.array(wins(rho), dtype=float)
-    np.fill_diagonal(won, np.nan)
-    texts = [["" if np.isnan(value) else f"{value:.0f}" for value in row] for row in won]
-    draw_cells(
-        axes, won, texts, columns=groups, rows=groups, limits=(0, max(1, len(rho))), rotation=40
-    )
-    axes.invert_yaxis()
-    return figure
+    limits = 0, max(1, len(rho))
+    return HeatMap(cells=cells, limits=limits, from_top=True, rotation=40)

@@ -3,31 +3,24 @@ of them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
-
-from orchestrator.analysis import SweptNumbers, ValueLine
+from orchestrator.analysis import SweptNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.figures import (
-    GROUP_MARKERS,
-    PALE,
-    Drawing,
-    group_colour,
-    make_logarithmic,
-    new_panels,
-)
+from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.figures import Drawing
+from orchestrator.report.line_figure import LineFigure, draw_lines
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, text_table
+from orchestrator.report.tables import Cell, sortable
 from orchestrator.words import counted, is_number, listed
 
-PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 3.1, 2.8
+if TYPE_CHECKING:
+    import pandas as pd
+
 MOST_COLOURS = 10
 """Groups that a legend can name; more are drawn pale, with their mean."""
 BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
@@ -58,188 +51,155 @@ def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> S
 
 
 def swept_section(numbers: SweptNumbers) -> Section:
-    """The figure, the tables and the findings of a BySetting request."""
+    """Return the figure, table and findings of a BySetting request."""
     title = formats.title(numbers.request.key)
     name, heading = f"by-{title.replace(' ', '-')}", f"By {title}"
-    metrics = [
-        metric
-        for metric in numbers.request.metrics
-        if any(line.measured[metric] for line in numbers.lines)
-    ]
-    if not metrics:
+    if numbers.means.empty:
         return Section(
             kind=name, heading=heading, findings=("No trial has a result to compare yet.",)
         )
-    several = len({line.group for line in numbers.lines}) > MOST_COLOURS
-    lines = (
-        "thick: the mean of the models that have a value everywhere"
-        if several
-        else "a line a model"
-    )
-    caption = f"{formats.capital(listed([formats.title(m) for m in metrics]))} by {title}, {lines}; dots are trials."
-    groups = _group_table(numbers, metrics)
+    findings = tuple(_findings(numbers))
+    several = numbers.means["group"].nunique() > MOST_COLOURS
     return Section(
         kind=name,
         heading=heading,
-        findings=tuple(_findings(numbers, metrics)),
-        tables=(groups,),
-        terminal=("\n".join(_findings(numbers, metrics)),) if several else None,
-        method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none, nor have equal ones.",
-        files={f"{name.replace('-', '_')}.csv": list(_csv(numbers, metrics))},
-        drawings=(
-            Drawing(
-                name=name.replace("-", "_"), caption=caption, draw=lambda: _draw(numbers, metrics)
-            ),
-        ),
+        findings=findings,
+        tables=tuple(_tables(numbers, title, f"{name.replace('-', '_')}.csv")),
+        terminal=("\n".join(findings),) if several else None,
+        method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none, nor "
+        "have equal ones.",
+        drawings=(_drawing(numbers, title, name.replace("-", "_"), several=several),),
     )
 
 
-def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
+def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
+    """Return value -> the mean over the groups that have one at every value."""
+    compared = numbers.compared(metric)
+    means = compared.groupby("value", sort=False)["mean"].agg(lambda means: mean(list(means)))
+    return {value: means[value] for value in numbers.values} if len(means) else {}
+
+
+def _findings(numbers: SweptNumbers) -> Iterator[str]:
     """The means of the models that have one at every value, and which value is lowest:
     descriptions, not tests.
 
     Nothing is chosen by the test text, so of a test metric only the means are given.
     """
     title = formats.title(numbers.request.key)
-    for metric in metrics:
-        means = numbers.means(metric)
-        if not means:
+    for metric in dict.fromkeys(numbers.means["metric"]):
+        overall = _overall(numbers, metric)
+        if not overall:
             continue
-        overall = {
-            value: mean(by_value[value] for by_value in means.values()) for value in numbers.values
-        }
+        compared = numbers.compared(metric)
+        models = compared["group"].nunique()
         least = min(overall, key=overall.__getitem__)
         shown = ", ".join(
             f"{formats.cell(metric, m)} at {formats.setting(value)}" for value, m in overall.items()
         )
         of, lowest = "", f"; lowest at {formats.setting(least)}"
-        if len(means) > 1:
-            of = f", mean of {counted(len(means), 'model')}"
-            lowest += f", in {_how_many(means.values(), least)}"
+        if models > 1:
+            of = f", mean of {counted(models, 'model')}"
+            lowest += f", in {_how_many(compared, least)}"
         at_end = _at_end(least, numbers.values) if metric.endswith(BEST_WHERE_LOWEST) else ""
         if len(set(overall.values())) == 1 or metric.startswith("test_"):
             lowest = at_end = ""
         yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}.{at_end}"
 
 
-def _how_many(means: Collection[Mapping[Any, float]], least: Any) -> str:
+def _how_many(compared: pd.DataFrame, least: Any) -> str:
     """How many models have their lowest at this value of the setting alone, and how many have
     none."""
+    models = [
+        dict(zip(model["value"], model["mean"], strict=True))
+        for _, model in compared.groupby("group", sort=False)
+    ]
     alone = sum(
-        all(by_value[least] < m for value, m in by_value.items() if value != least)
-        for by_value in means
+        all(means[least] < m for value, m in means.items() if value != least) for means in models
     )
-    if alone == len(means):
+    if alone == len(models):
         return "every one of them"
-    equal = sum(len(set(by_value.values())) == 1 for by_value in means)
+    equal = sum(len(set(means.values())) == 1 for means in models)
     return f"{alone} of them" + (f"; {equal} of them the same at all values" if equal else "")
 
 
 def _at_end(best: Any, values: Sequence[Any]) -> str:
-    """Where the best one is an end of the range, a further value may be better; below 0 most
-    settings have none."""
+    """If the best one is an end of the range, a further value may be better; below 0 most settings
+    have none."""
     if not all(map(is_number, values)):
         return ""
     if best == max(values):
         return " The best value is the last of the range: try larger ones."
-    return (
-        " The best value is the first of the range: try smaller ones."
-        if best == min(values) and best != 0
-        else ""
+    if best == min(values) and best != 0:
+        return " The best value is the first of the range: try smaller ones."
+    return ""
+
+
+def _tables(numbers: SweptNumbers, title: str, file: str) -> Iterator[Table]:
+    metrics = dict.fromkeys(numbers.means["metric"])
+    frame, across = pivot(
+        numbers.means,
+        index=["group", "value", "done", "trials"],
+        across="metric",
+        cell=_cell,
+        headings={metric: formats.title(metric) for metric in metrics},
+    )
+    value = Column(title, cell=lambda row: sortable(row.value, formats.setting(row.value)))
+    yield Table(
+        caption=f"Means over the done trials by {title}, with their 95% intervals",
+        frame=frame,
+        shown=["group", ("value", value), "done", *across],
+    )
+    yield Table(frame=numbers.means, file=file, names={"value": numbers.request.key})
+
+
+def _cell(row: Any) -> Cell:
+    text = formats.cell(row.metric, row.mean)
+    if row.low is not None:
+        low, high = (formats.cell(row.metric, end) for end in (row.low, row.high))
+        text += " (all equal)" if row.low == row.high else f" [{low}, {high}]"
+    return Cell(text, row.mean)
+
+
+def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> Drawing:
+    metrics = {metric: formats.title(metric) for metric in dict.fromkeys(numbers.means["metric"])}
+    values = numbers.values
+    # A number lies where it is on the axis, other values side by side from 0 on.
+    are_numbers = all(map(is_number, values))
+    places = {value: float(value if are_numbers else place) for place, value in enumerate(values)}
+    lines = (
+        "thick: the mean of the models that have a value everywhere"
+        if several
+        else "a line a model"
+    )
+    figure = LineFigure(
+        marks=tidy(_marks(numbers, places, several=several)),
+        x=title,
+        y={metric: formats.capital(name) for metric, name in metrics.items()},
+        logarithmic_x=places[values[0]] > 0 and values[-1] / values[0] > WIDE_RANGE,
+        ticks={"x": list(places.values())},
+        tick_labels=[formats.setting(value) for value in values],
+        across=min(2, len(metrics)),
+        panel_in=(3.1, 2.8),
+    )
+    return Drawing(
+        name=name,
+        caption=f"{formats.capital(listed(list(metrics.values())))} by {title}, {lines}; dots are "
+        "trials.",
+        draw=partial(draw_lines, figure),
     )
 
 
-def _group_table(numbers: SweptNumbers, metrics: list[str]) -> TextTable:
-    title = formats.title(numbers.request.key)
-    rows = []
-    for line in numbers.lines:
-        count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
-        value = line.value if isinstance(line.value, int | float) else None
-        cells = {
-            "model": line.group,
-            title: Cell(formats.setting(line.value), value),
-            "trials": Cell(count, line.done),
-        }
-        rows.append(cells | {formats.title(metric): _cell(line, metric) for metric in metrics})
-    return text_table(f"Means over the done trials by {title}, with their 95% intervals", rows)
-
-
-def _cell(line: ValueLine, metric: str) -> Cell:
-    average, interval = line.sample(metric).mean, line.interval(metric)
-    text = formats.cell(metric, average)
-    if interval is not None and interval.low == interval.high:
-        text += " (all equal)"
-    elif interval is not None:
-        text += f" [{formats.cell(metric, interval.low)}, {formats.cell(metric, interval.high)}]"
-    return Cell(text, average)
-
-
-def _csv(numbers: SweptNumbers, metrics: list[str]) -> Iterator[list[Any]]:
-    yield ["group", numbers.request.key, "metric", "n", "mean", "sd", "low", "high"]
-    for line in numbers.lines:
-        for metric in metrics:
-            sample, interval = line.sample(metric), line.interval(metric)
-            ends = [interval.low, interval.high] if interval else [None, None]
-            yield [line.group, line.value, metric, sample.n, sample.mean, sample.sd, *ends]
-
-
-def _draw(numbers: SweptNumbers, metrics: list[str]) -> Figure:
-    rows, columns = math.ceil(len(metrics) / 2), min(2, len(metrics))
-    width_in, height_in = PANEL_WIDTH_IN * columns + 0.4, PANEL_HEIGHT_IN * rows + 0.5
-    figure, grid = new_panels(rows, columns, width_in=width_in, height_in=height_in)
-    panels = [axes for line in grid for axes in line]
-    for axes, metric in zip(panels, metrics, strict=False):
-        _draw_panel(axes, numbers, metric)
-    for axes in panels[len(metrics) :]:
-        axes.set_visible(False)
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
-    return figure
-
-
-def _draw_panel(axes: Axes, numbers: SweptNumbers, metric: str) -> None:
-    places = _places(numbers.values)
-    groups = list(dict.fromkeys(line.group for line in numbers.lines))
-    several = len(groups) > MOST_COLOURS
-    for k, group in enumerate(groups):
-        points = {
-            places[line.value]: line.measured[metric]
-            for line in numbers.lines
-            if line.group == group
-        }
-        points = {x: values for x, values in points.items() if values}
-        colour = PALE if several else group_colour(k)
-        xs, ys = (
-            [x for x, values in points.items() for _ in values],
-            [y for values in points.values() for y in values],
-        )
-        axes.scatter(xs, ys, s=10, color=colour, alpha=0.6, linewidths=0)
-        axes.plot(
-            list(points), [mean(values) for values in points.values()], color=colour, linewidth=0.8 if several else 1.2,
-            marker="" if several else GROUP_MARKERS[k % len(GROUP_MARKERS)], markersize=4.5,
-            label="" if several else group,
-        )  # fmt: skip
-    means = numbers.means(metric)
-    if several and means:
-        overall = [mean(by_value[value] for by_value in means.values()) for value in numbers.values]
-        label = f"mean of {len(means)} models"
-        axes.plot(
-            [places[value] for value in numbers.values],
-            overall,
-            color="black",
-            linewidth=2.2,
-            label=label,
-        )
-    if places[numbers.values[0]] > 0 and numbers.values[-1] / numbers.values[0] > WIDE_RANGE:
-        make_logarithmic(axes, "x")
-    axes.set_xticks(list(places.values()), [formats.setting(value) for value in places])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel(formats.title(numbers.request.key))
-    axes.set_ylabel(formats.capital(formats.title(metric)))
-
-
-def _places(values: tuple[Any, ...]) -> dict[Any, float]:
-    """Where on the axis each value lies: a number where it is, others side by side from 0 on."""
-    if all(map(is_number, values)):
-        return {value: float(value) for value in values}
-    return {value: float(place) for place, value in enumerate(values)}
+def _marks(
+    numbers: SweptNumbers, places: Mapping[Any, float], *, several: bool
+) -> Iterator[dict[str, Any]]:
+    for trial in rows(numbers.trials):
+        mark = {"kind": "trial", "row": trial.metric, "x": places[trial.value], "y": trial.measured}
+        yield mark | {"group": trial.group}
+    for row in rows(numbers.means[numbers.means["mean"].notna()]):
+        mark = {"row": row.metric, "x": places[row.value], "y": row.mean, "group": row.group}
+        yield mark | {"kind": "faint" if several else "joined"}
+    for metric in dict.fromkeys(numbers.means["metric"]) if several else ():
+        models = numbers.compared(metric)["group"].nunique()
+        for value, overall in _overall(numbers, metric).items():
+            mark = {"kind": "overall", "row": metric, "x": places[value], "y": overall}
+            yield mark | {"group": f"mean of {models} models"}

@@ -5,18 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from orchestrator.analysis import adjust_together
-from orchestrator.analysis.correlations import (
-    NOT_INDEPENDENT,
-    ComparedCorrelation,
+from orchestrator.analysis import (
+    BETTER_HALF,
+    CELLS,
+    PUBLISHED_WINDOW,
+    SINGLE,
+    WITHIN,
     CorrelationNumbers,
+    adjust_together,
     correlation_numbers,
+    rows,
 )
 from search_spaces.study import Correlation, PublishedCorrelation
 
@@ -37,58 +42,46 @@ def make_frame(perplexities: list[float], *, states: list[str] | None = None) ->
 
 def correlate(
     frame: pd.DataFrame, *, corpus: str = "ptb", scale: str = "quick"
-) -> tuple[ComparedCorrelation, ...]:
-    return correlation_numbers(frame, REQUEST, corpus=corpus, scale=scale).lines
+) -> CorrelationNumbers:
+    return correlation_numbers(frame, REQUEST, corpus=corpus, scale=scale)
 
 
-def test_the_published_window_holds_at_paper_scale_both_ends_inside() -> None:
+def lines_of(numbers: CorrelationNumbers) -> dict[str, Any]:
+    return {line.over: line for line in rows(numbers.lines)}
+
+
+def test_the_published_window_holds_at_paper_scale() -> None:
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
-    everything, inside = correlate(frame, scale="paper")
+    lines = lines_of(correlate(frame, scale="paper"))
+    everything, inside = lines[CELLS], lines[PUBLISHED_WINDOW]
     assert (everything.n, inside.n) == (6, 4)
-    assert inside.window is not None and inside.window.origin == "published"
-    assert inside.pearson.value == pytest.approx(
+    assert (everything.published_ptb, inside.published_ptb) == (0.48, 0.24)
+    assert inside.pearson == pytest.approx(
         np.corrcoef(frame.press_rank[1:5], frame.test_perplexity[1:5])[0, 1]
     )
 
 
 @pytest.mark.parametrize(("corpus", "scale"), [("ptb", "quick"), ("pydocs", "paper")])
-def test_elsewhere_the_window_is_the_better_half_with_its_bounds(corpus: str, scale: str) -> None:
+def test_elsewhere_the_window_is_the_better_half(corpus: str, scale: str) -> None:
     frame = make_frame([210.0, 190.0, 200.0, 230.0, 220.0, 240.0])
-    _, inside = correlate(frame, corpus=corpus, scale=scale)
-    assert inside.window is not None
-    assert (inside.window.low, inside.window.high, inside.window.origin) == (
-        190.0,
-        215.0,
-        "better half",
-    )
-    assert inside.n == 3
+    inside = lines_of(correlate(frame, corpus=corpus, scale=scale))[BETTER_HALF]
+    assert (inside.window_low, inside.window_high, inside.n) == (190.0, 215.0, 3)
 
 
-def test_trials_without_a_result_are_left_out_and_counted() -> None:
-    states = [
-        "done",
-        "done",
-        "done",
-        "done",
-        "failed",
-        "diverged",
-        "diverged",
-        "planned",
-        "running",
-    ]
-    everything, _ = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
-    assert everything.n == 4
-    assert (
-        everything.missing
-        == "1 of 9 trials failed, 2 of 9 trials diverged, 2 of 9 trials not finished"
+def test_trials_without_a_result_are_counted() -> None:
+    states = ["done"] * 4 + ["failed", "diverged", "diverged", "planned", "running"]
+    numbers = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
+    assert lines_of(numbers)[CELLS].n == 4
+    assert numbers.left_out == (
+        "1 of 9 trials failed, 2 of 9 trials diverged, 2 of 9 trials not finished"
     )
 
 
-def test_a_metric_that_nobody_measured_gives_words_not_an_error() -> None:
-    frame = make_frame([1.0, 2.0, 3.0]).drop(columns="press_rank")
-    (only,) = correlate(frame)
-    assert only.pearson.value is None and "got 0" in only.pearson.missing
-    assert only.missing == "3 of 3 trials without a value of both metrics"
+def test_an_unmeasured_metric_gives_words() -> None:
+    numbers = correlate(make_frame([1.0, 2.0, 3.0]).drop(columns="press_rank"))
+    [only] = rows(numbers.lines)
+    assert only.pearson is None and "got 0" in only.missing
+    assert numbers.left_out == "3 of 3 trials without a value of both metrics"
 
 
 def grid_frame(seeds: int = 3) -> pd.DataFrame:
@@ -118,87 +111,78 @@ def numbers_of(frame: pd.DataFrame) -> CorrelationNumbers:
     return correlation_numbers(frame, REQUEST, corpus="pydocs", scale="quick", grid=("c", "k"))
 
 
-def test_several_seeds_are_correlated_by_their_cells_means_and_windowed_by_them() -> None:
+def test_several_seeds_are_correlated_by_cell_means() -> None:
     frame = grid_frame()
     numbers = numbers_of(frame)
     means: dict[str, list[list[float]]] = {}
     for row in frame.dropna().to_dict("records"):
         means.setdefault(row["group"], []).append([row["press_rank"], row["test_perplexity"]])
     points = np.array([np.mean(values, axis=0) for values in means.values()])
-    everything, inside = numbers.lines
-    assert (everything.n, everything.seeds, inside.n) == (20, (2, 3), 10)
-    assert everything.pearson.value == pytest.approx(np.corrcoef(points.T)[0, 1], rel=1e-12)
-    independent = everything.independent
-    assert independent is not None and independent.interval is not None
+    lines = lines_of(numbers)
+    everything, inside = lines[CELLS], lines[BETTER_HALF]
+    assert (everything.n, everything.seeds_least, everything.seeds_most) == (20, 2, 3)
+    assert everything.pearson == pytest.approx(np.corrcoef(points.T)[0, 1], rel=1e-12)
     half = 1.959963984540054 / math.sqrt(20 - 3)
-    high = math.tanh(math.atanh(everything.pearson.value or 0) + half)
-    assert independent.interval.high == pytest.approx(high), "20 cells, not 59 trials"
-    assert (
-        everything.pearson.interval not in (None, independent.interval)
-        and everything.pearson.df is None
-    )
+    high = math.tanh(math.atanh(everything.pearson) + half)
+    assert everything.independent_high == pytest.approx(high), "20 cells, not 59 trials"
+    assert everything.pearson_high not in (None, high) and everything.pearson_df is None
     better = points[points[:, 1] <= np.median(points[:, 1])]
-    assert inside.pearson.value == pytest.approx(np.corrcoef(better.T)[0, 1], rel=1e-12)
-    assert list(numbers.cells["group"]) == list(means) and list(numbers.cells["seeds"]) == [
-        2,
-        *[3] * 19,
-    ]
-    rows = frame.dropna().to_dict("records")
-    whole = [row for row in rows if len(means[row["group"]]) == 3]
-    common = {
-        seed: np.mean([row["press_rank"] for row in whole if row["seed"] == seed])
-        for seed in range(3)
-    }
-    rests: dict[str, list[float]] = {}
-    for row in rows:
-        rests.setdefault(row["group"], []).append(row["press_rank"] - common[row["seed"]])
-    spread = [np.std(values, ddof=1) for values in rests.values()]
-    assert list(numbers.cells["press_rank_sd"]) == pytest.approx(spread)
+    assert inside.n == 10
+    assert inside.pearson == pytest.approx(np.corrcoef(better.T)[0, 1], rel=1e-12)
+    cells = numbers.cells
+    assert list(cells["group"]) == list(means) and list(cells["seeds"]) == [2, *[3] * 19]
     assert numbers.colour_by == "k"
+    whole = frame.dropna()[frame.dropna()["group"].map(lambda group: len(means[group]) == 3)]
+    common = whole.groupby("seed")["press_rank"].mean()
+    rest = frame["press_rank"] - frame["seed"].map(common)
+    spread = rest.groupby(frame["group"], sort=False).std(ddof=1)
+    assert list(cells["press_rank_sd"]) == pytest.approx(list(spread))
 
 
-def test_single_trials_have_a_correlation_and_no_interval() -> None:
+def test_single_trials_have_no_interval() -> None:
     frame = grid_frame()
-    seeds = numbers_of(frame).seeds
-    assert seeds is not None and seeds.trials == 59
-    rows = frame.dropna()
-    assert seeds.pearson.value == pytest.approx(
-        np.corrcoef(rows["press_rank"], rows["test_perplexity"])[0, 1]
-    )
-    for single in (seeds.pearson, seeds.spearman):
-        assert (single.interval, single.p_value, single.missing) == (None, None, NOT_INDEPENDENT)
-    assert set(seeds.components) == {"press_rank", "test_perplexity"}
-    assert seeds.components["press_rank"].rest == pytest.approx(64, rel=0.5)
-    assert seeds.within.interval is not None and 0 in seeds.within.interval
+    numbers = numbers_of(frame)
+    lines, trials = lines_of(numbers), frame.dropna()
+    single, within = lines[SINGLE], lines[WITHIN]
+    expected = np.corrcoef(trials["press_rank"], trials["test_perplexity"])[0, 1]
+    assert (single.n, single.pearson) == (59, pytest.approx(expected))
+    assert single.pearson_low is single.pearson_p is single.spearman_low is None
+    assert "no independent points" in single.missing
+    components = numbers.components.set_index("metric")
+    assert components.loc["press_rank", "variance_seed_in_one_cell"] == pytest.approx(64, rel=0.5)
+    assert within.pearson_low < 0 < within.pearson_high
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_a_setting_is_left_out_by_its_levels_and_as_a_straight_line(seeds: int) -> None:
+def test_a_setting_is_left_out_by_levels_and_lines(seeds: int) -> None:
     """By the residuals of a regression on the cells' means; c acts by its square, which no line
     takes away."""
     numbers = numbers_of(grid_frame(seeds))
     cells = numbers.cells
-    ours = {partial.settings: partial for partial in numbers.partials}
-    assert list(ours) == [("c",), ("k",), ("c", "k")]
-    for settings, partial in ours.items():
+    assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
+    for partial in rows(numbers.partials):
+        settings = partial.left_out.split()
         lines = [np.ones(20), *(cells[name] for name in settings)]
         levels = [cells[name] == value for name in settings for value in cells[name].unique()]
-        for columns, statistic in ((lines, partial.line), (levels, partial.levels)):
+        for columns, r, df in (
+            (lines, partial.line, partial.line_df),
+            (levels, partial.levels, partial.levels_df),
+        ):
             design = np.array(columns, dtype=float).T
             rest = [
                 cells[name] - design @ np.linalg.pinv(design) @ cells[name]
                 for name in ("press_rank", "test_perplexity")
             ]
-            assert statistic.value == pytest.approx(np.corrcoef(rest)[0, 1], rel=1e-9)
-            assert statistic.df == 4, "five values of c"
-    assert (numbers.seeds is None) == (seeds == 1)
+            assert r == pytest.approx(np.corrcoef(rest)[0, 1], rel=1e-9)
+            assert df == 4, "five values of c"
+    assert numbers.components.empty == (seeds == 1)
 
 
 def test_a_cell_whose_trials_have_no_result_is_no_point() -> None:
     frame = grid_frame()
     frame.loc[frame["group"] == "gss c=0 k=2", "state"] = "failed"
     numbers = numbers_of(frame)
-    assert numbers.lines[0].n == 19 and "3 of 60 trials failed" in numbers.lines[0].missing
+    assert lines_of(numbers)[CELLS].n == 19 and "3 of 60 trials failed" in numbers.left_out
 
 
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
@@ -210,20 +194,21 @@ def defined(noise_seed: int = 2) -> CorrelationNumbers:
     return correlation_numbers(frame, request, corpus="pydocs", scale="quick", grid=("c", "k"))
 
 
-def test_every_measured_definition_of_rank_has_its_correlation() -> None:
+def test_every_measured_definition_has_its_correlation() -> None:
     numbers = defined()
-    press, centred, entropy = numbers.definitions
+    press, centred, entropy = rows(numbers.definitions)
     assert (press.x, centred.x, entropy.x) == ("press_rank", "centred_press_rank", "entropy_rank")
-    assert press.pearson == numbers.lines[0].pearson and numbers.seeds is not None
-    assert press.within == numbers.seeds.within
+    lines = lines_of(numbers)
+    assert (press.pearson_low, press.within_low) == (
+        lines[CELLS].pearson_low,
+        lines[WITHIN].pearson_low,
+    )
     means = numbers.points.groupby("group")[["centred_press_rank", "test_perplexity"]].mean()
-    assert centred.pearson.value == pytest.approx(np.corrcoef(means.T)[0, 1])
-    assert centred.p_adjusted == pytest.approx(3 * (centred.pearson.p_value or 0))
+    assert centred.pearson == pytest.approx(np.corrcoef(means.T)[0, 1])
+    assert centred.holm_p == pytest.approx(3 * centred.pearson_p)
 
 
 def test_holms_family_has_every_swept_value() -> None:
-    both = adjust_together([defined(), defined(3)])
-    lines = [line for numbers in both for line in numbers.definitions]
-    p_values = [line.pearson.p_value for line in lines]
-    _, expected, _, _ = multipletests(p_values, method="holm")
-    assert [line.p_adjusted for line in lines] == pytest.approx(list(expected))
+    both = pd.concat([one.definitions for one in adjust_together([defined(), defined(3)])])
+    _, expected, _, _ = multipletests(list(both["pearson_p"]), method="holm")
+    assert list(both["holm_p"]) == pytest.approx(list(expected))

@@ -7,9 +7,8 @@ import math
 
 import pytest
 
-from orchestrator.analysis.frames import METRICS, flatten
-from orchestrator.analysis.grid import lay_out
-from orchestrator.analysis.summary import count_values, summarise
+from orchestrator.analysis import METRICS, count_values, flatten, grid_numbers, summarise
+from search_spaces.analyses import GridMap
 from tests.support.synthetic_results import KEY, STUDY, fail, make_results, trial_row
 from trainables.trial_folder import check_metrics
 
@@ -79,21 +78,24 @@ def test_the_frame_tells_the_forms_of_a_softcap_apart_and_names_other_layers_alo
     ]
 
 
-def test_a_grid_holds_means_and_the_worst_state() -> None:
-    rows = [
+def test_a_grid_has_means_and_the_worst_state() -> None:
+    results = [
         trial_row("a", config={"l": {"c": -1.0, "k": 2.0}}, m=10.0),
         trial_row("b", config={"l": {"c": -1.0, "k": 2.0}}, m=20.0),
         trial_row("c", "diverged", config={"l": {"c": 0.5, "k": 2.0}}),
         trial_row("d", config={"l": {"c": -1.0, "k": 1.0}}, m=7.0),
     ]
-    grid = lay_out(flatten(rows).frame(), row="l.c", column="l.k", metric="m")
-    assert (grid.rows, grid.columns) == ((-1.0, 0.5), (1.0, 2.0))
-    shown = [[(cell.value, cell.state, cell.trials) for cell in row] for row in grid.cells]
+    request = GridMap(row="l.c", column="l.k", values=("m",))
+    numbers = grid_numbers(flatten(results).frame(), request)
+    assert numbers is not None
+    shown = numbers.cells[["row", "column", "value", "state", "trials"]].to_numpy().tolist()
     assert shown == [
-        [(7.0, "done", 1), (15.0, "done", 2)],
-        [(None, "none", 0), (None, "diverged", 1)],
+        [-1.0, 1.0, 7.0, "done", 1],
+        [-1.0, 2.0, 15.0, "done", 2],
+        [0.5, 1.0, None, "none", 0],
+        [0.5, 2.0, None, "diverged", 1],
     ]
-    assert grid.name == "m_over_c_k"
+    assert grid_numbers(flatten(results).frame(), GridMap(row="l.c", column="l.x")) is None
 
 
 def test_the_summary_of_a_whole_grid() -> None:

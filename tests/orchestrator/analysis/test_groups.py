@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.analysis.contrasts import contrast_numbers
-from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.groups import (
+from orchestrator.analysis import (
+    contrast_numbers,
+    count_numbers,
     curve_numbers,
     difference_numbers,
+    flatten,
     group_numbers,
+    rows,
     tuned_numbers,
 )
 from orchestrator.analysis.predictions import prediction_numbers
@@ -24,6 +26,7 @@ from orchestrator.report.sections.curves import curve_section
 from orchestrator.store.records import Place
 from search_spaces.analyses import (
     Comparison,
+    Counts,
     Curves,
     Differences,
     GroupTable,
@@ -56,53 +59,64 @@ ROWS = [
 FRAME = flatten(ROWS).frame()
 
 
-def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:
+def test_means_and_deviations_are_over_done_trials() -> None:
     numbers = group_numbers(
         FRAME,
         GroupTable(metrics=("test_perplexity", "press_rank"), published=PUBLISHED),
         corpus="x",
         scale="quick",
     )
-    a, b, c = numbers.lines
+    a, b, c = rows(numbers.groups)
     assert (a.group, a.trials, a.done) == ("a", 3, 2)
-    perplexity = a.values["test_perplexity"]
-    assert (perplexity.n, perplexity.mean) == (2, 11.0) and perplexity.sd == pytest.approx(
-        math.sqrt(2)
-    )
-    assert (numbers.corpus, a.published, b.published) == ("ptb", PUBLISHED["ptb"]["a"], {})
-    assert b.values["test_perplexity"].mean == pytest.approx(39)
-    assert (c.done, c.values["test_perplexity"].mean, b.values["press_rank"].n) == (0, None, 0)
+    assert (a.test_perplexity_n, a.test_perplexity_mean) == (2, 11.0)
+    assert a.test_perplexity_sd == pytest.approx(math.sqrt(2))
+    assert (numbers.corpus, numbers.comparable) == ("ptb", False)
+    assert (a.published_ptb_test_perplexity, a.published_ptb_test_perplexity_sd) == (5.0, 0.5)
+    assert b.published_ptb_test_perplexity is None
+    assert b.test_perplexity_mean == pytest.approx(39)
+    assert (c.done, c.test_perplexity_mean, b.press_rank_n) == (0, None, 0)
+    assert [trial.value for trial in rows(numbers.trials)] == [10, 12, 9, 8, 100]
 
 
 def test_a_difference_is_baseline_less_model() -> None:
     request = Differences(
         baselines={"b": "a", "c": "a", "unknown": "a"}, published={"ptb": {"b": {"paper": 0.4}}}
     )
-    b, c = difference_numbers(FRAME, request, corpus="ptb", scale="quick").lines
-    assert b.difference == pytest.approx(11 - 39)
-    assert c.difference is None
-    assert b.published == {"paper": 0.4}
+    numbers = difference_numbers(FRAME, request, corpus="ptb", scale="quick")
+    b, c = rows(numbers.differences)
+    assert b.ours == pytest.approx(11 - 39) and c.ours is None
+    assert [numbers.sources, getattr(b, "paper ptb")] == [{"paper ptb": "paper"}, 0.4]
+    assert [trial.value for trial in rows(numbers.trials)] == [2, 3, -89]
 
 
-def test_only_the_named_seeds_are_tested_and_the_family_is_corrected() -> None:
+def test_only_named_seeds_are_tested_in_one_family() -> None:
     request = Comparison(
         baselines={"b": "a", "c": "a"}, seeds=(1, 2), published={"ptb": {"b": 0.05}}
     )
-    b, c = contrast_numbers(FRAME, request, corpus="ptb").comparisons
+    numbers = contrast_numbers(FRAME, request, corpus="ptb")
+    b, c = rows(numbers.comparisons)
     # Unpaired t = -2.5 / sqrt((0.5 + 2) / 2), and of two degrees of freedom p = 1 - |t| / sqrt(t^2
     # + 2).
-    assert b.unpaired.p_value == pytest.approx(1 - 2.5 / math.sqrt(2.5**2 + 2 * 1.25))
+    assert b.unpaired_p == pytest.approx(1 - 2.5 / math.sqrt(2.5**2 + 2 * 1.25))
     # Differences -1 and -4: t = -2.5 / 1.5, and of one degree of freedom p = 1 - 2 arctan(|t|) /
     # pi.
     p_value = 1 - 2 * math.atan(2.5 / 1.5) / math.pi
-    assert b.test.value == pytest.approx(-2.5)
-    assert b.test.p_value == pytest.approx(p_value)
-    assert b.p_adjusted == pytest.approx(p_value), (
-        "a test without a value is no member of the family"
-    )
-    assert b.published == 0.05
-    assert (c.test.p_value, c.p_adjusted) == (None, None)
-    assert "c" in c.test.missing
+    assert (b.difference, b.difference_p) == pytest.approx((-2.5, p_value))
+    assert b.holm_p == pytest.approx(p_value), "a test without a value is not in the family"
+    assert b.published_p_ptb == 0.05
+    assert (c.difference_p, c.holm_p) == (None, None) and "c" in c.missing
+    assert [trial.value for trial in rows(numbers.trials)] == [-1, -4]
+
+
+def test_counts_have_values_that_never_came_up() -> None:
+    request = Counts(metric="test_perplexity", values=(8, 11))
+    counts = count_numbers(FRAME, request).counts
+    assert list(counts.columns) == ["group", 8, 9, 10, 11, 12, 100]
+    assert counts.to_numpy().tolist() == [
+        ["a", 0, 0, 1, 0, 1, 0],
+        ["b", 1, 1, 0, 0, 0, 1],
+        ["c", 0, 0, 0, 0, 0, 0],
+    ]
 
 
 def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> None:
@@ -224,30 +238,18 @@ def test_wins_count_the_greater_rho() -> None:
     assert won["published"].to_numpy().tolist() == [[0, 0], [1, 0]], "nor is a tie"
 
 
-def tuned_row(
-    side: str, stage: Any, number: int | None = None, state: Any = "done", **metrics: Any
-) -> dict[str, Any]:
-    place = Place(side=side, stage=stage, number=number)
-    return {**row(f"{side} {stage} {number}", state, **metrics), "place": place}
+def tuned_row(side: str, stage: Any, state: Any = "done", **metrics: Any) -> dict[str, Any]:
+    return {**row(f"{side} {stage}", state, **metrics), "place": Place(side=side, stage=stage)}
 
 
-def test_the_best_of_a_side_is_the_done_trial_of_a_tuning_stage_with_the_least_validation_perplexity() -> (
-    None
-):
-    rows = [
+def test_the_best_of_a_side_is_of_stages_1_and_2() -> None:
+    results = [
         tuned_row("a", "stage1", valid_perplexity=9.0),
-        tuned_row("a", "stage2", 1, valid_perplexity=7.0),
-        tuned_row("a", "stage2", 2, state="pruned"),
+        tuned_row("a", "stage2", valid_perplexity=7.0),
+        tuned_row("a", "stage2", "pruned"),
         tuned_row("a", "final", valid_perplexity=6.0),
-        tuned_row("b", "stage1", state="planned"),
+        tuned_row("b", "stage1", "planned"),
     ]
-    a, b = tuned_numbers(flatten(rows).frame())
-    assert (a.side, a.stage1, a.stage2, a.pruned, a.best, a.valid_perplexity) == (
-        "a",
-        1,
-        2,
-        1,
-        "a stage2 1",
-        7.0,
-    )
-    assert (b.stage1, b.best, b.valid_perplexity) == (0, None, None)
+    a, b = tuned_numbers(flatten(results).frame()).to_numpy().tolist()
+    assert a == ["a", 1, 2, 1, 7.0, "stage2"] and b == ["b", 0, 0, 0, None, None]
+    assert tuned_numbers(FRAME).empty

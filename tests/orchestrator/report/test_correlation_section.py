@@ -150,7 +150,7 @@ def test_the_grid_shows_cell_means_and_the_spectra_one_trial_a_cell(report: Repo
     assert all(drawing.caption.endswith("each the mean of 3 trials.") for drawing in grid.drawings)
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cell = trials[(trials["output_layer.c"] == -2) & (trials["output_layer.k"] == 1.25)]
-    assert grid.files["press_rank_over_c_k.csv"][1][1] == pytest.approx(cell["press_rank"].mean())
+    assert grid.written["press_rank_over_c_k.csv"][1][1] == pytest.approx(cell["press_rank"].mean())
     assert all("72 settings, one trial each" in drawing.caption for drawing in spectra.drawings)
 
 
@@ -196,7 +196,7 @@ def test_a_grid_over_the_seed_leaves_no_seed_out(tmp_path: Path) -> None:
         SEEDED_STUDY, analyses=(Correlation(), GridMap(row="output_layer.c", column="seed"))
     )
     numbers = report_on(rows, tmp_path, study=study).answers[0].numbers
-    assert (numbers.partials, numbers.colour_by, numbers.rows) == ((), "", "")
+    assert numbers.partials.empty and (numbers.colour_by, numbers.rows) == ("", "")
 
 
 def test_several_requests_have_files_of_their_own(tmp_path: Path) -> None:

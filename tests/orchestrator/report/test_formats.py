@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.analysis.statistics.estimates import Interval
 from orchestrator.report import formats
-from search_spaces.published import PublishedNumber
 
 MINUS, DASH = formats.MINUS, "\N{EN DASH}"
 
@@ -66,13 +64,8 @@ def test_means_have_no_finer_digits_than_their_spread_allows(
 
 
 def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
-    assert (
-        formats.printed(PublishedNumber(value=42.45, deviation=1.03), "train_perplexity")
-        == "42.45 ± 1.03"
-    )
-    assert (
-        formats.printed(PublishedNumber(value=8904.0, deviation=57.0), "press_rank") == "8,904 ± 57"
-    )
+    assert formats.printed("train_perplexity", 42.45, 1.03) == "42.45 ± 1.03"
+    assert formats.printed("press_rank", 8904.0, 57.0) == "8,904 ± 57"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +81,7 @@ def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
 def test_numbers_have_as_many_decimals_as_their_interval_has_meaning_for(
     value: float, half: float, text: str
 ) -> None:
-    assert formats.to_width(value, Interval(low=-half, high=half), signed=True) == text
+    assert formats.to_width(value, -half, half, signed=True) == text
 
 
 def test_values_are_counted_only_where_they_differ() -> None:

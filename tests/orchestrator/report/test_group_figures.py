@@ -1,30 +1,37 @@
-"""A dot a trial, the mean with its interval and the published value: where they are drawn, beside
-numbers made here."""
+"""Tables and figures of groups: what they show, next to numbers made here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from matplotlib.axes import Axes
 from scipy import stats
 
-from orchestrator.analysis.contrasts import contrast_numbers
-from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.groups import difference_numbers, group_numbers
+from orchestrator.analysis import (
+    contrast_numbers,
+    count_numbers,
+    difference_numbers,
+    flatten,
+    group_numbers,
+    tidy,
+)
+from orchestrator.report.forest import Forest, draw_forest
 from orchestrator.report.hover import NamedMarks
-from orchestrator.report.sections.groups import difference_section, group_section
+from orchestrator.report.sections.groups import count_section, difference_section, group_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.significance import contrast_section
-from orchestrator.store.records import StudyKey
-from search_spaces.analyses import Comparison, Differences, GroupTable
+from orchestrator.store import StudyKey
+from search_spaces.analyses import Comparison, Counts, Differences, GroupTable
 from search_spaces.averaging import STUDY as AVERAGING
 from search_spaces.published import rows as printed_rows
 from search_spaces.seeds import STUDY as SEEDS
-from tests.support.synthetic_results import STUDY, done_trial, report_on, trial_row
+from tests.support.synthetic_results import STUDY, csv_records, done_trial, report_on, trial_row
 
 VALUES = {
     "softmax": [57.10, 57.01, 57.19, 56.98],
@@ -42,6 +49,21 @@ ROWS = [
 ]
 FRAME = flatten(ROWS).frame()
 [TABLE] = [request for request in SEEDS.analyses if isinstance(request, GroupTable)]
+ERRORS = {
+    "gated": [9.0, 18.8, 28.9, 39.1, 48.8, 59.2, 70.0],
+    "dense": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0],
+}
+PAIRS = Comparison(baselines={"gated": "dense"}, metric="test_error_percent")
+
+
+def trials(values: Mapping[str, Sequence[float]], metric: str) -> pd.DataFrame:
+    """A done trial for each value of a group."""
+    rows = [
+        done_trial(group, seed, **{metric: x})
+        for group, xs in values.items()
+        for seed, x in enumerate(xs)
+    ]
+    return flatten(rows).frame()
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -51,156 +73,116 @@ def t_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def panels(section: Section) -> dict[str, Axes]:
-    """By what they show."""
+def groups_of(frame: pd.DataFrame, request: GroupTable = TABLE, **where: str) -> Section:
+    return group_section(
+        group_numbers(frame, request, **{"corpus": "ptb", "scale": "paper"} | where)
+    )
+
+
+def forest_of(section: Section) -> pd.DataFrame:
     [drawing] = section.drawings
-    return {
-        axes.get_xlabel().replace("\n", " "): axes
-        for axes in drawing.draw().axes
-        if axes.get_visible()
-    }
-
-
-def rows_of(axes: Axes) -> list[str]:
-    return [label.get_text() for label in axes.get_yticklabels()]
-
-
-def dots(axes: Axes) -> dict[str, list[float]]:
-    """The trials' values by the names of their rows."""
-    marks = np.asarray(axes.collections[0].get_offsets())
-    names = rows_of(axes)
-    return {
-        name: [float(x) for x, y in marks if round(y) == place] for place, name in enumerate(names)
-    }
-
-
-def intervals(axes: Axes) -> dict[str, tuple[float, float]]:
-    """The lines that lie in one row."""
-    lines = [np.asarray(line.get_xydata()) for line in axes.lines]
-    ends = [
-        line
-        for line in lines
-        if len(line) == 2 and line[0, 1] == line[1, 1] and line[0, 0] != line[1, 0]
-    ]
-    return {rows_of(axes)[round(y)]: (float(low), float(high)) for (low, y), (high, _) in ends}
-
-
-def marks(axes: Axes, label: str) -> dict[str, float]:
-    """The places of the means, or of whom else the legend names so."""
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    line = handles[label] if label.startswith("mean") else handles[label][0]
-    return {rows_of(axes)[round(y)]: float(x) for x, y in np.asarray(line.get_xydata())}
-
-
-def test_dots_are_the_trials_and_intervals_those_of_student() -> None:
-    section = group_section(group_numbers(FRAME, TABLE, corpus="ptb", scale="paper"))
-    shown = panels(section)
-    assert list(shown) == ["Test perplexity", "Press rank"], (
-        "the same at every seed, or no value: no panel"
+    assert isinstance(drawing.draw, partial)
+    marks = drawing.draw.args[0].marks
+    return marks[marks["panel"] == marks["panel"].iloc[0]].assign(
+        series=lambda marks: marks["series"].fillna("")
     )
-    axes = shown["Test perplexity"]
-    assert rows_of(axes) == ["softmax", "mos", "gss (1 of 2)", "moc (0 of 1)"]
-    assert dots(axes) == {
-        "softmax": VALUES["softmax"],
-        "mos": VALUES["mos"],
-        "gss (1 of 2)": [56.5],
-        "moc (0 of 1)": [],
+
+
+def marks(section: Section, series: str = "") -> dict[str, list[float]]:
+    """The values of a series in the first panel by the names of their rows."""
+    frame = forest_of(section)
+    of_series = frame[frame["series"].str.startswith(series)]
+    return {
+        name: list(of_series["value"][of_series["name"] == name].dropna())
+        for name in dict.fromkeys(frame["name"])
     }
-    several = {name: values for name, values in VALUES.items() if len(values) > 1}
-    assert marks(axes, "mean, 95% interval") == pytest.approx(
-        {name: np.mean(xs) for name, xs in several.items()}
-    )
-    drawn = intervals(axes)
+
+
+def intervals(section: Section) -> dict[str, tuple[float, float]]:
+    """The bars of the means in the first panel."""
+    frame = forest_of(section)
+    bars = frame[frame["series"].str.startswith("mean")].dropna(subset=["low"])
+    return dict(zip(bars["name"], zip(bars["low"], bars["high"], strict=True), strict=True))
+
+
+def record(section: Section, file: str, line: int = 0) -> dict[str, Any]:
+    head, *lines = section.written[file]
+    return dict(zip(head, lines[line], strict=True))
+
+
+def test_marks_are_trials_and_students_intervals() -> None:
+    section = groups_of(FRAME)
+    assert list(marks(section)) == ["softmax", "mos", "gss (1 of 2)", "moc (0 of 1)"]
+    softmax, mos, gss, moc = marks(section, "a trial").values()
+    assert [softmax, mos, gss, moc] == [*VALUES.values(), []]
+    assert marks(section, "mean")["mos"] == pytest.approx([np.mean(VALUES["mos"])])
+    assert marks(section, "mean")["gss (1 of 2)"] == []
+    drawn = intervals(section)
     assert list(drawn) == ["softmax", "mos"], "one trial has no interval"
     for name, ends in drawn.items():
         assert ends == pytest.approx(t_interval(VALUES[name]))
-    head, *lines = section.files["groups.csv"]
-    told = dict(zip(head, lines[1], strict=True))
-    assert (told["test_perplexity_low"], told["test_perplexity_high"]) == drawn["mos"]
+    mos_line = record(section, "groups.csv", 1)
+    assert drawn["mos"] == (mos_line["test_perplexity_low"], mos_line["test_perplexity_high"])
 
 
-def test_published_values_stand_beside_ours_at_scale_paper() -> None:
-    axes = panels(group_section(group_numbers(FRAME, TABLE, corpus="ptb", scale="paper")))[
-        "Test perplexity"
-    ]
+def test_published_values_stand_next_to_ours() -> None:
     printed = {
-        row["model"]: float(row["test_ppl_mean"])
+        row["model"]: [float(row["test_ppl_mean"])]
         for row in printed_rows("table2_seeds")
         if row["corpus"] == "ptb"
     }
-    names = {"softmax": "softmax", "mos": "mos", "gss": "gss (1 of 2)"}
-    assert marks(axes, "published, PTB") == {row: printed[model] for model, row in names.items()}
+    softmax, mos, gss, _ = marks(groups_of(FRAME), "published, PTB").values()
+    assert [softmax, mos, gss] == [printed[model] for model in VALUES]
 
 
 @pytest.mark.parametrize(("corpus", "scale"), [("ptb", "quick"), ("pydocs", "paper")])
-def test_of_other_models_or_texts_they_have_axes_of_their_own(corpus: str, scale: str) -> None:
-    small = flatten(
-        [done_trial("softmax", seed, test_perplexity=310.0 + seed) for seed in range(3)]
-    ).frame()
-    section = group_section(group_numbers(small, TABLE, corpus=corpus, scale=scale))
-    shown = panels(section)
-    low, high = shown["Test perplexity"].get_xlim()
-    assert 300 < low < 310 and 312 < high < 322
-    assert marks(shown["Test perplexity, published"], "published, PTB") == {"softmax": 57.08}
-    assert (
-        "on axes of their own, as they are of models or a text other than ours"
-        in section.drawings[0].caption
-    )
+def test_published_values_of_other_models_have_their_own_axes(corpus: str, scale: str) -> None:
+    small = trials({"softmax": [310.0, 311.0, 312.0]}, "test_perplexity")
+    section = groups_of(small, corpus=corpus, scale=scale)
+    ours, theirs = section.drawings[0].draw().axes
+    assert 300 < ours.get_xlim()[0] < 310 and 312 < ours.get_xlim()[1] < 322
+    assert theirs.get_xlim()[1] < 60 and theirs.get_xlabel() == "Test perplexity, published"
+    assert "other than ours" in section.drawings[0].caption
 
 
-def test_a_gain_is_drawn_beside_what_each_paper_says_of_it() -> None:
+def test_a_gain_stands_next_to_each_papers() -> None:
     [request] = [request for request in AVERAGING.analyses if isinstance(request, Differences)]
-    xs = {
+    values = {
         "softmax NT-ASGD": [58.0],
         "mos NT-ASGD": [56.0],
         "softmax ET-ASGD": [57.0],
         "mos ET-ASGD": [55.5, 55.1],
     }
-    rows = [
-        done_trial(group, seed, test_perplexity=x)
-        for group, values in xs.items()
-        for seed, x in enumerate(values)
-    ]
-    section = difference_section(
-        difference_numbers(flatten(rows).frame(), request, corpus="ptb", scale="paper")
-    )
-    [axes] = panels(section).values()
+    frame = trials(values, "test_perplexity")
+    section = difference_section(difference_numbers(frame, request, corpus="ptb", scale="paper"))
     nt, et = "mos NT-ASGD\nagainst softmax NT-ASGD", "mos ET-ASGD\nagainst softmax ET-ASGD"
-    assert {name: pytest.approx(values) for name, values in dots(axes).items()} == {
-        nt: [2.0],
-        et: [1.5, 1.9],
-    }
-    assert marks(axes, "mean") == {et: pytest.approx(1.7)} and intervals(axes) == {}
+    assert marks(section, "a trial") == {nt: [2.0], et: pytest.approx([1.5, 1.9])}
+    assert marks(section, "mean") == {nt: [], et: [pytest.approx(1.7)]}
     table = {
-        row["source"]: row["MoS"]
+        row["source"]: float(row["MoS"])
         for row in printed_rows("table1_reproduction")
         if row["metric"] != "rank"
     }
-    assert marks(axes, "the model's own paper, PTB") == {nt: float(table["reported"])}
-    assert marks(axes, "AAAI 2021, PTB") == {et: float(table["ours"])}
+    own = marks(section, "published by the model's own paper")
+    assert own == {nt: [table["reported"]], et: []}
+    assert marks(section, "published by AAAI 2021") == {nt: [], et: [table["ours"]]}
 
 
-def test_a_tested_difference_has_the_interval_of_its_test_and_a_line_at_zero() -> None:
-    numbers = contrast_numbers(
-        FRAME, Comparison(baselines={"mos": "softmax", "gss": "softmax"}), corpus="ptb"
-    )
-    section = contrast_section(numbers)
-    [axes] = panels(section).values()
-    mos, gss = rows_of(axes)
-    assert (mos, gss) == ("mos\nagainst softmax", "gss\nagainst softmax")
+def test_a_tested_difference_has_its_tests_interval() -> None:
+    request = Comparison(baselines={"mos": "softmax", "gss": "softmax"})
+    section = contrast_section(contrast_numbers(FRAME, request, corpus="ptb"))
+    mos, gss = "mos\nagainst softmax", "gss\nagainst softmax"
     differences = [x - y for x, y in zip(VALUES["mos"], VALUES["softmax"], strict=True)]
     above_mean = 56.5 - float(np.mean(VALUES["softmax"]))
-    assert dots(axes) == {mos: pytest.approx(differences), gss: pytest.approx([above_mean])}
+    assert marks(section, "a trial") == {mos: differences, gss: [pytest.approx(above_mean)]}
     interval = stats.ttest_rel(VALUES["mos"], VALUES["softmax"]).confidence_interval(0.95)
-    assert intervals(axes) == {mos: pytest.approx((interval.low, interval.high))}
-    assert [0, 0] in [list(np.asarray(line.get_xdata())) for line in axes.lines]
-    head, line, _ = section.files["tests.csv"]
-    told = dict(zip(head, line, strict=True))
-    assert marks(axes, "mean, 95% interval") == {mos: told["difference"]}
-    assert intervals(axes)[mos] == (told["difference_low"], told["difference_high"])
+    assert intervals(section) == {mos: pytest.approx((interval.low, interval.high))}
+    line = record(section, "tests.csv")
+    assert marks(section, "mean")[mos] == [line["difference"]]
+    assert intervals(section)[mos] == (line["difference_low"], line["difference_high"])
 
 
-def test_of_pairs_each_seed_has_its_difference() -> None:
+def test_only_seeds_with_a_partner_have_a_difference() -> None:
     seeds = {
         "gated": {1: 9.0, 2: 18.0, 3: 29.5, 5: 1.0},
         "dense": {3: 30.0, 1: 10.0, 2: 20.0, 4: 7.0},
@@ -210,83 +192,126 @@ def test_of_pairs_each_seed_has_its_difference() -> None:
         for group, xs in seeds.items()
         for seed, x in xs.items()
     ]
-    request = Comparison(baselines={"gated": "dense"}, metric="test_error_percent")
-    [axes] = panels(
-        contrast_section(contrast_numbers(flatten(rows).frame(), request, corpus="none"))
-    ).values()
-    [differences] = dots(axes).values()
-    assert differences == [-1.0, -2.0, -0.5], "seeds 4 and 5 have no partner"
-    [drawn] = intervals(axes).values()
-    assert drawn == pytest.approx(t_interval([-1.0, -2.0, -0.5]))
+    section = contrast_section(contrast_numbers(flatten(rows).frame(), PAIRS, corpus="none"))
+    assert list(marks(section, "a trial").values()) == [[-1.0, -2.0, -0.5]]
+
+
+def test_pairs_are_a_record_and_say_who_had_no_partner() -> None:
+    frame = trials(ERRORS, "test_error_percent")
+    section = contrast_section(contrast_numbers(frame, PAIRS, corpus="none"))
+    assert [cell.text for cell in section.texts[0].body[0][:3]] == ["gated", "dense", "6 of 6"]
+    assert "partner with the same seed: 1 value" in section.findings[0]
+    line = record(section, "tests.csv")
+    assert (line["pairs"], line["pairs_lower"], line["without_partner"]) == (6, 6, 1)
+    assert (line["test"], line["mean_baseline"]) == ("paired", 35)
+    assert line["difference_p"] == line["holm_p"]
+
+
+def test_unpaired_and_published_p_have_columns() -> None:
+    frame = trials(ERRORS | {"late": [1.0, 2.0, 4.0]}, "test_error_percent")
+    frame.loc[frame["group"] == "late", "seed"] += 10
+    frame = frame[frame["name"] != "dense seed=0"]
+    request = replace(
+        PAIRS, baselines={"gated": "dense", "late": "dense"}, published={"ptb": {"gated": 0.62}}
+    )
+    section = contrast_section(contrast_numbers(frame, request, corpus="ptb"))
+    table = section.texts[0]
+    gated, late = (dict(zip(table.head, line, strict=True)) for line in table.body)
+    p_value = stats.ttest_ind(ERRORS["gated"], ERRORS["dense"][1:]).pvalue
+    assert gated["unpaired p (as in the paper)"].text == f"{p_value:.3f}"
+    assert gated["published PTB: p"].text == "0.620"
+    r = np.corrcoef(ERRORS["gated"][1:6], ERRORS["dense"][1:])[0, 1]
+    assert gated["r over seeds"].text == f"{r:+.2f}"
+    assert late["lower at"].text == "unpaired, 3 + 5" and "unpaired (Welch" in section.findings[1]
+    welch = stats.ttest_ind((1.0, 2.0, 4.0), ERRORS["dense"][1:], equal_var=False).pvalue
+    assert late["p"].text == f"{welch:.3f}"
+
+
+def test_counts_name_the_least_and_greatest() -> None:
+    frame = trials({"gated": [0.01, 0.1, 0.1], "dense": [0.1]}, "rate")
+    section = count_section(count_numbers(frame, Counts(metric="rate", values=(0.01, 0.1, 0.3))))
+    assert list(section.texts[0].head) == ["model", "0.01", "0.1", "0.3"]
+    assert section.written["counts.csv"][1:] == [["gated", 1, 2, 0], ["dense", 0, 1, 0]]
+    assert section.findings[0].startswith("Of 4 trials, 1 have the least rate")
+
+
+def test_equal_means_are_ranked_as_equal() -> None:
+    ranks = {"a": [6, 7], "b": [6, 6], "c": [2, 3], "d": [6, 6]}
+    section = groups_of(trials(ranks, "press_rank"), GroupTable(metrics=("press_rank",)))
+    assert section.findings == ("Press rank from low to high: c 2.5, b = d 6, a 6.5.",)
+    names = [mark.name for mark in named(section) if "mean of 2" in mark.name]
+    low, high = t_interval([6, 7])
+    assert names[0].endswith(f"95% interval {low:.5f} to {high:.3f}")
+    assert names[1].endswith("all equal")
+
+
+def named(section: Section) -> list[Any]:
+    figure = section.drawings[0].draw()
+    return [mark for names in figure.findobj(NamedMarks) for mark in names.marks]
 
 
 def test_a_pointer_meets_the_name_of_every_trial() -> None:
-    section = group_section(group_numbers(FRAME, TABLE, corpus="ptb", scale="paper"))
-    named = [
-        mark
-        for marks in panels(section)["Test perplexity"].findobj(NamedMarks)
-        for mark in marks.marks
-    ]
-    trials = {mark.trial_id: mark for mark in named if mark.trial_id}
     done = {row["trial_id"]: row["metrics"]["test_perplexity"] for row in ROWS if row["metrics"]}
-    assert {trial_id: float(mark.points[0, 0]) for trial_id, mark in trials.items()} == done
-    assert trials["gss seed=0"].name == "gss seed=0\nTest perplexity 56.500"
+    section = groups_of(FRAME, replace(TABLE, metrics=("test_perplexity",)))
+    of_trials = {mark.trial_id: mark for mark in named(section) if mark.trial_id}
+    assert {key: float(mark.points[0, 0]) for key, mark in of_trials.items()} == done
+    assert of_trials["gss seed=0"].name == "gss seed=0\nTest perplexity 56.500"
 
 
-def test_a_mean_of_equal_values_is_said_to_be_one_where_an_interval_would_have_no_width() -> None:
-    ranks = {"softmax": (402, 402), "mos": (500, 502)}
-    rows = [
-        done_trial(group, seed, press_rank=x)
-        for group, xs in ranks.items()
-        for seed, x in enumerate(xs)
-    ]
-    request = GroupTable(metrics=("press_rank",))
-    shown = panels(
-        group_section(group_numbers(flatten(rows).frame(), request, corpus="x", scale="quick"))
-    )
-    named = [mark for marks in shown["Press rank"].findobj(NamedMarks) for mark in marks.marks]
-    low, high = t_interval([500, 502])
-    assert [mark.name.splitlines()[-1] for mark in named if "mean of 2" in mark.name] == [
-        "all equal",
-        f"95% interval {low:.2f} to {high:.2f}",
-    ]
-
-
-def test_a_metric_that_no_done_trial_has_is_said_to_be_lacking() -> None:
+@pytest.mark.parametrize("state", ["done", "planned"])
+def test_an_unmeasured_metric_is_a_caution(state: str) -> None:
     request = GroupTable(metrics=("presrank", "press_rank"))
-    rows = [done_trial("mos", 1, press_rank=5), done_trial("softmax", 1)]
-    for these, said in (
-        (rows, True),
-        ([{**row, "state": "planned", "metrics": {}} for row in rows], False),
-    ):
-        section = group_section(
-            group_numbers(flatten(these).frame(), request, corpus="x", scale="quick")
-        )
-        sentence = "No done trial has presrank, which this study asks for; metrics are the columns of `results`."
-        assert section.cautions == ((sentence,) if said else ())
+    frame = trials({"mos": [5], "softmax": [6]}, "press_rank").assign(state=state)
+    cautions = groups_of(frame, request).cautions
+    assert [caution.partition(",")[0] for caution in cautions] == ["No done trial has presrank"] * (
+        state == "done"
+    )
 
 
-def test_a_row_is_as_high_among_thirty_groups_as_among_three() -> None:
+def test_rows_are_as_high_among_thirty_groups_as_among_three() -> None:
     def row_in(groups: int) -> float:
-        rows = [done_trial(f"g{i}", 1, test_perplexity=float(i)) for i in range(groups)]
-        request = GroupTable(metrics=("test_perplexity",))
-        section = group_section(
-            group_numbers(flatten(rows).frame(), request, corpus="x", scale="quick")
-        )
-        figure = section.drawings[0].draw()
+        frame = trials({f"g{i}": [float(i)] for i in range(groups)}, "test_perplexity")
+        figure = groups_of(frame, GroupTable(metrics=("test_perplexity",))).drawings[0].draw()
         figure.draw_without_rendering()
         return figure.axes[0].get_position().height * figure.get_figheight() / groups
 
     assert row_in(30) == pytest.approx(row_in(3), rel=0.3)
 
 
+def test_a_forest_has_arrows_beyond_its_axis_and_dashes() -> None:
+    forest = Forest(
+        marks=tidy(
+            [
+                {"name": "a", "series": "factor", "value": 2.0, "low": 1.5, "high": float("inf")},
+                {"name": "b", "series": "factor", "value": 0.5, "low": 0.4, "high": 0.6},
+                {"name": "c"},
+            ]
+        ),
+        labels={"": "times"},
+        null=1.0,
+        logarithmic=True,
+    )
+    [axes] = draw_forest(forest).axes
+    points = {line.get_marker(): np.asarray(line.get_xydata()) for line in axes.lines}
+    places = {mark: (xy[0, 0], round(xy[0, 1])) for mark, xy in points.items() if len(xy) == 1}
+    assert places["o"] == (0.5, 1) and places[">"] == (axes.get_xlim()[1], 0)
+    assert [text.get_position()[1] for text in axes.texts] == [2]
+
+
 @pytest.mark.parametrize("state", ["done", "planned"])
-def test_the_page_leads_with_the_figure_once_a_trial_is_done(state: str, tmp_path: Path) -> None:
+def test_a_page_has_a_section_for_each_request(state: str, tmp_path: Path) -> None:
     rows = [
         {**row, "trial_id": f"{place:064x}", "state": state} for place, row in enumerate(ROWS[:8])
     ]
-    study = replace(STUDY, analyses=(TABLE, Comparison(baselines={"mos": "softmax"})))
+    comparison = Comparison(baselines={"mos": "softmax"})
+    ranks = replace(comparison, metric="press_rank")
+    analyses = (TABLE, comparison, ranks, replace(TABLE, metrics=("press_rank",)))
     key = StudyKey(study="made_up", scale="quick", corpus="pydocs")
+    study = replace(STUDY, analyses=analyses)
     page = report_on(rows, tmp_path, study=study, key=key).path.read_text()
     places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "run", "figure-tests")]
     assert places == sorted(places) if state == "done" else places[0] == places[2] == -1
+    for kind in ("groups", "tests"):
+        assert page.count(f'id="{kind}"') == page.count(f'id="{kind}-2"') == 1
+        assert (tmp_path / f"{kind}.csv").is_file()
+    assert "press_rank_mean" in csv_records(tmp_path / "2_groups.csv")[0]

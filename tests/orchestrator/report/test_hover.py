@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from orchestrator.report.figures import Drawing, draw, draw_cells, new_figure, new_panels
+from orchestrator.analysis import tidy
+from orchestrator.report.figures import Drawing, draw, new_figure, new_panels
+from orchestrator.report.heat_map import HeatMap, draw_heat_map
 from orchestrator.report.hover import linked, name_marks
 from orchestrator.report.paths import trial_page
 
@@ -67,11 +69,20 @@ def test_what_the_axes_do_not_show_has_no_name(tmp_path: Path) -> None:
 
 
 def test_cells_are_named_over_their_whole_area_and_lead_to_their_trials(tmp_path: Path) -> None:
-    figure, axes = new_figure()
-    draw_cells(
-        axes, np.array([[1, 2], [3, np.nan]]), [["1", "2"], ["3", ""]],
-        columns=["x", "y"], rows=["p", "q"], limits=(1, 3), trial_ids=[["0" * 64, "1" * 64], ["", ""]],
-    )  # fmt: skip
+    cells = [("p", "x", 1, "0"), ("p", "y", 2, "1"), ("q", "x", 3, None), ("q", "y", None, None)]
+    heat_map = HeatMap(
+        cells=tidy(
+            {
+                "row": row,
+                "column": column,
+                "value": value,
+                "text": str(value or ""),
+                "trial_id": digit and digit * 64,
+            }
+            for row, column, value, digit in cells
+        )
+    )
+    figure = draw_heat_map(heat_map)
     svg = drawn(figure, tmp_path)
     marks = named(svg)
     assert list(marks) == ["p, x: 1", "p, y: 2", "q, x: 3", "q, y: none"]

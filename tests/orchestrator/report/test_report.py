@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from orchestrator.report import ReportResult
 from orchestrator.report.figures import Drawing, draw_as, new_figure
-from orchestrator.report.sections.grid import heat_map
 from orchestrator.report.sections.spectra import shown_indices
 from tests.support.synthetic_results import STUDY, csv_records, fail, make_results, report_on
 from trainables.errors import UserError
@@ -129,14 +128,14 @@ def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> 
 
 
 def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
-    folder, line = report.path.parent, report.answers[0].numbers.lines[0]
+    folder, lines = report.path.parent, report.answers[0].numbers.lines
     first = csv_records(folder / "correlations.csv")[0]
-    assert float(first["pearson"]) == line.pearson.value and int(first["n"]) == 70
+    assert float(first["pearson"]) == lines["pearson"][0] and int(first["n"]) == 70
     assert (first["published_ptb"], first["published_wikitext-2"]) == ("0.48", "0.53")
     with (folder / "press_rank_over_c_k.csv").open(newline="") as stream:
-        lines = list(csv.reader(stream))
-    assert [len(row) for row in lines] == [9] * 10
-    assert sum(value == "" for row in lines[1:] for value in row) == 2
+        grid = list(csv.reader(stream))
+    assert [len(row) for row in grid] == [9] * 10
+    assert sum(value == "" for row in grid[1:] for value in row) == 2
 
 
 def luminance(colour: NDArray[np.float64]) -> float:
@@ -147,7 +146,8 @@ def luminance(colour: NDArray[np.float64]) -> float:
 def test_the_heat_map_has_numbers_that_can_be_read_and_states_of_cells_without_one(
     report: ReportResult,
 ) -> None:
-    axes = heat_map(report.answers[1].numbers[1]).axes[0]
+    grids = report.answers[1]
+    axes = grids.section.drawings[1].draw().axes[0]
     assert len(axes.texts) == 72
     assert sorted(text.get_text() for text in axes.texts if text.get_text().isalpha()) == [
         "diverged",
@@ -155,7 +155,8 @@ def test_the_heat_map_has_numbers_that_can_be_read_and_states_of_cells_without_o
     ]
     mesh = axes.collections[0]
     mesh.update_scalarmappable()
-    filled = [cell.value is not None for row in report.answers[1].numbers[1].cells for cell in row]
+    cells = grids.numbers.cells
+    filled = cells["value"][cells["metric"] == "test_perplexity"].notna()
     faces = np.asarray(mesh.get_facecolor(), dtype=float)
     for text, face, has_value in zip(axes.texts, faces, filled, strict=True):
         if has_value:

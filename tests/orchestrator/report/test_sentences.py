@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from orchestrator.analysis.correlations import ComparedCorrelation
-from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.statistics.estimates import Interval, Statistic
-from orchestrator.analysis.summary import Environment, StudySummaryNumbers, summarise
+from orchestrator.analysis import CELLS, Environment, StudySummaryNumbers, flatten, summarise
 from orchestrator.report import formats, sentences
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.run_facts import run_facts
@@ -24,21 +23,13 @@ MINUS = formats.MINUS
 
 
 def make_line(
-    value: float | None, *, low: float = 0.0, high: float = 0.0, missing: str = ""
-) -> ComparedCorrelation:
-    interval = Interval(low=low, high=high) if low < high else None
-    pearson = Statistic(
-        value=value, interval=interval, p_value=0.01 if interval else None, missing=missing
-    )
-    return ComparedCorrelation(
-        x="press_rank",
-        y="test_perplexity",
-        window=None,
-        n=72,
-        pearson=pearson,
-        spearman=pearson,
-        published={},
-    )
+    value: float | None, low: float | None = None, high: float | None = None, **more: Any
+) -> Any:
+    """A correlation over 72 cells, as a row of the analysis' frame."""
+    metrics = {"x": "press_rank", "y": "test_perplexity"}
+    cells = {"over": CELLS, "n": 72, "seeds_least": 1, "seeds_most": 1, "window_low": None}
+    pearson = {"pearson": value, "pearson_low": low, "pearson_high": high, "pearson_p": 0.01}
+    return SimpleNamespace(**{**metrics, **cells, **pearson, "missing": "", **more})
 
 
 def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudySummaryNumbers:
@@ -61,11 +52,11 @@ def cautions(
 
 
 def test_an_interval_without_zero_gives_a_direction_and_the_variance() -> None:
-    text = correlation_sentence(make_line(0.5, low=0.3, high=0.66))
+    text = correlation_sentence(make_line(0.5, 0.3, 0.66))
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
     assert "a higher Press rank went with a higher test perplexity" in text
     assert "25% of the variance" in text
-    unsettled = correlation_sentence(make_line(0.1, low=-0.13, high=0.32))
+    unsettled = correlation_sentence(make_line(0.1, -0.13, 0.32))
     assert "includes zero" in unsettled and "went with" not in unsettled
     missing = correlation_sentence(
         make_line(None, missing="press_rank had the same value at all 72 points")
@@ -89,8 +80,7 @@ def test_only_the_published_values_of_this_corpus_and_these_cells_are_held_again
     [(0.48, "inside our interval"), (0.1, "below our interval"), (0.9, "above our interval")],
 )
 def test_a_published_value_is_placed_beside_our_interval(published: float, words: str) -> None:
-    line = replace(make_line(0.4, low=0.2, high=0.6), published={"ptb": published})
-    text = comparison_sentence(line, "ptb")
+    text = comparison_sentence(make_line(0.4, 0.2, 0.6, published_ptb=published), "ptb")
     assert words in text and "(PTB)" in text
     assert "significant" not in text
     assert ("does not show that the two are equal" in text) == (words == "inside our interval")

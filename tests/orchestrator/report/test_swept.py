@@ -12,12 +12,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.swept import (
+from orchestrator.analysis import (
     BySetting,
     SweptNumbers,
     at_each_value,
     by_setting_requests,
+    flatten,
+    rows,
     swept_numbers,
     swept_settings,
 )
@@ -50,18 +51,20 @@ STUDY = Study(
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
     """The plan with these settings, and its trials with numbers that follow from their ids."""
     plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(settings=settings, seeds=3))
-    rows = []
+    results = []
     for trial in plan.trials:
         number = int(trial.trial_id[:6], 16) / 0xFFFFFF
         metrics = {"press_rank": round(20 + 80 * number), "test_perplexity": 100 + 50 * number**2}
-        rows.append(trial_row(trial.name, config=trial.config.model_dump(mode="json"), **metrics))
-        rows[-1]["trial_id"] = trial.trial_id
-    return plan, rows
+        results.append(
+            trial_row(trial.name, config=trial.config.model_dump(mode="json"), **metrics)
+        )
+        results[-1]["trial_id"] = trial.trial_id
+    return plan, results
 
 
 def answers(**settings: Any) -> list[Answer]:
-    plan, rows = records(**settings)
-    frame = flatten(rows).frame()
+    plan, results = records(**settings)
+    frame = flatten(results).frame()
     return list(answer(StudyResults(study=STUDY, key=plan.key, frame=frame, spectra={}, epochs={})))
 
 
@@ -81,7 +84,7 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
             assert [table.body for table in ours.section.texts] == [
                 table.body for table in single.section.texts
             ]
-            assert list(ours.section.files.values()) == list(single.section.files.values())
+            assert list(ours.section.written.values()) == list(single.section.written.values())
             leads = [
                 f"At learning rate {rate}: {text}"
                 for text in single.section.findings[: ours is swept[place * count]]
@@ -92,27 +95,27 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
     assert len({answered.section.key for answered in swept}) == len(swept)
 
 
-def test_means_and_intervals_are_those_of_the_values_trials() -> None:
-    _, rows = records(**{RATE: (0.001, 0.01), TOKENS: (None, 400)})
-    numbers = answers(**{RATE: (0.001, 0.01), TOKENS: (None, 400)})[1].numbers
+def test_means_and_intervals_are_those_of_the_trials() -> None:
+    swept: dict[str, Any] = {RATE: (0.001, 0.01), TOKENS: (None, 400)}
+    _, results = records(**swept)
+    numbers = answers(**swept)[1].numbers
     assert isinstance(numbers, SweptNumbers) and numbers.request.key == RATE
     assert numbers.values == (0.001, 0.01)
-    assert [line.group for line in numbers.lines[:2]] == ["gss c=-1 k=1.5, epoch tokens none"] * 2
-    for line in numbers.lines:
+    lines = list(rows(numbers.means[numbers.means["metric"] == "test_perplexity"]))
+    assert [line.group for line in lines[:2]] == ["gss c=-1 k=1.5, epoch tokens none"] * 2
+    for line in lines:
         name, _, tokens = line.group.rpartition(", epoch tokens ")
         mine = [
             row["metrics"]["test_perplexity"]
-            for row in rows
+            for row in results
             if row["name"].startswith(f"{name}, ")
             and row["config"]["training"]["learning_rate"] == line.value
             and str(row["config"]["training"]["epoch_tokens"]).lower() == tokens
         ]
         assert len(mine) == line.trials == line.done == 3
-        mean, interval = line.sample("test_perplexity").mean, line.interval("test_perplexity")
-        assert mean == pytest.approx(np.mean(mine)) and interval is not None
-        expected = stats.t.interval(0.95, 2, loc=np.mean(mine), scale=stats.sem(mine))
-        assert (interval.low, interval.high) == pytest.approx(expected)
-    assert len(numbers.lines) == 2 * len(numbers.means("test_perplexity")) == 16
+        low, high = stats.t.interval(0.95, 2, loc=np.mean(mine), scale=stats.sem(mine))
+        assert (line.mean, line.low, line.high) == pytest.approx((np.mean(mine), low, high))
+    assert len(lines) == len(numbers.compared("test_perplexity")) == 16
 
 
 def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
@@ -134,7 +137,8 @@ def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
         "swept,smoke,pydocs,"
     )
     lines = (tmp_path / "by_learning_rate.csv").read_text().splitlines()
-    assert lines[0] == f"group,{RATE},metric,n,mean,sd,low,high" and len(lines) == 1 + 4 * 3 * 2
+    assert lines[0] == f"group,{RATE},metric,trials,done,n,mean,sd,low,high"
+    assert len(lines) == 1 + 4 * 3 * 2
 
 
 def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> None:
@@ -220,26 +224,25 @@ def test_one_family_of_tests_covers_all_values() -> None:
         line
         for answered in answers(**{RATE: (0.001, 0.01, 0.1)})
         if isinstance(answered.request, Comparison)
-        for line in answered.numbers.comparisons
+        for line in rows(answered.numbers.comparisons)
     ]
-    p_values = [line.test.p_value for line in comparisons]
+    p_values = [line.difference_p for line in comparisons]
     order = np.argsort(p_values)
     by_hand = np.minimum(1.0, np.maximum.accumulate(np.sort(p_values) * [3, 2, 1]))
     assert len(comparisons) == 3
-    assert [comparisons[place].p_adjusted for place in order] == pytest.approx(list(by_hand))
+    assert [comparisons[place].holm_p for place in order] == pytest.approx(list(by_hand))
 
 
 def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
     """A trial that does not have a setting is there at all of its values."""
-    rows = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
-    rows += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
-    keys, frame = swept_settings(flatten(rows).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')
-    places = {
-        tuple(at.values.values()): list(at.frame["name"]) for at in at_each_value(frame, keys)
-    }
+    results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
+    results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
+    keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')
+    places = {tuple(values.values()): list(at["name"]) for values, at in at_each_value(frame, keys)}
     assert places == {(x, y): [f"a, x={x}", f"b, y={y}"] for x in (1, 2) for y in (3, 4)}
-    numbers = swept_numbers(frame, BySetting(key="x", others=("y",), metrics=("m",)))
-    assert [(line.group, line.value) for line in numbers.lines] == [("a", 1), ("a", 2)]
+    measured = frame.assign(state="done", m=1.0)
+    numbers = swept_numbers(measured, BySetting(key="x", others=("y",), metrics=("m",)))
+    assert [(line.group, line.value) for line in rows(numbers.means)] == [("a", 1), ("a", 2)]
 
 
 def test_a_model_with_the_same_value_everywhere_is_lowest_nowhere() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import DescrStatsW
 
-from orchestrator.analysis import GroupComparison, Statistic, contrast_numbers, flatten
-from orchestrator.analysis.statistics.comparisons import compare
+from orchestrator.analysis import Statistic, contrast_numbers, flatten, rows
+from orchestrator.analysis.statistics.comparisons import GroupComparison, compare
 from orchestrator.analysis.statistics.estimates import Estimate
 from orchestrator.analysis.statistics.samples import (
     SampleSummary,
@@ -161,10 +162,10 @@ def test_effect_without_interval(t: float, df: float, missing: str) -> None:
     assert effect.interval is None and missing in effect.missing
 
 
-def of_seeds(values: list[tuple[str, int, float]], **baselines: str) -> list[GroupComparison]:
-    rows = [done_trial(group, seed, error=value) for group, seed, value in values]
+def of_seeds(values: list[tuple[str, int, float]], **baselines: str) -> list[Any]:
+    trials = [done_trial(group, seed, error=value) for group, seed, value in values]
     request = Comparison(baselines=baselines, metric="error")
-    return list(contrast_numbers(flatten(rows).frame(), request, corpus="").comparisons)
+    return list(rows(contrast_numbers(flatten(trials).frame(), request, corpus="").comparisons))
 
 
 def test_pairs_are_those_of_the_same_seed() -> None:
@@ -173,8 +174,8 @@ def test_pairs_are_those_of_the_same_seed() -> None:
     c = [("c", seed, value + 0.3 * (-1) ** seed + 0.05 * seed) for _, seed, value in b]
     first, second = of_seeds([*a, *reversed(b), *c], a="b", c="b", none="b")
     p_values = [stats.ttest_rel([value for *_, value in group], B).pvalue for group in (a, c)]
-    assert [first.test.p_value, second.test.p_value] == pytest.approx(p_values)
-    assert [first.p_adjusted, second.p_adjusted] == pytest.approx(holm(p_values))
+    assert [first.difference_p, second.difference_p] == pytest.approx(p_values)
+    assert [first.holm_p, second.holm_p] == pytest.approx(holm(p_values))
 
 
 @pytest.mark.parametrize(("twice", "pairs"), [(False, 2), (True, 1)])
@@ -182,5 +183,5 @@ def test_value_without_a_partner_is_counted(twice: bool, pairs: int) -> None:
     """Two trials of one seed are no pair."""
     values = [("a", 1, 1.0), ("a", 2, 3.0), ("a", 1 if twice else 3, 9.0), ("b", 1, 0.0)]
     [line] = of_seeds([*values, ("b", 2, 1.0), ("b", 7, 5.0)], a="b")
-    assert (line.differences.n, line.without_partner) == (pairs, 6 - 2 * pairs)
-    assert line.unpaired.value == pytest.approx(13 / 3 - 2)
+    assert (line.pairs, line.without_partner) == (pairs, 6 - 2 * pairs)
+    assert line.unpaired == pytest.approx(13 / 3 - 2)
