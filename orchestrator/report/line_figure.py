@@ -18,7 +18,6 @@ from matplotlib.ticker import LogLocator, NullLocator
 from orchestrator.analysis import rows
 from orchestrator.report.figures import (
     COLOURS,
-    GROUP_COLOURS,
     GROUP_LINES,
     GROUP_MARKERS,
     LIMIT,
@@ -31,6 +30,7 @@ from orchestrator.report.figures import (
     new_panels,
 )
 from orchestrator.report.hover import name_marks
+from orchestrator.report.palette import GROUP_COLOURS
 
 ASIDE = 1.02
 """Factor of x between the marks of neighbouring groups, so that none covers another."""
