@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from orchestrator.guard import trial_ended
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.packs import Flight
-from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.recording import Recorder, wait_for_storage
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
-from orchestrator.storage import patiently
 from orchestrator.store import PlannedTrial
 from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
@@ -72,7 +71,7 @@ class Outcomes:
 
         Raises UserError where workers do not even start.
         """
-        patiently(lambda: self.recover(flight))
+        wait_for_storage(lambda: self.recover(flight))
         unfit = ending.kind is EndingKind.MACHINE_UNFIT
         if unfit and ending.cause not in self._refusals:
             self._refusals.add(ending.cause)
@@ -144,7 +143,7 @@ class Outcomes:
         """Returns the trial where it has to run again."""
         trial_id, lacking = outcome.trial_id, flight.pack.lacking
         if lacking:
-            _, problems = patiently(lambda: self._recorder.measurements({trial_id: lacking}))
+            _, problems = wait_for_storage(lambda: self._recorder.measurements({trial_id: lacking}))
             if problems and outcome.cause is None:
                 outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=problems[trial_id])
             self._end(flight.left.pop(trial_id), outcome)

@@ -8,12 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 
-from orchestrator.storage import Storage, patiently
+from orchestrator.guard import patient
+from orchestrator.storage import AWAY_S, Storage, patiently
 from orchestrator.store import OPEN, PlannedTrial, Store
 from trainables.trial_folder import DamagedFileError, TrialOutcome, measurement_files
+
+T = TypeVar("T")
+
+
+def wait_for_storage(action: Callable[[], T]) -> T:
+    """Do it as `patiently` does; the guard knows that the sweep stands still meanwhile."""
+    with patient(2 * AWAY_S):
+        return patiently(action)
 
 
 class Recorder:
@@ -93,7 +103,7 @@ class Recorder:
         meanwhile: a done trial never changes, so it could never get its spectrum later."""
         if outcome.state != "done":
             return self._record(outcome, None)
-        patiently(lambda: self._storage.bring([outcome.trial_id]))
+        wait_for_storage(lambda: self._storage.bring([outcome.trial_id]))
         try:
             spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome)
         except DamagedFileError:

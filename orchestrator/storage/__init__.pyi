@@ -1,3 +1,4 @@
+from .bucket import AWAY_S as AWAY_S
 from .bucket import Bucket as Bucket
 from .bucket import BucketError as BucketError
 from .bucket import is_url as is_url

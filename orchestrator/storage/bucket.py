@@ -21,7 +21,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.guard import patient
 from trainables.errors import UserError, first_line
 
 URL = re.compile(r"(s3|gs|az)://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/-]*)?")
@@ -50,14 +49,13 @@ def patiently(action: Callable[[], T]) -> T:
     """Do it; if the store is away, do it again until it is back. Raises BucketError after
     `AWAY_S`."""
     deadline_s = time.monotonic() + AWAY_S
-    with patient(2 * AWAY_S):
-        while True:
-            try:
-                return action()
-            except UnreachableError:
-                if time.monotonic() >= deadline_s:
-                    raise
-            time.sleep(AGAIN_S)
+    while True:
+        try:
+            return action()
+        except UnreachableError:
+            if time.monotonic() >= deadline_s:
+                raise
+        time.sleep(AGAIN_S)
 
 
 def is_url(text: str) -> bool:
