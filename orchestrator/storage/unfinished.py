@@ -12,7 +12,9 @@ from pathlib import Path
 
 import psutil
 
-UNFINISHED = re.compile(r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp|\.writable-[0-9a-f]{16}")
+UNFINISHED = re.compile(
+    r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp(-wal|-shm)?|\.writable-[0-9a-f]{16}"
+)
 """The names under which files are written before they get their own, and those of files that only
 prove a point. What a storage has marked lies there as long as the sweep, and is written once."""
 IDLE_S = 600.0

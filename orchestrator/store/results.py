@@ -37,9 +37,8 @@ class Results(Part):
             # In the order of their ids: two processes that lock the same trials in different orders
             # block each other.
             for trial_id in sorted(epochs):
-                row = _locked(connection, trial_id)
-                if row.state == "running" and row.attempt == attempts[trial_id]:
-                    rows = _epoch_rows(trial_id, epochs[trial_id])
+                row, rows = _locked(connection, trial_id), _epoch_rows(trial_id, epochs[trial_id])
+                if rows and row.state == "running" and row.attempt == attempts[trial_id]:
                     repeated = epoch.c.epoch.in_([row["epoch"] for row in rows])
                     connection.execute(delete(epoch).where(epoch.c.trial_id == trial_id, repeated))
                     connection.execute(epoch.insert(), rows)

@@ -16,9 +16,9 @@ from trainables.errors import UserError
 
 
 def unchanging(database: Path) -> URL | None:
-    """The address by which SQLite reads a database that nobody writes and whose folder takes no
-    file, such as on a read-only disk; None for any other. With a log, a reader needs the file
-    beside it that all of them share."""
+    """Return the address by which SQLite reads a database that nobody writes and whose folder takes
+    no file, such as on a read-only disk; None for any other. With a log, a reader needs the file
+    next to it that all readers share."""
     if (
         not database.is_file()
         or os.access(database.parent, os.W_OK)
@@ -34,19 +34,16 @@ class SqliteFiles:
     they are given; one to an `unchanging` database sees nothing of what somebody else writes."""
 
     def __init__(self, database: Path, engine: Engine, *, is_unchanging: bool) -> None:
-        self._database, self._log, self.is_unchanging = (
-            database,
-            Path(f"{database}-wal"),
-            is_unchanging,
-        )
+        self._database, self._log = database, Path(f"{database}-wal")
+        self.is_unchanging = is_unchanging
         self._first: dict[Path, tuple[int, ...]] = {}
         self._connections: set[int] = set()
         event.listen(engine, "connect", self._note_connection)
         event.listen(engine, "close", self._forget_connection)
 
     def check(self) -> None:
-        """Raise UserError where one of them was deleted or replaced, or is written though it was
-        not to change."""
+        """Raise UserError if a file was deleted or replaced, or is written though it was not to
+        change."""
         if self.is_unchanging and self._log.exists():
             raise self._changed(self._log)
         for path in (self._database, self._log) if self._connections else (self._database,):
@@ -67,9 +64,8 @@ class SqliteFiles:
             )
         return StoreAwayError(
             f"{path} was deleted or replaced while this command used it as its results store",
-            "put it back, or leave it as it is, and type the same command again; what lies as "
-            "result files is recorded "
-            "again",
+            "put it back, or leave it as it is, and type the same command again, which records "
+            "result files again",
         )
 
     def _note_connection(self, connection: sqlite3.Connection, _record: object) -> None:
