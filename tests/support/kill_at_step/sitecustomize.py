@@ -13,6 +13,7 @@ come often enough for trials of one second. From the environment:
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import signal
 import sys
@@ -20,8 +21,6 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
-
-RUNTIME = "trainables.runtime"
 
 
 def _die() -> None:
@@ -32,65 +31,57 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _dying(function: Callable[..., Any], when: str, number: int) -> Callable[..., Any]:
-    calls = 0
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        due = calls == number
-        if due and when == "before":
-            _die()
-        answer = function(*arguments, **options)
-        if due and when == "after":
-            _die()
-        return answer
-
-    return call
-
-
 def _put_kill(module: ModuleType) -> None:
     when, number, place = os.environ["CHAOS_STEP"].split()
     *owners, name = place.partition(":")[2].split(".")
     owner = functools.reduce(getattr, owners, module)
-    setattr(owner, name, _dying(getattr(owner, name), when, int(number)))
+    function, calls = getattr(owner, name), itertools.count(1)
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        due = next(calls) == int(number)
+        if due and when == "before":
+            _die()
+        answer = function(*arguments, **options)
+        if due:
+            _die()
+        return answer
+
+    setattr(owner, name, call)
 
 
 def _hasten_checkpoints(module: ModuleType) -> None:
-    module.Runtime.__init__.__kwdefaults__["checkpoint_every_s"] = float(
-        os.environ["CHAOS_CHECKPOINT_S"]
-    )
+    options = module.Runtime.__init__.__kwdefaults__
+    options["checkpoint_every_s"] = float(os.environ["CHAOS_CHECKPOINT_S"])
+
+
+CHANGES: dict[str, Callable[[ModuleType], None]] = {}
+if "CHAOS_CHECKPOINT_S" in os.environ:
+    CHANGES["trainables.runtime"] = _hasten_checkpoints
+if "CHAOS_STEP" in os.environ:
+    CHANGES[os.environ["CHAOS_STEP"].split()[2].partition(":")[0]] = _put_kill
 
 
 class _Changes:
-    """A finder that has a module changed once it is loaded."""
-
-    def __init__(self, changes: dict[str, Callable[[ModuleType], None]]) -> None:
-        self._changes = changes
+    """A finder of modules that are changed once they are loaded."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: object = None
     ) -> ModuleSpec | None:
-        """Python's own, with the change after it; None for all other modules."""
-        if name not in self._changes:
+        """Return Python's own spec with the change after it; None for all other modules."""
+        if name not in CHANGES:
             return None
         spec = PathFinder.find_spec(name, path)
         assert spec is not None and spec.loader is not None, name
-        execute, change = spec.loader.exec_module, self._changes[name]
+        load = spec.loader.exec_module
 
-        def execute_and_change(module: ModuleType) -> None:
-            execute(module)
-            change(module)
+        def load_and_change(module: ModuleType) -> None:
+            load(module)
+            CHANGES[name](module)
 
-        spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
+        spec.loader.exec_module = load_and_change  # type: ignore[method-assign]
         return spec
 
 
-_wanted = {}
-if "CHAOS_CHECKPOINT_S" in os.environ:
-    _wanted[RUNTIME] = _hasten_checkpoints
-if "CHAOS_STEP" in os.environ:
-    _wanted[os.environ["CHAOS_STEP"].split()[2].partition(":")[0]] = _put_kill
-if _wanted:
-    sys.meta_path.insert(0, _Changes(_wanted))  # type: ignore[arg-type]
+if CHANGES:
+    sys.meta_path.insert(0, _Changes())
