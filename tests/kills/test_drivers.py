@@ -119,7 +119,7 @@ def test_signals_during_rays_start_and_end_count(
     tmp_path: Path, moment: Callable[[], None], state: str
 ) -> None:
     driver = with_own_ray(tmp_path, [SOUND], moment=moment)
-    [summary] = driver.end(timeout_s=60)
+    [summary] = driver.end()
     assert summary["interrupted"] and "Traceback" not in driver.errors
     assert states(tmp_path) == [state]
 

@@ -24,6 +24,7 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     ["pytest", "torch", "orchestrator.worker.pack_run", "tests.support.drivers"]
 )
+WAIT_S = 180.0
 Say = Callable[[Any], None]
 """How such a function tells the test something."""
 
@@ -52,12 +53,12 @@ class Process:
     def errors(self) -> str:
         return Path(self._errors).read_text()
 
-    def hear(self, timeout_s: float = 60) -> Any:
+    def hear(self, timeout_s: float = WAIT_S) -> Any:
         """The next thing that the function says."""
         assert self._heard.poll(timeout_s), f"nothing was said in time: {self.errors}"
         return self._heard.recv()
 
-    def end(self, timeout_s: float = 60, status: int = 0) -> list[Any]:
+    def end(self, timeout_s: float = WAIT_S, status: int = 0) -> list[Any]:
         """What else it says until its end, which has this status: of a signal, less than 0."""
         said = []
         deadline_s = time.monotonic() + timeout_s
@@ -81,7 +82,7 @@ class Process:
         self.signal(signal.SIGKILL)
         return self.end(status=-signal.SIGKILL)
 
-    def wait_until(self, condition: Callable[[], object], timeout_s: float = 60) -> None:
+    def wait_until(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
         """Return once the condition holds, which is while the process works."""
         deadline_s = time.monotonic() + timeout_s
         while not condition():
