@@ -14,13 +14,15 @@ from torch import Tensor
 from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
-from tests.support.device_trials import LAYERS
+from tests.support.device_trials import LAYERS, STACKED, trainer_on
 from tests.support.products import Asked
 from trainables import device
 from trainables.config import LanguageTrialConfig, MonotoneNnConfig, OutputLayerConfig
 from trainables.language_model import transformer
 from trainables.output_layers import monotone_nn
 from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.stack.validation import valid_losses
 from trainables.training import Trainer, loop
 
 ROOT = Path(__file__).parents[2]
@@ -80,19 +82,37 @@ def test_flags_are_set_and_put_back(precision: device.Precision) -> None:
         assert flags() == before
 
 
-def test_validation_is_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
-    products_in = device.products_in
+def bf16_trainers(layer: OutputLayerConfig, where: str) -> list[Trainer]:
+    return [trainer_on(where, layer, seed=seed, precision="bf16") for seed in (1, 2, 3)]
 
-    def listening(precision: device.Precision, where: str) -> object:
-        asked.append((precision, where))
-        return products_in(precision, where)
 
-    monkeypatch.setattr(loop, "products_in", listening)
-    trainer = Trainer(tiny.trial(precision="tf32"), tiny.corpus(), Runtime())
-    trainer.step()
-    trainer.end_epoch()
-    assert asked == [("tf32", "cpu"), ("float32", "cpu")]
+def test_validation_is_in_float32() -> None:
+    """Alone and in a stack."""
+    trainers = bf16_trainers(STACKED[4], "cpu")
+    for trainer in trainers:
+        trainer.step()
+    with Asked() as asked:
+        stacked = valid_losses(trainers)
+        alone = [trainer.end_epoch().valid_loss for trainer in trainers]
+    assert asked.product_dtypes == {torch.float32}
+    assert stacked == pytest.approx(alone, rel=1e-5)
+
+
+@pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
+def test_products_of_a_stack_are_in_bf16_on_a_gpu(
+    layer: OutputLayerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)
+    )
+    trainers = bf16_trainers(layer, "meta")
+    stack = Stack(trainers)
+    with Asked() as asked:
+        stack.step()
+    assert asked.product_dtypes == {torch.bfloat16}
+    kept = [tensor for trainer in trainers for pair in trainer.state for tensor in pair]
+    kept += [t for weight in stack.weights for t in (weight, weight.grad) if t is not None]
+    assert {tensor.dtype for tensor in kept} == {torch.float32}
 
 
 def test_network_with_weights_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,3 +123,23 @@ def test_network_with_weights_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(monotone_nn, "numbers", Tensor.unbind)
     found = formulas.loss_and_gradients(layer, *inputs)
     torch.testing.assert_close(found, with_floats, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])
+def test_a_note_tells_why_triton_does_not_run(
+    message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU without memory left says nothing of Triton."""
+    pytest.importorskip("triton", reason="Triton is there for Linux alone")
+
+    def fail(_device: torch.device) -> None:
+        raise RuntimeError(message)
+
+    monkeypatch.setattr("trainables.one_element_kernel.launch", fail)
+    device.triton_problem.cache_clear()
+    if "memory" in message:
+        with pytest.raises(RuntimeError, match=message):
+            device.triton_note("cuda")
+    else:
+        assert message in str(device.triton_note("cuda"))
+    device.triton_problem.cache_clear()

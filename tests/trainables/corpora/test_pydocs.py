@@ -36,10 +36,8 @@ def test_prose_becomes_lower_case_sentences() -> None:
     [
         '   assert_stmt ::= "assert" expression ["," expression]',
         "   >>> the = a.value\n   >>> to_be(the)",
-        "   for item in items:\n       if not item: raise ValueError(item)",
         "The assert statement\n********************",
         "| The operator          | A description of it   |\n+-----------------------+------+",
-        "object.__enter__(self)",
         "object.__lt__(self, other)\nobject.__le__(self, other)\nobject.__eq__(self, other)",
     ],
 )

@@ -25,7 +25,6 @@ LAYERS = [
     (DenseLayerConfig(), False),
     (ExpertsLayerConfig(experts=4, gates="constant"), False),
     (ExpertsLayerConfig(experts=4), False),
-    (ExpertsLayerConfig(experts=4, gate_for="unit"), False),
     (ExpertsLayerConfig(experts=3), True),
     (ExpertsLayerConfig(experts=3, gate_for="unit"), True),
 ]

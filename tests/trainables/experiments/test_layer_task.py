@@ -8,7 +8,6 @@ import torch
 
 from search_spaces.layer_gates import LAYERS, TASKS
 from trainables.config import ExpertsLayerConfig, LayerTaskConfig
-from trainables.experiments import layer_task
 from trainables.experiments.layer_task import (
     REGIONS,
     make_function,
@@ -65,14 +64,6 @@ def test_regions_apply_one_of_eight_linear_maps() -> None:
         # Least squares on one region leaves nothing: the function is linear there.
         left = torch.linalg.lstsq(inside_NI, function(inside_NI)).solution
         torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
-
-
-def test_the_function_itself_has_error_0_and_its_mean_error_1() -> None:
-    _, _, test = make_task(config_of("dense", "wide"))
-    assert layer_task._error(lambda _: test.targets_NO, test) == 0
-    assert layer_task._error(lambda _: test.targets_NO.mean(dim=0), test) == pytest.approx(
-        1, rel=1e-5
-    )
 
 
 def test_a_layer_that_can_be_the_function_learns_it() -> None:

@@ -12,6 +12,8 @@ import torch
 from tests.support import tiny_trial as tiny
 from tests.support.tiny_trial import trained
 from trainables.config import (
+    CENTRED_SPECTRUM,
+    SPECTRUM,
     GssConfig,
     LmsPlifConfig,
     MocConfig,
@@ -21,7 +23,7 @@ from trainables.config import (
     SoftmaxConfig,
 )
 from trainables.language_model import LanguageModel
-from trainables.measurements import measure
+from trainables.measurements import RANKS, Spectrum, measure, rank_report
 from trainables.measurements.ranks import FLOAT32_EPS, press_rank
 from trainables.measurements.spectrum import FLOAT64_EPS, matrix_spectrum
 from trainables.runtime import Runtime
@@ -102,3 +104,16 @@ def test_measurements_by_name() -> None:
     np.testing.assert_allclose(singular_values[:D], sigma[:D], atol=1e-6)
     loss = mean_loss(model, corpus.test, batch=1, window=70, split="test")
     assert measured["perplexity@1"].metrics["test_perplexity"] == pytest.approx(math.exp(loss))
+
+
+def test_ranks_after_centring_rows_are_numpys() -> None:
+    corpus, config = tiny.corpus(), tiny.trial(output_layer=GssConfig(c=-1.5, k=2.5))
+    model = tiny.spread(config.output_layer)
+    measured = measure([CENTRED_SPECTRUM, SPECTRUM], model, corpus, config, Runtime())
+    metrics = measured[CENTRED_SPECTRUM].metrics
+    log_p = tiny.log_p_matrix(model, corpus.test)
+    centred = log_p - log_p.mean(axis=1, keepdims=True)
+    sigma = np.linalg.svd(centred, compute_uv=False)
+    report = rank_report(Spectrum(sigma, len(log_p), tiny.VOCABULARY, "gram"))
+    assert metrics == pytest.approx({f"centred_{name}": report[name] for name in RANKS}, rel=1e-4)
+    assert metrics["centred_press_rank"] != measured[SPECTRUM].metrics["press_rank"]

@@ -18,7 +18,6 @@ from trainables.config import (
     GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
-    MonotoneNnConfig,
     MosConfig,
     MosPlifConfig,
     OutputLayerConfig,
@@ -34,7 +33,6 @@ from trainables.output_layers import (
     PointwiseSoftmax,
     build_output_layer,
     fused,
-    kernels_fit,
 )
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
@@ -213,15 +211,3 @@ def test_layer_trains_with_kernels_as_without(
     assert loss == pytest.approx(expected, rel=1e-6)
     for name, other in expected_gradients.items():
         assert (gradients[name] - other).norm() < 3e-6 * other.norm(), name
-
-
-def test_what_has_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    shape = LayerShape(vocabulary_size=5, embedding_width=3, context_width=3)
-    network = build_output_layer(MonotoneNnConfig(units=3), shape)
-    assert isinstance(network, PointwiseSoftmax)
-    smooth, weight = case_of(BENDS[1], 1, 1, 5).functions, torch.zeros(2, 5, 3, device=DEVICE)
-    assert kernels_fit(smooth, weight)
-    assert not kernels_fit([network.function], weight)
-    assert not kernels_fit(smooth, weight.double())
-    monkeypatch.undo()
-    assert not kernels_fit(smooth, weight.cpu())

@@ -54,11 +54,11 @@ MIXED = [
 ]
 
 
-def lstm(head_rank: int | None = None) -> TrialConfig:
+def lstm() -> TrialConfig:
     """Half as wide as the paper's, and with shorter windows."""
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     widths = {"embedding_width": 200, "context_width": 200, "hidden_width": 600}
-    model = paper.model.model_copy(update={**widths, "head_rank": head_rank})
+    model = paper.model.model_copy(update={**widths, "head_rank": 50})
     return paper.model_copy(update={"model": model}).with_values({"training.bptt": 20})
 
 
@@ -70,7 +70,6 @@ def small_transformer() -> TransformerTrialConfig:
 
 CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
     "lstm": lstm,
-    "head": lambda: lstm(head_rank=50),
     "transformer": small_transformer,
 }
 

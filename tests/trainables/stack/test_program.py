@@ -24,7 +24,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, draws_of, masks, program
+from trainables.stack import Stack, program
 from trainables.training import Trainer
 
 
@@ -190,15 +190,3 @@ def test_parted_models_stay_apart() -> None:
     trainers[0].step()
     assert draws_of_steps(trainers, 3) == 18
     assert_as_alone(trainers)
-
-
-def test_generators_that_meet_again_stay_apart() -> None:
-    """As those of a GPU do, whose states are alike after noise for windows of other lengths."""
-    generators = [torch.Generator().manual_seed(7) for _ in range(2)]
-    of_model = draws_of(noisy(tiny.trial()), tiny.VOCABULARY, 9)
-    draws = masks.StackedDraws([of_model] * 2, generators, torch.zeros(2, tiny.VOCABULARY, 4), 9)
-    moved = []
-    for lengths in ((9, 9), (9, 8), (9, 9), (8, 8), (9, 8)):
-        generators[1].set_state(generators[0].get_state())
-        moved.append(draws.draw(lengths))
-    assert moved == [True, True, False, False, False]

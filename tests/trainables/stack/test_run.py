@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support import tiny_trial as tiny
-from tests.support.smoke_trials import FILES, names_in, smoke_transformer, smoke_trial
+from tests.support.smoke_trials import FILES, names_in, smoke_trial
 from trainables.config import (
     MocConfig,
     MosConfig,
@@ -26,7 +26,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, StoppedError, run, run_stack, stack_key
+from trainables.stack import Stack, StoppedError, run, run_stack
 from trainables.training import Trainer, loop
 from trainables.trial import TrialTask, run_trial
 from trainables.trial_folder import Checkpoints, EpochMetrics, TrialFolder, TrialOutcome
@@ -120,24 +120,6 @@ def test_trials_of_a_stack_end_as_alone(alone: dict[str, TrialOutcome], tmp_path
             assert names_in(tmp_path / name) == set(FILES)
 
 
-def test_transformers_of_a_stack_end_as_alone(tmp_path: Path) -> None:
-    """With measurements that a stack takes as one, and one that it does not; one ends early, and
-    another joins."""
-    names = ("perplexity@1", "spectrum@1", "kl_rank@1")
-    configs = {str(layer.name): smoke_transformer(layer) for layer in LAYERS}
-    configs["short"] = smoke_transformer(LAYERS[0], epochs=1)
-    assert len({stack_key(config) for config in configs.values()}) == 1
-    made = [TrialTask(config, tmp_path / name) for name, config in configs.items()]
-    results = outcomes(run_stack(made, runtime=RUNTIME, measurements=names, most=3))
-    assert results.keys() == configs.keys()
-    for name, config in configs.items():
-        folder = tmp_path / "alone" / name
-        alone = run_trial(config, directory=folder, runtime=RUNTIME, measurements=names)
-        assert_same(results[name], alone)
-        rank = alone.metrics["kl_rank_1e-2"]
-        assert results[name].metrics["kl_rank_1e-2"] == pytest.approx(rank, abs=1)
-
-
 @pytest.mark.parametrize("later_alone", [True, False])
 def test_pruned_and_stopped_trials_go_on(
     alone: dict[str, TrialOutcome], tmp_path: Path, later_alone: bool
@@ -168,21 +150,6 @@ def test_pruned_and_stopped_trials_go_on(
     for name, outcome in (ended | later).items():
         assert isinstance(outcome, TrialOutcome)
         assert_same(outcome, alone[name])
-
-
-def test_single_trials_go_on_in_a_stack(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    """Interrupted after an epoch, as by a signal."""
-
-    def interrupt(_: EpochMetrics) -> None:
-        raise KeyboardInterrupt
-
-    names = ["sigsoftmax", "moc"]
-    with pytest.raises(KeyboardInterrupt):
-        folder = tmp_path / names[0]
-        run_trial(CONFIGS[names[0]], directory=folder, runtime=EVERY_STEP, on_epoch=interrupt)
-    results = outcomes(run_stack(tasks(tmp_path, names), runtime=RUNTIME, most=2))
-    assert_same(results[names[0]], alone[names[0]])
-    assert "goes on from the checkpoint" in (folder / "log.txt").read_text()
 
 
 def test_checkpoints_take_a_twentieth_of_the_time(

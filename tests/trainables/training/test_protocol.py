@@ -19,7 +19,6 @@ from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_trial as tiny
 from tests.support.protocols import FloatingReference
 from trainables.config import AveragingConfig, EtAsgdConfig, MosConfig, NtAsgdConfig, TrialConfig
-from trainables.output_layers import PiecewiseLinear, Pointwise, building
 from trainables.runtime import Runtime
 from trainables.training import DivergedError, Trainer
 from trainables.training.averaging import should_switch
@@ -120,28 +119,6 @@ def test_steps_agree_with_the_protocol(config: TrialConfig) -> None:
     reference = Reference(trainer, corpus.train)
     reference.assert_agrees(trainer, reference.step, STEPS)
     assert trainer.progress.position == reference.position
-
-
-class Wrapped(Pointwise):
-    """A function of a user's own around one of the package, with the learning rate of that one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = PiecewiseLinear(5, limit=20.0, learning_rate=0.02)
-        self.scale = torch.nn.Parameter(torch.ones(()))
-
-    def forward(self, logits: Tensor) -> Tensor:
-        return self.scale * self.inner(logits)
-
-    def own_learning_rate(self) -> float | None:
-        return 0.01
-
-
-def test_own_learning_rate_of_a_wrapped_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "SmoothBend", lambda **_: Wrapped())
-    trainer = Trainer(tiny.trial(), tiny.corpus(), Runtime())
-    sizes = [(group["lr"], len(group["params"])) for group in trainer.optimizer.param_groups]
-    assert sizes == [(5.0, len(list(trainer.model.parameters())) - 2), (0.01, 2)]
 
 
 @pytest.mark.parametrize("epoch_tokens", [None, 250])

@@ -107,22 +107,18 @@ def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str,
 def test_passes_have_whole_windows() -> None:
     text = corpus(train_tokens=403)  # four streams of 100 tokens, in windows of 12 and the next
     trainer = Trainer(tiny_transformer.trial(), text, Runtime())
-    passes: list[list[tuple[int, int]]] = [[]]
+    passes: list[list[int]] = [[]]
     while len(passes) <= 100:
         window = trainer.next_window()
         inputs_TB, targets_N = trainer.tokens(window)
         assert inputs_TB.shape == (12, 4) and torch.equal(inputs_TB[1:].flatten(), targets_N[:-4])
-        passes[-1].append(window[:2])
+        passes[-1] += range(*window[:2])
         trainer.advance(window)
         if trainer.ends_epoch:
             passes.append([])
-    starts = [windows[0][0] for windows in passes[:-1]]
-    assert set(starts) == set(range(12))
-    for windows in passes[:-1]:
-        ends = [end for _, end in windows]
-        assert [start for start, _ in windows[1:]] == ends[:-1] and 99 - 12 < ends[-1] <= 99
-    read = {step for windows in passes for start, end in windows for step in range(start, end)}
-    assert read == set(range(99))
+    for read in passes[:-1]:
+        assert read == [*range(read[0], read[-1] + 1)] and 99 - 12 < read[-1] + 1 <= 99
+    assert {read[0] for read in passes[:-1]} == set(range(12))
 
 
 def test_text_shorter_than_a_window() -> None:
@@ -162,11 +158,10 @@ def test_validation_predicts_from_the_window() -> None:
     trainer, tokens = Trainer(config, corpus(), Runtime()), corpus().valid[:62]
     at = {name: p.detach().double() for name, p in trainer.model.named_parameters()}
     losses = []
-    for stream in np.split(tokens, 2):
-        for start in range(0, 30, 12):
-            window = torch.from_numpy(stream[start : min(start + 12, 30) + 1])
-            log_p = transformer_formulas.log_p(config, at, window[:-1])
-            losses.append(-log_p[torch.arange(len(window) - 1), window[1:]])
+    for stream in torch.from_numpy(tokens).view(2, 31):
+        for inputs, targets in zip(stream[:-1].split(12), stream[1:].split(12), strict=True):
+            log_p = transformer_formulas.log_p(config, at, inputs)
+            losses.append(-log_p[torch.arange(len(inputs)), targets])
     found = mean_loss(trainer.model, tokens, batch=2, window=12, split="valid")
     assert found == pytest.approx(torch.cat(losses).mean().item(), rel=1e-5)
     contexts_ND = context_vectors(trainer.model, tokens, window=12)
@@ -185,15 +180,14 @@ def test_loss_falls_to_the_entropy() -> None:
     states = [0]
     for draw in numbers.random(24_000):
         states.append(min(19, int(np.searchsorted(p_VV[states[-1]].cumsum(), draw))))
-    tokens = np.array(states)
-    text = Corpus(
-        name="chain", train=tokens[:20_000], valid=tokens[20_000:22_000], test=tokens[22_000:],
-        vocabulary=tuple(f"w{i}" for i in range(20)),
-    )  # fmt: skip
+    train_text, valid, test = np.split(np.array(states), [20_000, 22_000])
+    words = tuple(f"w{i}" for i in range(20))
+    text = Corpus(name="chain", train=train_text, valid=valid, test=test, vocabulary=words)
+    model, training = {"width": 24, "layers": 1, "dropout": 0.0}, {"warm_up_tokens": 2_000}
+    training |= {"batch_size": 8, "window": 16, "epochs": 3}
     config = tiny_transformer.trial(
-        output_layer=SoftmaxConfig(), model={"width": 24, "layers": 1, "dropout": 0.0}, batch_size=8, window=16,
-        learning_rate=0.02, warm_up_tokens=2_000, epochs=3,
-    )  # fmt: skip
+        output_layer=SoftmaxConfig(), model=model, learning_rate=0.02, **training
+    )
     trainer = Trainer(config, text, Runtime())
     train(trainer)
     trainer.take_kept_weights()

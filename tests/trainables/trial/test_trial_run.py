@@ -169,15 +169,9 @@ def test_checkpoint_of_a_gpu_goes_on_here(tmp_path: Path) -> None:
         trainer.step()
     tensors, state = trainer.snapshot()
     tensors["random.masks"] = torch.zeros(16, dtype=torch.uint8)  # the size of a GPU's state
-    outcomes = []
-    for name in ("once", "again"):
-        folder = TrialFolder(tmp_path / name, trial.trial_id)
-        folder.path.mkdir()
-        Checkpoints(folder).save(3, tensors, state)
-        outcome = run_trial(trial, directory=folder.path, runtime=Runtime())
-        outcomes.append(without_clocks(outcome))
-        assert "another kind of device" in (folder.path / "log.txt").read_text()
-    assert outcomes[0] == outcomes[1] and outcomes[0]["state"] == "done"
+    Checkpoints(TrialFolder(tmp_path, trial.trial_id)).save(3, tensors, state)
+    assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
+    assert "another kind of device" in (tmp_path / "log.txt").read_text()
 
 
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:

@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 
 from tests.support import tiny_trial
+from tests.support.smoke_trials import FILES, names_in
 from trainables.runtime import Runtime
 from trainables.trial import trial_run as trial
-from trainables.trial_folder import environment
-from trainables.trial_folder.files import DamagedFileError
-from trainables.trial_folder.folder import SupersededError, TrialFolder
-from trainables.trial_folder.outcome import EpochMetrics
+from trainables.trial_folder import (
+    DamagedFileError,
+    EpochMetrics,
+    SupersededError,
+    TrialFolder,
+    environment,
+)
 
 VALUES = np.array([3.0, 1.0])
 
@@ -61,17 +65,14 @@ def test_later_workers_result_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(SupersededError, match="another worker"):
         trial.run_trial(config, directory=tmp_path, runtime=runtime, on_epoch=run_on_elsewhere)
     assert (tmp_path / "result.json").read_bytes() == texts[0]
-    files = {"config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors"}
-    assert {path.name for path in tmp_path.iterdir()} == files
+    assert names_in(tmp_path) == {*FILES} - {"lock"}
 
 
 def test_measurement_is_read_as_written(tmp_path: Path) -> None:
     TrialFolder(tmp_path, "a").write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
     measurement = TrialFolder(tmp_path, "a").measurement("spectrum@2")
-    assert measurement is not None
-    metrics, spectrum = measurement
-    assert metrics == {"press_rank": 2}
-    assert spectrum is not None and spectrum.tolist() == VALUES.tolist()
+    assert measurement is not None and measurement.metrics == {"press_rank": 2}
+    np.testing.assert_array_equal(measurement.singular_values, VALUES)
     assert TrialFolder(tmp_path, "a").measurement("top_k@1") is None
     with pytest.raises(DamagedFileError, match="another measurement"):
         TrialFolder(tmp_path, "b").measurement("spectrum@2")

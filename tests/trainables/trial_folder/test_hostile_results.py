@@ -38,28 +38,23 @@ def measured(*tables: tuple[str, dict[str, object]]) -> bytes:
 
 RESULTS = {
     "a bad name": measured(("perplexity", {"x": 1})),
-    "a bad version": measured(("perplexity@" + "9" * 30, {"x": 1})),
     "a name that moves the cursor": measured(("\x1b[2J@1", {"x": 1})),
     "a huge integer": measured(("perplexity@1", {"x": 10**40})),
     "an integer beyond Python's own limit": sealed(
         '{\n "trial_id": "a", "state": "done", "measurements": {"x@1": {"y": %s}}}' % ("9" * 10_000)
     ),
     "a number in words": measured(("perplexity@1", {"test_perplexity": "low"})),
-    "a number that is true": measured(("spectrum@1", {"effective_rank_1e-3": True})),
     "words that are none": measured(("top_k@1", {"top_k even 1": "{}"})),
     "words of a context without a number": measured(("top_k@1", {"top_k even": WORDS})),
     "a metric called like a setting": measured(("x@1", {"seed": 1})),
-    "a metric called like an inner setting": measured(("x@1", {"training.epochs": 1})),
     "a metric called like a column": measured(("x@1", {"name": "x"})),
     "a doubled metric": measured(("perplexity@1", {"x": 1}), ("spectrum@1", {"x": 1})),
     "not a number": measured(("perplexity@1", {"x": float("nan")})),
     "infinity": sealed(json.dumps(SOUND, indent=1).replace("2.0", "1e999")),
     "a table for a number": measured(("perplexity@1", {"x": {"y": 1}})),
-    "a list": sealed("[]"),
     "an unknown state": changed(state="running"),
     "an unknown entry": changed(more=1),
     "an epoch twice": changed(epochs=[SOUND["epochs"][0]] * 2),
-    "a huge epoch": epochs(epoch=2**40),
     "a huge count": epochs(tokens=2**70),
     "a negative rank": epochs(press_rank=-1),
     "a loss that is none": epochs(valid_loss="low"),
@@ -69,9 +64,7 @@ RESULTS = {
     "another seal": changed().replace(b"2.0", b"3.0"),
     "no UTF-8": changed().replace(b'"a"', b'"\xff"'),
     "nothing": b"",
-    "zeros": bytes(4096),
     "another trial's": changed(trial_id="b"),
-    "no trial's": changed(trial_id=None),
 }
 
 
@@ -92,9 +85,7 @@ def test_hostile_result_is_refused(tmp_path: Path, name: str) -> None:
     assert folder.set_aside_result().read_bytes() == RESULTS[name]
 
 
-@pytest.mark.parametrize(
-    "metrics", [{"test_perplexity": "low"}, {"seed": 1}, {"name": "x"}, {"x": 10**40}]
-)
+@pytest.mark.parametrize("metrics", [{"test_perplexity": "low"}, {"seed": 1}])
 def test_hostile_measurement_is_refused(tmp_path: Path, metrics: dict[str, object]) -> None:
     content = {"trial_id": "a", "name": "top_k@1", "metrics": {"x": 1}, "has_spectrum": False}
     file, folder = tmp_path / "measurement-top_k@1.json", TrialFolder(tmp_path, "a")
