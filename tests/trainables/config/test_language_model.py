@@ -88,17 +88,6 @@ def test_only_changed_later_settings_are_part_of_the_identity() -> None:
     assert identity({"seed": 1}) == completed({"seed": 1}) == {"seed": 1}
 
 
-def test_any_setting_is_replaced_by_its_dotted_key() -> None:
-    config = trial(1, 0.0, 2.0)
-    changed = config.with_values({"training.learning_rate": 5.0, "output_layer.k": 3.0, "seed": 2})
-    training = config.training.model_copy(update={"learning_rate": 5.0})
-    assert changed == TrialConfig(
-        seed=2, corpus=CORPUS, output_layer=GssConfig(c=0.0, k=3.0), training=training
-    )
-    assert config.training.learning_rate != 5.0 and changed.trial_id != config.trial_id
-    assert config.with_values({}) == config
-
-
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [

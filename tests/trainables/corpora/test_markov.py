@@ -83,12 +83,6 @@ def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguag
     assert language.entropy_rate() == pytest.approx(by_hand, rel=1e-9)
 
 
-def test_words_are_as_unequal_as_zipf_says(language: MarkovLanguage) -> None:
-    ordered = np.sort(language.stationary())[::-1]
-    slope = np.polyfit(np.log(np.arange(10, 1001)), np.log(ordered[9:]), 1)[0]
-    assert -1.3 < slope < -0.8
-
-
 def test_transitions_are_drawn_from_the_stated_rows(
     language: MarkovLanguage, chain: NDArray[np.int64]
 ) -> None:

@@ -16,7 +16,6 @@ from trainables.config import (
     DirichletConfig,
     FitConfig,
     LmsPlifConfig,
-    LmsPlifFrozenConfig,
     OutputLayerConfig,
     SoftmaxConfig,
 )
@@ -87,18 +86,6 @@ def test_a_seed_gives_the_same_bits_again() -> None:
     first, again, other = (square(size=30, layer=layer, fit=few, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
     assert (first["met_rule"], first["iterations"]) == (0, 40), "the limit ended it"
-
-
-@pytest.mark.parametrize(
-    ("layer", "identity"), [(LmsPlifConfig(knots=40), True), (LmsPlifFrozenConfig(knots=40), False)]
-)
-def test_only_a_learned_piecewise_function_starts_as_the_identity(
-    layer: OutputLayerConfig, identity: bool
-) -> None:
-    """Frozen, its random slopes are what it is about."""
-    logits = torch.linspace(-3, 3, 50, dtype=torch.float64)
-    bent = Model(small(layer)).double().layer.function(logits)  # type: ignore[operator]
-    assert torch.allclose(bent - bent[0], logits - logits[0], atol=1e-6) == identity
 
 
 def test_the_comparison_is_the_mean_divergence() -> None:

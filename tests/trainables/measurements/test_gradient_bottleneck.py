@@ -124,13 +124,6 @@ def test_certain_next_word_is_left_out() -> None:
     assert one["gradient_contexts"] == 1 and 0 < float(one["gradient_lost_share"]) < 1
 
 
-def test_contexts_are_evenly_spaced() -> None:
-    assert sampled_contexts(5) == [0, 1, 2, 3]
-    many = sampled_contexts(10_000)
-    assert len(many) == gradient_bottleneck.CONTEXTS and many[-1] == 9_998
-    assert set(np.diff(many)) == {39, 40} and many[0] in (38, 39)
-
-
 @pytest.mark.parametrize(
     ("config", "head_rank"), [(GssConfig(c=-1.5, k=2.5), None), (MosConfig(mixtures=3), 3)]
 )

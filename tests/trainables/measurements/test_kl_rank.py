@@ -16,7 +16,6 @@ from torch import Tensor
 
 from tests.support import tiny_trial as tiny
 from trainables.config import KL_RANK, GssConfig, OutputLayerConfig, SoftmaxConfig
-from trainables.corpora import markov_language
 from trainables.errors import UserError
 from trainables.measurements import directions, eigenvectors, measure
 from trainables.measurements.kl_rank import (
@@ -118,14 +117,6 @@ def test_sample_says_where_to_look() -> None:
     ranks = kl_ranks(chunks, rows=len(log_p), columns=columns)
     assert_same(log_p, ranks)
     assert len(passes) <= 4, "one for the Gram matrix, few for the curve"
-
-
-def test_generated_language_has_at_most_its_rank() -> None:
-    """One less, as a row's normaliser is centred away."""
-    log_p = np.asarray(markov_language(20).log_p_VV)
-    ranks = found(log_p)
-    assert ranks.ranks["1e-3"] <= 19
-    assert ranks.ranks["1e-1"] < ranks.ranks["1e-2"] < ranks.ranks["1e-3"]
 
 
 def test_equal_rows_need_one_direction() -> None:

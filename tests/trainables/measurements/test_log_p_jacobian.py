@@ -16,7 +16,7 @@ from trainables.measurements.log_p_jacobian import (
     log_p_jacobian,
     rows_of_jacobian,
 )
-from trainables.output_layers import LayerShape, OutputLayer
+from trainables.output_layers import OutputLayer
 
 VOCABULARY, WIDTH = 11, 3
 every_layer = pytest.mark.parametrize("config", EVERY_LAYER, ids=lambda config: config.name)
@@ -73,30 +73,19 @@ class Squares(torch.autograd.Function):
 
 
 class Squared(OutputLayer):
-    """log_softmax((W h)^2), with or without an operation that has forward-mode derivatives."""
-
-    def __init__(self, shape: LayerShape, *, forward_mode: bool) -> None:
-        super().__init__()
-        del shape
-        self.forward_mode = forward_mode
+    """log_softmax((W h)^2)."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
-        logits = hidden_NC @ weight_VD.T
-        squares = logits.square() if self.forward_mode else Squares.apply(logits)  # type: ignore[no-untyped-call]
+        squares = Squares.apply(hidden_NC @ weight_VD.T)  # type: ignore[no-untyped-call]
         return torch.log_softmax(squares, dim=1)
 
     def loss(self, *_: Any, **__: Any) -> Tensor:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("forward_mode", [True, False])
-def test_users_layer_needs_either_derivative(
-    monkeypatch: pytest.MonkeyPatch, forward_mode: bool
-) -> None:
-    monkeypatch.setattr(module, "COPIES", 4)
-    shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
+def test_users_layer_needs_no_forward_mode() -> None:
     hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
-    jacobian = log_p_jacobian(Squared(shape, forward_mode=forward_mode), weight, hidden[0])
+    jacobian = log_p_jacobian(Squared(), weight, hidden[0])
     logits = weight @ hidden[0]
     expected = 2 * logits[:, None] * weight
     torch.testing.assert_close(centred(jacobian), centred(expected))

@@ -3,7 +3,6 @@ bounded memory."""
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from trainables.errors import UserError
-from trainables.measurements.ranks import FLOAT32_EPS, press_rank, press_tolerance
+from trainables.measurements.ranks import press_rank, press_tolerance
 from trainables.measurements.spectrum import (
-    GramSpectrum,
     Method,
-    QrSpectrum,
     log_p_spectrum,
     matrix_spectrum,
     resolution,
@@ -113,24 +110,6 @@ def test_methods_resolve_as_far_as_stated(columns: int, wide: bool) -> None:
         positive = np.count_nonzero(sigma)
         np.testing.assert_allclose(found[:positive], sigma[:positive], rtol=0.02)
         assert (found[positive:] < finest * found[0]).all()
-
-
-@given(rows=st.integers(1, 10**9), columns=st.integers(1, 10**6))
-def test_gram_resolves_the_float32_tolerance(rows: int, columns: int) -> None:
-    ratio = press_tolerance(np.ones(1), rows=rows, columns=columns, eps=FLOAT32_EPS)
-    assert ratio > resolution("gram", rows=rows, columns=columns)
-
-
-@pytest.mark.parametrize("stream", [GramSpectrum(1000), QrSpectrum(1000)])
-def test_update_does_not_copy_the_matrix(stream: GramSpectrum | QrSpectrum) -> None:
-    rows = np.random.default_rng(6).standard_normal((10, 1000))
-    tracemalloc.start()
-    try:
-        stream.update(rows)
-        _, peak_bytes = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak_bytes < 1000 * 1000 * 8 / 2
 
 
 @every_method

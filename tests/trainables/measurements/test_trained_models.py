@@ -43,22 +43,15 @@ def token_by_token(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
     return torch.cat(rows).numpy()
 
 
-@pytest.mark.parametrize("window", [1, 7, 70])
-def test_perplexity_is_that_of_single_tokens(window: int) -> None:
+@pytest.mark.parametrize(("batch", "window"), [(1, 1), (1, 70), (3, 9)])
+def test_perplexity_is_that_of_single_tokens(batch: int, window: int) -> None:
+    """Of a batch, in parallel streams."""
     model, tokens = trained(GssConfig(c=-1.5, k=2.5)), tiny.corpus().test
-    log_p = token_by_token(model, tokens)
-    expected = -log_p[np.arange(len(tokens) - 1), tokens[1:]].mean()
-    found = mean_loss(model, tokens, batch=1, window=window, split="test")
-    assert found == pytest.approx(expected, rel=1e-5)
-
-
-def test_batch_reads_parallel_streams() -> None:
-    model, tokens = trained(SoftmaxConfig()), tiny.corpus().valid[:64]
     losses = []
-    for stream in np.split(tokens[:63], 3):
+    for stream in tokens[: len(tokens) // batch * batch].reshape(batch, -1):
         log_p = token_by_token(model, stream)
-        losses.append(-log_p[np.arange(20), stream[1:]])
-    found = mean_loss(model, tokens, batch=3, window=9, split="valid")
+        losses.append(-log_p[np.arange(len(stream) - 1), stream[1:]])
+    found = mean_loss(model, tokens, batch=batch, window=window, split="test")
     assert found == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 

@@ -23,7 +23,7 @@ from tests.support.checkpoints import (
 )
 from trainables.errors import UserError
 from trainables.measurements import weights_file
-from trainables.measurements.weights_file import open_checkpoint, unique
+from trainables.measurements.weights_file import open_checkpoint
 
 ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 
@@ -140,9 +140,3 @@ def test_paths_without_a_checkpoint(tmp_path: Path) -> None:
         (folder / "config.json").write_text(text)
         with pytest.raises(UserError, match=r"config\.json is not one JSON object"):
             open_checkpoint(folder)
-
-
-def test_name_stands_alone_or_at_the_end() -> None:
-    assert unique(["a.wte.weight", "wte.weight"], "wte.weight") == "wte.weight"
-    assert unique(["a.wte.weight", "awte.weight"], "wte.weight") == "a.wte.weight"
-    assert unique(["a.wte.weight", "b.wte.weight"], "wte.weight") is None

@@ -215,12 +215,3 @@ def test_plif_in_float32_finds_the_interval(knots: int) -> None:
     true = ((x.double() + 20.0) * (knots / 40.0)).floor().long()
     assert (found != true).float().mean() < 0.002
     assert ((found - true).abs() <= 1).all()
-
-
-def test_prior_sums_to_one_in_bf16() -> None:
-    layer = layer_of(MosConfig(), 5, 6).float()
-    assert isinstance(layer, MixtureOfSoftmaxes)
-    layer.product_dtype = torch.bfloat16
-    log_prior = layer.log_prior(torch.randn(50, 6))
-    assert log_prior.dtype == torch.float32
-    torch.testing.assert_close(log_prior.exp().sum(1), torch.ones(50), rtol=0, atol=1e-6)

@@ -73,10 +73,6 @@ def test_start_is_as_good_as_the_cap_allows(form: Literal["tanh", "sigmoid"], ca
     _, slope = applied(function, bias)
     assert slope.min() >= 0.41 * function.height / function.width
     got = torch.log_softmax(function(bias), 0)
-    excess = float((log_p.exp() * (log_p - got)).sum())
-    reached = function.height * 2 * math.tanh(1.0)
-    if reached > 8.0:
+    if function.height * 2 * math.tanh(1.0) > 8.0:  # it reaches them
         torch.testing.assert_close(got, log_p, rtol=0, atol=1e-4)
-    # Between nothing and what a distribution without any difference between words would lack.
-    assert -1e-5 < excess < float((log_p.exp() * log_p).sum()) + math.log(2000)
     assert (got.diff() <= 1e-5).all(), "in the order of the frequencies"

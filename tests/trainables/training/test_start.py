@@ -21,7 +21,6 @@ from trainables.config import (
     CorpusConfig,
     GssConfig,
     LanguageTrialConfig,
-    LmsPlifConfig,
     OutputLayerConfig,
     TrialConfig,
 )
@@ -82,12 +81,3 @@ def test_gates_have_variance_one_and_words_are_heard() -> None:
         20 * 0.1 / math.sqrt(3), rel=0.03
     )
     assert heard[0] > 10 * heard[1]
-
-
-def test_the_slopes_of_plif_are_drawn_as_ever() -> None:
-    layer = LmsPlifConfig(knots=50)
-    slopes = [
-        Trainer(trial, tiny.corpus(), Runtime()).model.output.get_parameter("function.weight_K")
-        for trial in (scaled(layer), tiny.trial(output_layer=layer))
-    ]
-    assert torch.equal(*slopes)
