@@ -37,7 +37,8 @@ class StackedModel(ABC):
         self.weights = weights
         self._precision = models[0].precision
         self._outputs = [
-            StackedOutput([model.output for model in models[part]], part) for part in weights.parts
+            StackedOutput([model.output for model in models[part]], part, parameters)
+            for part, parameters in weights.outputs
         ]
 
     @abstractmethod
@@ -69,13 +70,10 @@ class StackedModel(ABC):
 
     def output_weight(self) -> Tensor:
         """The weights that the output layers are passed, G x V x D; differentiable."""
-        match self.weights.of_head():
-            case {"left_VR": left_GVR, "right_RD": right_GRD}:
-                return torch.bmm(left_GVR, right_GRD)
-            case {"weight_VD": weight_GVD}:
-                return weight_GVD
-            case _:
-                return self.weights["embedding_VD"]
+        weights = self.weights
+        if "head.left_VR" in weights:
+            return torch.bmm(weights["head.left_VR"], weights["head.right_RD"])
+        return weights["head.weight_VD" if "head.weight_VD" in weights else "embedding_VD"]
 
     def losses(
         self,
@@ -86,24 +84,9 @@ class StackedModel(ABC):
     ) -> Tensor:
         """Every model's mean cross-entropy, G, by these output weights; `rows` are the targets, G x
         N, and what each weighs in that mean."""
-        return torch.cat(
-            [
-                output.losses(
-                    _of_part(hidden_GTBC, output.part),
-                    _of_part(weight_GVD, output.part),
-                    (rows[0][output.part], rows[1][output.part]),
-                    self.weights.of_output(output.part),
-                    masks.latent[output.part] if masks is not None else None,
-                )
-                for output in self._outputs
-            ]
-        )
-
-
-def _of_part(tensor: Tensor, part: slice) -> Tensor:
-    """Return the rows of a part; the tensor itself if that is all, as the gradient of a slice is a
-    copy."""
-    return tensor if part == slice(0, len(tensor)) else tensor[part]
+        latent = None if masks is None else masks.latent
+        losses = [out.losses(hidden_GTBC, weight_GVD, rows, latent) for out in self._outputs]
+        return torch.cat(losses)
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:

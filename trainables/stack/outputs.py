@@ -50,10 +50,12 @@ def output_kind(layer: OutputLayer) -> Hashable:
 
 
 class StackedOutput:
-    """Of the models in a part of the stack."""
+    """Of the models in a part of the stack, which have these parameters."""
 
-    def __init__(self, layers: Sequence[OutputLayer], part: slice) -> None:
-        self.part, self._kind = part, type(layers[0])
+    def __init__(
+        self, layers: Sequence[OutputLayer], part: slice, parameters: Mapping[str, Tensor]
+    ) -> None:
+        self._part, self._parameters, self._kind = part, parameters, type(layers[0])
         self._product_dtype = layers[0].product_dtype
         self._functions = [
             layer.function for layer in layers if isinstance(layer, PointwiseSoftmax | Mixture)
@@ -64,27 +66,26 @@ class StackedOutput:
         hidden_GTBC: Tensor,
         weight_GVD: Tensor,
         rows: tuple[Tensor, Tensor],
-        parameters: Mapping[str, Tensor],
         latent_masks: Sequence[Tensor | None] | None,
     ) -> Tensor:
-        """Every model's mean cross-entropy, G; `rows` and `parameters` as `cross_entropies` takes
-        them, `latent_masks` of mixtures, B x K D a model; None outside training, when factors
-        are not cast either."""
-        dtype = (
-            hidden_GTBC.dtype
-            if latent_masks is None or self._product_dtype is None
-            else self._product_dtype
-        )
+        """The mean cross-entropy of every model of the part; what is passed is of all models.
+        `rows` as `cross_entropies` takes them, `latent_masks` of mixtures, B x K D a model; None
+        outside training, when factors are not cast either."""
+        parameters, part = self._parameters, self._part
+        if part != slice(0, len(hidden_GTBC)):  # the gradient of a slice is a copy
+            hidden_GTBC, weight_GVD = hidden_GTBC[part], weight_GVD[part]
+        dtype = hidden_GTBC.dtype
+        if latent_masks is not None and self._product_dtype is not None:
+            dtype = self._product_dtype
         hidden_GNC = hidden_GTBC.flatten(1, 2)
         if self._kind is PointwiseSoftmax:
-            experts_GNKD, prior_GNK = (
-                hidden_GNC.unsqueeze(2),
-                hidden_GNC.new_zeros(*hidden_GNC.shape[:2], 1),
-            )
+            experts_GNKD = hidden_GNC.unsqueeze(2)
+            prior_GNK = hidden_GNC.new_zeros(*hidden_GNC.shape[:2], 1)
         else:
             logits_GNK = torch.bmm(hidden_GNC.to(dtype), parameters["prior_KC"].to(dtype).mT)
             prior_GNK = torch.log_softmax(logits_GNK.to(hidden_GNC.dtype), dim=2)
-            experts_GNKD = _latent(hidden_GTBC, parameters, latent_masks or (), dtype)
+            masks = () if latent_masks is None else latent_masks[part]
+            experts_GNKD = _latent(hidden_GTBC, parameters, masks, dtype)
         if self._kind is MixtureOfContexts:
             experts_GNKD = torch.einsum(
                 "gnk,gnkd->gnd", prior_GNK.exp().to(dtype), experts_GNKD.to(dtype)
@@ -92,7 +93,8 @@ class StackedOutput:
             prior_GNK = torch.zeros_like(prior_GNK[..., :1])
         bent = [tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)]
         inputs = Inputs(experts_GNKD.to(dtype), prior_GNK, weight_GVD, parameters["bias_V"])
-        return cross_entropies(inputs, rows, self._functions, bent)
+        of_part = rows[0][part], rows[1][part]
+        return cross_entropies(inputs, of_part, self._functions, bent)
 
 
 def _latent(

@@ -12,7 +12,7 @@ from torch import Tensor
 from trainables.language_model import LanguageModel
 from trainables.stack.outputs import output_kind
 
-OUTPUT, HEAD = "output.", "head."
+OUTPUT = "output."
 
 
 class Weights:
@@ -23,13 +23,13 @@ class Weights:
     ) -> None:
         """`tensors`: of every model, by the names of its parameters; they are copied."""
         kinds = [output_kind(model.output) for model in models]
-        self.parts: list[slice] = []
-        """Where models with output layers of one kind stand."""
+        self._common = _stacked(tensors, output=False)
+        self.outputs: list[tuple[slice, dict[str, Tensor]]] = []
+        """Where models with output layers of one kind stand, and the parameters of these."""
         for _, group in groupby(range(len(kinds)), key=kinds.__getitem__):
             members = list(group)
-            self.parts.append(slice(members[0], members[-1] + 1))
-        self._common = _stacked(tensors, output=False)
-        self._of_outputs = [_stacked(tensors[part], output=True) for part in self.parts]
+            part = slice(members[0], members[-1] + 1)
+            self.outputs.append((part, _stacked(tensors[part], output=True)))
 
     @classmethod
     def shared_by(cls, models: Sequence[LanguageModel]) -> Weights:
@@ -49,23 +49,14 @@ class Weights:
         """Of all models; not of their output layers."""
         return self._common[name]
 
-    def of_head(self) -> dict[str, Tensor]:
-        """Those of output weights that are not the embedding's, by name."""
-        return {
-            name.removeprefix(HEAD): tensor
-            for name, tensor in self._common.items()
-            if name.startswith(HEAD)
-        }
-
-    def of_output(self, part: slice) -> dict[str, Tensor]:
-        """Those of the output layers of a part, by name."""
-        return self._of_outputs[self.parts.index(part)]
+    def __contains__(self, name: str) -> bool:
+        return name in self._common
 
     def named(self) -> Iterator[tuple[str, slice, Tensor]]:
         """Name in the model, whose they are, and the tensor."""
-        whole = slice(0, self.parts[-1].stop)
+        whole = slice(0, self.outputs[-1][0].stop)
         yield from ((name, whole, tensor) for name, tensor in self._common.items())
-        for part, tensors in zip(self.parts, self._of_outputs, strict=True):
+        for part, tensors in self.outputs:
             yield from ((OUTPUT + name, part, tensor) for name, tensor in tensors.items())
 
     def __iter__(self) -> Iterator[Tensor]:
