@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from gpu_proof import command
-from orchestrator.command import main as sweep_main
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_OTHERS = """
@@ -106,15 +105,6 @@ def test_bad_input_is_one_sentence(
     assert status == 2 and not list(tmp_path.iterdir())
     out, err = capfd.readouterr()
     assert out == "" and text in err and err.startswith("error: ") and err.count("\n") == 1
-
-
-def test_help_lists_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sweep_main(["--help"]) == 0
-    assert "prove-gpu" in capsys.readouterr().out
-    answer = subprocess.run(
-        [sys.executable, "-m", "gpu_proof", "--help"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert answer.returncode == 0 and all(name in answer.stdout for name in command.STAGES)
 
 
 def run_stage(

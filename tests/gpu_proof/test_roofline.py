@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_proof.roofline import CARDS, COSTS, Card, StepCost, Work, step_seconds
+from gpu_proof.roofline import CARDS, COSTS
 
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
 
@@ -42,12 +42,3 @@ def test_by_arithmetic_an_epoch_takes_no_longer_than_the_goal(layer: str) -> Non
         predicted_s = seconds_an_epoch("ptb", layer, COSTS["ptb", layer], CARDS[card])
         print(f"{layer} on an {card}: {predicted_s:.2f} s an epoch")
         assert round(predicted_s + (PLIF_ATOMICS_S if layer == "lms_plif" else 0.0), 1) <= goal_s
-
-
-def test_a_step_is_bound_by_memory_or_by_products() -> None:
-    card = Card(copy_tb_s=1.0, product_tflop_s=1.0)
-    idle = Work(0, 0.0, 0.0)
-    assert step_seconds(StepCost(Work(0, 850.0, 0.0), idle, idle), card) == pytest.approx(1.0)
-    assert step_seconds(
-        StepCost(idle, Work(0, 85.0, 0.6), Work(0, 70.0, 0.6)), card
-    ) == pytest.approx(1.0 + 2.0)

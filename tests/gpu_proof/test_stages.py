@@ -4,7 +4,7 @@ stand-ins."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +16,9 @@ from torch import Tensor
 from gpu_proof import stage
 from gpu_proof.report import NotTriedError, Question, answer
 from gpu_proof.roofline import COSTS, Card, step_seconds
-from gpu_proof.stages import captured, kernels, memory, resume, speed, sync, toolchain
+from gpu_proof.stages import memory, resume, speed, sync, toolchain
 from tests.support.cpu_graphs import CpuGraphs
-from tests.support.like_a_gpu import like_a_gpu
-from trainables.output_layers import fused
-from trainables.stack import Stack, lstm, program
+from trainables.stack import Stack, program
 from trainables.training import loop
 from trainables.trial_folder import checkpoint, save_tensors
 
@@ -61,34 +59,6 @@ def test_a_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:
     assert {*found.values()} == {"FAIL"}
 
 
-@pytest.fixture
-def launched_on_meta(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Modules whose kernels are not launched; steps go a GPU's way, on tensors without numbers."""
-    jit = pytest.importorskip("triton.runtime.jit", reason="Triton is there for Linux alone")
-    fallbacks = list[str]()
-    monkeypatch.setattr(
-        jit.KernelInterface, "__getitem__", lambda _kernel, _grid: lambda *_, **__: None
-    )
-    with like_a_gpu(window=6), torch.device("meta"):
-        for module in (lstm, fused):
-            monkeypatch.setattr(
-                module, "runs_triton", lambda _, name=module.__name__: name not in fallbacks
-            )
-        yield fallbacks
-        monkeypatch.undo()
-
-
-def test_launched_kernels_pass(
-    launched_on_meta: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(kernels, "STACKED", ("gss", "mos"))
-    monkeypatch.setattr(kernels, "LAYERS", ("gss", "monotone_nn"))
-    assert {*results("kernels", tmp_path, "meta").values()} == {"PASS"}
-    launched_on_meta.append("trainables.stack.lstm")
-    found = results("kernels", tmp_path, "meta")
-    assert found["stack, gss"] == found["every file of kernels"] == "FAIL" != found["alone, gss"]
-
-
 def wrong_after(steps: int) -> Callable[[CpuGraphs, Callable[[], None]], Callable[[], None]]:
     """Replays of which one is made twice."""
     captured_by, done = CpuGraphs.captured, [0]
@@ -116,12 +86,6 @@ def test_a_replay_with_other_bits_fails(
         monkeypatch.setattr(CpuGraphs, "captured", wrong_after(3))
     lstm, transformer = results("captured", tmp_path).values()
     assert (lstm, transformer) == ("FAIL" if wrong else "PASS", "PASS")
-
-
-def test_a_gpu_that_captures_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captured, "on_gpu", lambda _device: True)
-    with pytest.raises(RuntimeError, match="captured"):
-        captured._differing("cpu", "transformer")
 
 
 @pytest.mark.parametrize("waits", [False, True])
