@@ -20,5 +20,3 @@ from .leftovers import Leftovers as Leftovers
 from .leftovers import machine as machine
 from .leftovers import remove_folder as remove_folder
 from .leftovers import remove_leftovers as remove_leftovers
-from .proc import boot_id as boot_id
-from .proc import process_stat as process_stat

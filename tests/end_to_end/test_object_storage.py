@@ -173,64 +173,35 @@ def _lasting(outcome: TrialOutcome) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    ("place", "variables", "sentence"),
+    ("place", "sentence"),
     [
-        (
-            ("--storage", "s3://no-such-bucket/x", "--store", "{db}"),
-            {},
-            "there is no bucket no-such-bucket",
-        ),
-        (("--storage", "s3://no-such-bucket/x"), {}, "name one with --store"),
-        (
-            ("--storage", "s3://key:hidden-key@bucket/x", "--store", "{db}"),
-            {},
-            "leave keys out of it",
-        ),
-        (
-            ("--storage", "{here}", "--data-dir", "s3://no-such-bucket", "--corpus", "mine"),
-            {},
-            "no bucket no-such-buck",
-        ),
-        (
-            ("--storage", "{url}", "--store", "{db}"),
-            {"AWS_SECRET_ACCESS_KEY": "hidden-key"},
-            "refuses these credential",
-        ),
-        (
-            ("--storage", "{url}", "--store", "{db}"),
-            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
-            "see that the store run",
-        ),
-        (
-            ("--storage", "{url}", "--store", "{db}"),
-            {"PYTHONPATH": "{here}"},
-            "pip install '.[s3]'",
-        ),
+        (("--storage", "s3://no-such-bucket/x", "--store", "{db}"), "no bucket no-such-bucket"),
+        (("--storage", "s3://no-such-bucket/x"), "name one with --store"),
+        (("--storage", "s3://key:hidden-key@bucket/x", "--store", "{db}"), "leave keys out of it"),
+        (("--data-dir", "s3://no-such-bucket", "--corpus", "mine"), "no bucket no-such-bucket"),
     ],
 )
 def test_bad_places_are_one_sentence(
-    store: ObjectStore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    place: tuple[str, ...],
-    variables: dict[str, str],
-    sentence: str,
+    store: ObjectStore, tmp_path: Path, place: tuple[str, ...], sentence: str
 ) -> None:
-    (tmp_path / "obstore.py").write_text("raise ImportError('as where it is not installed')")
-    known = {"here": tmp_path, "db": tmp_path / "r.db", "url": f"s3://{store.bucket}/x"}
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value.format(**known))
-    words = ("gss_grid", "--scale", "smoke", *(word.format(**known) for word in place))
-    # A process keeps the client of a bucket that it met first.
-    if "PYTHONPATH" in variables:
-        answer = sweep_process(*words)
-        status, shown = answer.returncode, answer.stderr
-    else:
-        ((status, shown),) = Process(tmp_path, typed, *words).end()
-    assert status == 2, shown
-    *others, line = shown.strip().splitlines()
-    assert all("earlier runs had left" in other for other in others)
-    assert line.startswith("error: ")
-    assert sentence in line
-    assert store.secret not in line
-    assert "hidden-key" not in line
+    words = ("gss_grid", "--scale", "smoke", "--storage", str(tmp_path), *place)
+    status, shown = said_of(tmp_path, *words)
+    assert (status, sentence in shown) == (2, True)
+    assert store.secret not in shown and "hidden-key" not in shown
+
+
+def said_of(folder: Path, *words: str) -> tuple[int, str]:
+    """Status and last line of the command. A process keeps the client of a bucket that it met."""
+    filled = (word.format(db=folder / "r.db") for word in words)
+    ((status, shown),) = Process(folder, typed, *filled).end()
+    return status, shown.strip().splitlines()[-1]
+
+
+def test_missing_packages_are_one_sentence(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "obstore.py").write_text("raise ImportError('as if it were not installed')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    place = ("--storage", f"s3://{store.bucket}/x", "--store", tmp_path / "r.db")
+    answer = sweep_process("gss_grid", "--scale", "smoke", *place)
+    assert (answer.returncode, "pip install '.[s3]'" in answer.stderr) == (2, True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cluster.resources import check_gpus, check_timeout, per_pack, slots_of
+from orchestrator.cluster.resources import check_gpus, check_timeout, slots_of
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from trainables.errors import UserError
@@ -78,8 +78,3 @@ def test_impossible_gpus_are_refused(gpus: float) -> None:
 def test_short_timeout_is_refused(seconds: float) -> None:
     with pytest.raises(UserError, match="takes"):
         check_timeout(options(trial_timeout_s=seconds))
-
-
-def test_a_trial_on_a_gpu_asks_for_its_cores_as_well() -> None:
-    assert per_pack(options(gpus_per_trial=0.5)) == {"cpu": 1, "gpu": 0.5}
-    assert per_pack(options(threads=4, gpus_per_trial=1)) == {"cpu": 4, "gpu": 1}

@@ -3,7 +3,6 @@ runs."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -262,18 +261,6 @@ def test_late_signal_is_answered(start: Start, number: signal.Signals) -> None:
     )
 
 
-def test_volley_of_signals_leaves_no_traceback(start: Start, tmp_path: Path) -> None:
-    """`scancel` signals the command itself, too, and the guard passes on what it got."""
-    process = start(WAITS)
-    pid = int((tmp_path / "pid").read_text())
-    process.send_signal(signal.SIGTERM)
-    with contextlib.suppress(ProcessLookupError):
-        for _ in range(2000):
-            os.kill(pid, signal.SIGTERM)
-    status, said = end(process)
-    assert (status, "Traceback" in said) == (143, False), said
-
-
 def test_crash_after_the_sweep_is_final(start: Start) -> None:
     status, said = end(
         start("    with watched(), patient(60):\n        pass\n    os.abort()", wait=False)
@@ -337,19 +324,6 @@ def test_signal_during_imports_leaves_no_traceback(after_s: float) -> None:
     assert status in (143, -signal.SIGTERM), "before the first line of Python nobody can answer"
     assert said.count("\n") <= 1
     assert "Traceback" not in said
-
-
-def test_stopped_guard_goes_on(start: Start, tmp_path: Path) -> None:
-    process = start(
-        "    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return "
-        "0"
-    )
-    pids = (process.pid, int((tmp_path / "pid").read_text()))
-    for number in (signal.SIGSTOP, signal.SIGCONT) * 3:
-        for pid in pids:
-            os.kill(pid, number)
-        time.sleep(0.4)
-    assert end(process) == (0, "")
 
 
 def test_processes_of_the_shell_are_left_alone(

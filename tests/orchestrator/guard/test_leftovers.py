@@ -178,14 +178,6 @@ def test_links_files_and_folders_of_others_stay(base: Path, tmp_path: Path) -> N
     assert (target / "data").read_text() == "mine"
 
 
-def test_link_is_removed_and_its_target_stays(base: Path, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("mine")
-    (dead_folder(base) / "session_latest").symlink_to(tmp_path)
-    assert remove_leftovers().folders == 1
-    assert [*base.iterdir()] == []
-    assert (tmp_path / "data").read_text() == "mine"
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
 @pytest.mark.parametrize("given", ["", OWNER])
 def test_folder_of_another_user_stays(base: Path, given: str) -> None:
@@ -193,24 +185,6 @@ def test_folder_of_another_user_stays(base: Path, given: str) -> None:
     os.chown(folder / given, 65534, 65534)
     assert remove_leftovers() == NOTHING
     assert (folder / OWNER).exists()
-
-
-@pytest.mark.usefixtures("no_ray")
-def test_next_run_removes_what_is_left(base: Path, tmp_path: Path) -> None:
-    dead_folder(base)
-    command = (
-        "gss_grid",
-        "--scale",
-        "smoke",
-        "--storage",
-        tmp_path / "results",
-        "--address",
-        "127.0.0.1:1",
-    )
-    answer = sweep(*command)
-    assert REMOVED.match(answer.stderr)
-    assert "\nerror: No Ray cluster answers" in answer.stderr
-    assert [*base.iterdir()] == []
 
 
 def test_clean_prints_what_it_removed(

@@ -87,14 +87,6 @@ def test_stopped_trial_that_dies_first_is_not_tried_again(sweep: Sweep, store: S
     assert sweep.finished and states(store)[1] == "planned"
 
 
-def test_done_trial_is_not_tried_again(sweep: Sweep, store: Store) -> None:
-    hand_out(sweep, "a")
-    sweep.events("a", [done(3)])
-    sweep.ended("a", DEATH)
-    assert states(store)[3] == "done"
-    assert sorted(sweep.pack("b") + sweep.pack("c")) == [0, 1, 2, 4, 5]
-
-
 def test_machine_that_leaves_halves_nothing(sweep: Sweep) -> None:
     assert len(hand_out(sweep, "a")) == 6
     sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))

@@ -15,7 +15,6 @@ from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
     KEY,
-    NO_MEMORY,
     PLAN,
     Sweep,
     states,
@@ -37,18 +36,6 @@ def test_packs_are_claimed_as_they_are_handed_out(store: Store, tmp_path: Path) 
     sweep.tell("a", 0, at=1)
     sweep.close()
     assert states(store) == ["done"] + ["planned"] * 5
-
-
-def test_trial_with_a_machine_for_itself_runs_alone(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, 1)
-    sweep.die("a", at=0, ending=NO_MEMORY)
-    assert sweep.pack("b") == [0]
-    sweep.add(PLAN[:2])
-    assert sweep.pack("c") == []
-    sweep.tell("b", 0)
-    sweep.ended("b", None)
-    assert sweep.run("c") == [1]
-    assert sweep.finished
 
 
 def test_trials_of_another_driver_are_waited_for(

@@ -187,19 +187,3 @@ def test_starved_trial_is_left_to_a_later_run(
     assert [row.state for row in store.trials(KEY)] == ["done", "planned"]
     assert "For 10 min no machine was free of others" in steered.heard.notes[2]
     assert steered.heard.stopped_names == ["seed=1"]
-
-
-def test_wait_for_a_first_start_is_not_counted(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = planned(range(1))
-    store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan, ON_A_CLUSTER)
-    steered.hand_out("a")
-    assert steered.looks(LONG) == []
-    # It starts and runs out of memory between two looks.
-    steered.driver.began("a")
-    steered.run_out_of_memory("a", plan[0])
-    assert steered.hand_out("b").place.whole == {"CPU": 1.0}
-    assert steered.looks(3) == []
-    assert steered.looks(LONG) == ["b"]

@@ -50,9 +50,7 @@ def measured(
     }
 
 
-def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(
-    store: Store, tmp_path: Path
-) -> None:
+def test_each_trouble_is_its_trials_own(store: Store, tmp_path: Path) -> None:
     seeds = [SOUND, RAISES, EXITS, SOUND + 1, BAD_INPUT, SOUND + 2]
     heard = Heard()
     summary, metrics = measured(store, tmp_path, seeds, listener=heard)
@@ -85,7 +83,7 @@ def test_trials_are_measured_at_the_same_time(store: Store, tmp_path: Path) -> N
     assert len(log_lines(tmp_path)) == 16
 
 
-def test_a_request_to_stop_the_study_ends_its_measurements(store: Store, tmp_path: Path) -> None:
+def test_request_to_stop_ends_measurements(store: Store, tmp_path: Path) -> None:
     class AsksAtTheFirst(Heard):
         def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
             super().finished(trial_id, outcome)

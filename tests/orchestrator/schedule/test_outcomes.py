@@ -101,15 +101,6 @@ def test_second_end_of_a_worker_fails_its_trial(
     assert attempts == [("a machine", ending.cause), ("a machine", last)]
 
 
-def test_result_that_was_durable_before_the_death_counts(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path)
-    sweep.pack("a")
-    sweep.tell("a", at=0)
-    folder_of(tmp_path, 0).write_result(TrialOutcome(trial_id=IDS[0], state="done"), None)
-    sweep.ended("a", DEATH)
-    assert states(store)[0] == "done"
-
-
 def report_without_spectrum(sweep: Sweep, key: str, number: int) -> None:
     metrics = {"spectrum@1": {"press_rank": 1}}
     outcome = TrialOutcome(trial_id=IDS[number], state="done", measurements=metrics)
@@ -153,23 +144,6 @@ def test_trials_taken_over_are_spoken_for_by_their_new_driver(
     assert [row.owner for row in store.trials(KEY)[:3]] == [None, "another", "another"]
     assert store.epochs(IDS[0]) == []
     assert (list(sweep.heard.outcomes), sweep.finished) == ([IDS[0]], False)
-
-
-def test_trials_that_another_driver_ended_are_reported(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path)
-    store.record(TrialOutcome(trial_id=IDS[0], state="done"), run_id=1, spectrum=None)
-    assert sweep.pack("a") == [1, 2]
-    assert (list(sweep.heard.outcomes), sweep.heard.notes) == ([IDS[0]], [])
-    store.claim(IDS[3:4], owner="another", lease_s=600)
-    assert sweep.pack("b") == [4, 5]
-    assert "1 trial is run by another command" in sweep.heard.notes[0]
-
-
-def test_five_machines_may_leave_under_a_trial(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, 1)
-    for key in "abcde":
-        sweep.die(key, at=0, ending=Ending(EndingKind.MACHINE_LEFT))
-    assert store.trials(KEY)[0].cause == f"{EndingKind.MACHINE_LEFT} (in each of 5 attempts)"
 
 
 def test_death_costs_no_attempt_once_its_machine_has_left(store: Store, tmp_path: Path) -> None:

@@ -58,15 +58,6 @@ def test_results_are_recorded_once(store: Store, recorder: Recorder, tmp_path: P
     assert notes == []
 
 
-@pytest.mark.parametrize(("name", "kept"), [("layer_jacobian@2", True), ("layer_task@2", False)])
-def test_measurements_with_a_spectrum_are_known_by_name(
-    name: str, kept: bool, store: Store, recorder: Recorder, tmp_path: Path
-) -> None:
-    leave(tmp_path, 0, done(0, name))
-    assert recorder.recover(PLAN, note=print) == 1
-    assert (IDS[0] in store.spectra(KEY)) == kept
-
-
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "no spectrum", "cut spectrum"])
 def test_damaged_result_is_set_aside(
     store: Store, recorder: Recorder, tmp_path: Path, damage: str

@@ -79,20 +79,6 @@ def test_next_worker_goes_on_from_a_checkpoint(storage: Storage, move: Move) -> 
         assert newest is not None and newest[1]["step"] == 2
 
 
-def test_damaged_checkpoint_is_passed_over(storage: Storage) -> None:
-    notes: list[str] = []
-
-    def save_and_damage(folder: TrialFolder) -> None:
-        save_two(folder)
-        damage(folder, folder.checkpoint(2).name)
-
-    stopped(storage, save_and_damage)
-    with storage.working(TRIAL) as folder:
-        newest = Checkpoints(TrialFolder(folder.path, TRIAL, notes.append)).latest("cpu")
-        assert newest is not None and newest[1]["step"] == 1
-    assert "is not what was written" in notes[0]
-
-
 @pytest.mark.parametrize("name", ["result.json", "spectrum.npy"])
 def test_damaged_result_is_set_aside(storage: Storage, name: str) -> None:
     def finish_and_damage(folder: TrialFolder) -> None:

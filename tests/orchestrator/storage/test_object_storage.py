@@ -41,7 +41,7 @@ from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 from trainables.trial import run_trial
-from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome, trial_directory
+from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
 PLACE = trial_directory(Path(), TRIAL).as_posix()
 
@@ -168,20 +168,6 @@ def test_superseded_worker_stops_and_its_pack_goes_elsewhere(
         run_pack(Pack((trial,)), job, list[str]().append)
     folder_name = trial_directory(Path(), trial.trial_id).relative_to("trials")
     assert set(storage.bucket.files("trials")) == {f"{folder_name}/result.json"}
-
-
-def test_worker_that_never_copied_is_superseded(
-    storage: ObjectStorage, move: Move, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The later worker is still at work: the store has its fence alone."""
-    monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 600)
-    with pytest.raises(SupersededError), storage.working(TRIAL) as older:
-        move("two")
-        later = storage.working(TRIAL)
-        later.__enter__()
-        finish(older, OLD)
-    assert names(storage) == {"worker"}
-    later.__exit__(None, None, None)
 
 
 def test_killed_copy_replaces_nothing_from_elsewhere(storage: ObjectStorage, move: Move) -> None:
