@@ -1,35 +1,34 @@
-"""A Ray without the private parts that are used: the program works and says what is lost."""
+"""A Ray without the private parts that are used: the program works and reports what is lost."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.cluster import ray_private
+from orchestrator.cluster.ray_private import HEAD, LOSSES, STOP
 from orchestrator.schedule import run_trials
-from orchestrator.store import Store, StudyKey
+from orchestrator.store import Store, StudyKey, open_store
 from tests.support.notes import Heard
 from tests.support.one_ray import start_ray
+from tests.support.processes import Process, Say
 from tests.support.scripted_trials import RAISES, SOUND, planned, work_in
 
 KEY = StudyKey(study="private", scale="smoke", corpus="none")
 
 
-@pytest.mark.parametrize("name", ray_private.LOSSES)
+@pytest.mark.parametrize("name", LOSSES)
 def test_installed_ray_has_the_private_name(name: str) -> None:
     assert ray_private.find(name) is not None
 
 
-def lack(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Make these names missing, for the product and not for Ray itself."""
+def others(names: Collection[str]) -> Callable[[str], Any]:
+    """Find all but these names, which are missing for the product and not for Ray itself."""
     find = ray_private.find
-
-    def find_others(name: str) -> Any:
-        return None if name in names else find(name)
-
-    monkeypatch.setattr(ray_private, "find", find_others)
+    return lambda name: None if name in names else find(name)
 
 
 def states_of_a_sweep(store: Store, folder: Path) -> list[str]:
@@ -40,21 +39,26 @@ def states_of_a_sweep(store: Store, folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("one_ray")
-@pytest.mark.parametrize("name", ray_private.LOSSES)
+@pytest.mark.parametrize("name", [HEAD, STOP])
 def test_sweep_ends_without_a_private_name(
     name: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lack(monkeypatch, name)
+    monkeypatch.setattr(ray_private, "find", others([name]))
     assert states_of_a_sweep(store, tmp_path) == ["done", "failed"]
 
 
-@pytest.mark.usefixtures("no_ray")
-def test_ray_starts_without_private_names_and_losses_are_reported(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lack(monkeypatch, *ray_private.LOSSES)
+def sweep_without_all(say: Say, folder: Path) -> None:
+    vars(ray_private)["find"] = others(LOSSES)
     heard = Heard()
     start_ray(heard.note)
-    assert len(heard.notes) == len(ray_private.LOSSES) == 6
-    assert all(note.startswith("Ray 2.") for note in heard.notes)
-    assert states_of_a_sweep(store, tmp_path) == ["done", "failed"]
+    ray_private.name_process("nobody")
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        say((states_of_a_sweep(store, folder), heard.notes))
+
+
+def test_ray_starts_and_trains_without_any_private_name(tmp_path: Path) -> None:
+    """In a process of its own, in which nothing of Ray was replaced before."""
+    ((states, notes),) = Process(tmp_path, sweep_without_all, tmp_path).end(timeout_s=200)
+    assert states == ["done", "failed"]
+    assert len(notes) == len(LOSSES) == 6
+    assert all(note.startswith("Ray 2.") for note in notes)
