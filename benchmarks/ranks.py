@@ -24,13 +24,13 @@ from benchmarks.loss import Prepare, compare, print_table
 from trainables.measurements import (
     Method,
     PeakMemory,
+    SpectrumStream,
     kl_rank_metrics,
     kl_ranks,
     log_p_spectrum,
     matrix_spectrum,
     press_rank,
     press_tolerance,
-    spectrum_stream,
 )
 
 ROWS, COLUMNS = 16_000, 4_000
@@ -104,7 +104,7 @@ def print_errors() -> None:
 
 def run_ptb() -> None:
     """Print the seconds of PTB's whole test set, without making its rows, and the peak memory."""
-    stream, memory, adding_s = spectrum_stream("gram", PTB_COLUMNS), PeakMemory(), 0.0
+    stream, memory, adding_s = SpectrumStream("gram", PTB_COLUMNS), PeakMemory(), 0.0
     for chunk_NV in log_p_chunks(PTB_ROWS, PTB_COLUMNS, (PTB_WIDTH, *USUAL[1:])):
         start = time.perf_counter()
         stream.update(chunk_NV)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -32,10 +31,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from trainables.device import forget_cache, on_gpu
+from trainables.device import on_gpu
 from trainables.language_model import LanguageModel
-from trainables.measurements.directions import Chunks, Directions, blocks, centred, fits_gpu
-from trainables.measurements.log_probabilities import log_probability_chunks
+from trainables.measurements.chunks import Chunks, blocks, centred, where_it_fits
+from trainables.measurements.directions import Directions
 from trainables.trial_folder import Metric
 
 BOUNDS = ("1e-1", "1e-2", "1e-3")
@@ -89,20 +88,10 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
 def kl_ranks_after(
     model: LanguageModel, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS
 ) -> KlRanks:
-    """Of what a model says after these contexts; on the GPU where it lies, unless its memory is too
-    small."""
-    weight = model.embedding_VD
-    rows, columns = len(contexts_NC), len(weight)
-    if fits_gpu(weight, rows=rows, columns=columns):
-        with suppress(torch.OutOfMemoryError):
-            chunks = partial(log_probability_chunks, model, contexts_NC)
-            return kl_ranks(chunks, rows=rows, columns=columns, bounds=bounds)
-        forget_cache(str(weight.device))
-
-    def on_cpu() -> Iterator[Tensor]:
-        return (chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC))
-
-    return kl_ranks(on_cpu, rows=rows, columns=columns, bounds=bounds)
+    """The KL ranks of the log-P matrix of a model after these contexts."""
+    rows, columns = len(contexts_NC), len(model.embedding_VD)
+    ranks = partial(kl_ranks, rows=rows, columns=columns, bounds=bounds)
+    return where_it_fits(ranks, model, contexts_NC, squares=5)
 
 
 def kl_rank_metrics(found: KlRanks) -> dict[str, Metric]:

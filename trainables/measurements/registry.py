@@ -6,9 +6,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 import torch
@@ -27,17 +26,17 @@ from trainables.config import (
     SPECTRUM_BY_EPOCH,
     TOP_K,
     WORD_SIMILARITY,
+    ContextsFile,
     LanguageTrialConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
     require_in_text,
 )
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
-from trainables.device import forget_cache, products_in
+from trainables.device import products_in
 from trainables.errors import UserError
 from trainables.language_model import LanguageModel
-from trainables.measurements.directions import centred
-from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
+from trainables.measurements.chunks import Chunks, spectrum_of_chunks, where_it_fits
 from trainables.measurements.gradient_bottleneck import (
     gradient_bottleneck_metrics,
     sampled_contexts,
@@ -50,7 +49,7 @@ from trainables.measurements.log_probabilities import (
 )
 from trainables.measurements.ranks import RANKS, entropy_rank, press_rank, rank_report
 from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
-from trainables.measurements.spectrum import Spectrum, log_p_spectrum
+from trainables.measurements.spectrum import Spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
 from trainables.output_layers import Softcap
@@ -61,8 +60,6 @@ from trainables.trial_folder import EpochMetrics, EpochRanks, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
 """Of the KL rank at the end of an epoch, in nats."""
-Given = TypeVar("Given")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -96,10 +93,13 @@ def measure(
     the right one."""
     trained = Trained(model, corpus, config, runtime, epochs)
     by_name = dict(BY_NAME)
-    if runtime.contexts is not None:
-        by_name[runtime.contexts.measurement] = _top_k_of_file
-    if runtime.benchmarks is not None:
-        by_name[runtime.benchmarks.measurement] = _similarity_of_folder
+    if file := runtime.contexts:
+        by_name[file.measurement] = partial(_top_k_of_file, file=file)
+    if folder := runtime.benchmarks:
+        prefix = f"similarity-{folder.tag}"
+        by_name[folder.measurement] = partial(
+            _similarity, benchmarks=folder.benchmarks, prefix=prefix
+        )
     for name in names:
         if name not in by_name:
             raise UserError(f"unknown measurement {name!r}: choose from {', '.join(by_name)}")
@@ -129,13 +129,13 @@ def perplexity_of(loss: float) -> Measured:
 def _spectrum(trained: Trained) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram
     matrix in float64."""
-    return ranks_of(_spectrum_at(trained.model, trained.contexts()))
+    return ranks_of(spectrum_at(trained.model, trained.contexts()))
 
 
 def _centred_spectrum(trained: Trained) -> Measured:
     """Ranks of the matrix of `spectrum@1` after subtracting each row's mean, which a softmax does
     not see. Their names begin with "centred_"."""
-    report = rank_report(_spectrum_at(trained.model, trained.contexts(), centre=True))
+    report = rank_report(spectrum_at(trained.model, trained.contexts(), centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
 
 
@@ -169,55 +169,21 @@ def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfi
         return EpochRanks()
     tokens = corpus.valid[: evaluation.valid_tokens][: evaluation.epoch_rank_contexts]
     contexts_NC = context_vectors(model, tokens, window=evaluation.window)
-    spectrum, kl_rank = _spectrum_at(model, contexts_NC), None
+    spectrum, kl_rank = spectrum_at(model, contexts_NC), None
     if isinstance(config, TransformerTrialConfig):
         kl_rank = kl_ranks_after(model, contexts_NC, bounds=(EPOCH_BOUND,)).ranks[EPOCH_BOUND]
     return EpochRanks(press_rank(spectrum), entropy_rank(spectrum.singular_values), kl_rank)
 
 
-def _spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
-    """The spectrum of the log-P matrix with a row for each context."""
-    [spectrum] = spectra_at([model], [contexts_NC], centre=centre)
-    if isinstance(spectrum, Exception):
-        raise spectrum
-    return spectrum
+def spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:
+    """The spectrum of the log-P matrix with a row for each context; `centre` subtracts the mean of
+    each row, in float64."""
+    rows, columns = len(contexts_NC), len(model.embedding_VD)
 
+    def spectrum(chunks: Chunks) -> Spectrum:
+        return spectrum_of_chunks(chunks(), rows=rows, columns=columns, centre=centre)
 
-def spectra_at(
-    models: Sequence[LanguageModel], contexts_GNC: Sequence[Tensor], *, centre: bool = False
-) -> list[Spectrum | Exception]:
-    """Return the spectrum of each model's log-P matrix after its contexts, or the exception it
-    raised.
-
-    `centre` subtracts the mean of each row, in float64. On the models' GPU, unless its memory is
-    too small."""
-    first = models[0].embedding_VD
-    rows, columns = len(contexts_GNC[0]), len(first)
-
-    def matrices() -> list[Iterator[Tensor]]:
-        by_model = map(log_probability_chunks, models, contexts_GNC)
-        return [
-            (centred(chunk_NV.double()) for chunk_NV in chunks) if centre else chunks
-            for chunks in by_model
-        ]
-
-    def on_cpu(matrix: Iterable[Tensor]) -> Spectrum:
-        chunks = (chunk_NV.cpu().numpy() for chunk_NV in matrix)
-        return log_p_spectrum(chunks, rows=rows, columns=columns)
-
-    if fits_gpu(first, rows=rows, columns=columns):
-        with suppress(torch.OutOfMemoryError):
-            return gpu_spectra(matrices(), first.device, rows=rows, columns=columns)
-        forget_cache(str(first.device))
-    return [attempt(on_cpu, matrix) for matrix in matrices()]
-
-
-def attempt(function: Callable[[Given], Result], given: Given) -> Result | Exception:
-    """What the function gives, or what it raises."""
-    try:
-        return function(given)
-    except Exception as error:
-        return error
+    return where_it_fits(spectrum, model, contexts_NC, squares=3)
 
 
 def _kl_rank(trained: Trained) -> Measured:
@@ -256,7 +222,7 @@ def _bent_softmax(trained: Trained) -> Measured:
         kl_ranks = kl_ranks_after(model, contexts_NC, bounds=(EPOCH_BOUND,)).ranks
         measured = {
             **_perplexity(bent).metrics,
-            "press_rank": press_rank(_spectrum_at(model, contexts_NC)),
+            "press_rank": press_rank(spectrum_at(model, contexts_NC)),
             f"kl_rank_{EPOCH_BOUND}": kl_ranks[EPOCH_BOUND],
             "kl_from_softmax": sum(kls) / len(contexts_NC),
         }
@@ -272,31 +238,23 @@ def _top_k(trained: Trained) -> Measured:
     return Measured(top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
 
 
-def _top_k_of_file(trained: Trained) -> Measured:
-    model, corpus, file = trained.model, trained.corpus, trained.runtime.contexts
-    assert file is not None
+def _top_k_of_file(trained: Trained, file: ContextsFile) -> Measured:
+    model, corpus = trained.model, trained.corpus
     require_in_text(file, test_words(corpus.name, data_dir=trained.runtime.data_dir), corpus.name)
     prefix = f"top_k-{file.tag}"
     return Measured(top_k_metrics(model, corpus, trained.config, file.contexts, prefix=prefix))
 
 
-def _similarity(
-    trained: Trained, benchmarks: Iterable[Benchmark], prefix: str = "similarity"
-) -> Measured:
+def _published_similarity(trained: Trained) -> Measured:
+    runtime = trained.runtime
+    benchmarks = read_published(runtime.benchmarks_dir or runtime.data_dir)
+    return _similarity(trained, benchmarks, "similarity")
+
+
+def _similarity(trained: Trained, benchmarks: Iterable[Benchmark], prefix: str) -> Measured:
     embedding_VD = trained.model.embedding_VD.detach().float().cpu().numpy()
     vocabulary = trained.corpus.vocabulary
     return Measured(similarity_metrics(embedding_VD, vocabulary, benchmarks, prefix=prefix))
-
-
-def _published_similarity(trained: Trained) -> Measured:
-    runtime = trained.runtime
-    return _similarity(trained, read_published(runtime.benchmarks_dir or runtime.data_dir))
-
-
-def _similarity_of_folder(trained: Trained) -> Measured:
-    folder = trained.runtime.benchmarks
-    assert folder is not None
-    return _similarity(trained, folder.benchmarks, f"similarity-{folder.tag}")
 
 
 BY_NAME: Mapping[str, Callable[[Trained], Measured]] = {

@@ -5,10 +5,10 @@ Two methods, both in float64 with memory for one V x V matrix and one block of r
 (contexts), V columns (vocabulary). A wide matrix (N < V) is gathered and its transpose streamed:
 the same singular values for one N x N matrix.
 
-- `GramSpectrum` adds up A^T A and takes the roots of its eigenvalues. Fast, but squaring costs half
-  of the digits.
-- `QrSpectrum` keeps the triangle R of A = Q R and takes R's singular values. Every digit, two to
-  three times the time.
+- gram adds up A^T A by symmetric rank-k updates and takes the roots of its eigenvalues. Fast, but
+  squaring costs half of the digits.
+- qr folds each block of rows into the triangle R of A = Q R by Householder reflections and takes R's
+  singular values. Every digit, two to three times the time.
 
 How small a singular value each can tell from zero is `resolution`; see there.
 """
@@ -16,11 +16,9 @@ How small a singular value each can tell from zero is `resolution`; see there.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,22 +68,18 @@ def resolution(method: Method, *, rows: int, columns: int) -> float:
     return 0.5 * math.sqrt(rows + columns + 1) * FLOAT64_EPS
 
 
-class SpectrumStream(ABC):
+class SpectrumStream:
     """Takes an N x V matrix in blocks of rows, in any number of `update` calls, then `finish` gives
-    its spectrum.
+    its spectrum by one of the two methods.
 
-    How the rows are cut into calls changes nothing but rounding. Of a wide matrix, stream the
-    transpose, as `matrix_spectrum` does: fewer rows than columns cost the time of V rows, and zeros
+    How the rows are cut into calls changes nothing but rounding. Stream the transpose of a wide
+    matrix, as `matrix_spectrum` does: fewer rows than columns cost the time of V rows, and zeros
     the rounding.
 
-    Raises UserError where one V x V matrix of float64 does not fit the memory."""
+    Raises UserError if one V x V matrix of float64 does not fit the memory."""
 
-    method: ClassVar[Method]
-
-    def __init__(self, columns: int) -> None:
-        assert columns >= 1
-        self.columns = columns
-        self.rows = 0
+    def __init__(self, method: Method, columns: int) -> None:
+        self.method, self.columns, self.rows = method, columns, 0
         self._largest = 0.0
         try:
             self._square_VV = np.zeros((columns, columns), order="F")
@@ -100,106 +94,58 @@ class SpectrumStream(ABC):
         """Add rows: float16, float32 or float64, in any byte order and memory layout, memory-mapped
         or not.
 
-        Raises UserError where a row has a NaN or an infinity; the message counts rows from 0, over
-        all calls."""
-        assert self._square_VV.size, "the matrix was given up for the spectrum"
-        assert rows_NV.shape[1:] == (self.columns,) and is_float(rows_NV.dtype)
+        Raises UserError if a row has a NaN or an infinity; the message counts rows from 0, over all
+        calls."""
         step = max(1, BLOCK_BYTES // (8 * self.columns))
         for start in range(0, len(rows_NV), step):
             PULSE.touch()
             block_NV = rows_NV[start : start + step]
             self._largest = max(self._largest, largest_magnitude(block_NV, first_row=self.rows))
-            self._absorb(block_NV)
             self.rows += len(block_NV)
-
-    def finish(self) -> Spectrum:
-        """The spectrum of all rows so far. Uses up the V x V matrix: no rows can follow.
-
-        Raises UserError where a value is too large or too small for the method."""
-        assert self.rows
-        values = self._values()[: min(self.rows, self.columns)]
-        self._square_VV = np.empty((0, 0))
-        return Spectrum(values, self.rows, self.columns, self.method)
-
-    @abstractmethod
-    def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
-        """Add a block of finite rows to the V x V matrix, without changing the block."""
-
-    @abstractmethod
-    def _values(self) -> NDArray[np.float64]:
-        """The V singular values, descending; may overwrite the V x V matrix."""
-
-
-class GramSpectrum(SpectrumStream):
-    """Streamed Gram matrix: symmetric rank-k updates, then the eigenvalues of A^T A without its
-    eigenvectors."""
-
-    method: ClassVar[Method] = "gram"
-
-    def __init__(self, columns: int) -> None:
-        super().__init__(columns)
-        self._double_NV = np.empty((0, columns))
+            if self.method == "gram":
+                # The transpose of rows in C order is in the order that BLAS reads, so neither
+                # operand is copied.
+                columns_VN = np.ascontiguousarray(block_NV, dtype=np.float64).T
+                self._square_VV = blas.dsyrk(
+                    1.0, columns_VN, beta=1.0, c=self._square_VV, lower=1, overwrite_c=1
+                )
+                continue
+            # A copy even if the order is right already, since LAPACK leaves its reflectors in it.
+            scratch_NV = np.array(block_NV, dtype=np.float64, order="F")
+            panel = min(QR_PANEL, self.columns)
+            self._square_VV, _, _, info = lapack.dtpqrt(
+                0, panel, self._square_VV, scratch_NV, overwrite_a=1, overwrite_b=1
+            )
+            assert info == 0, f"dtpqrt returned {info}"
 
     def gram(self) -> NDArray[np.float64]:
-        """A^T A of all rows so far: its lower triangle, in Fortran order. Uses up the V x V matrix,
-        as `finish` does.
+        """A^T A of all rows so far, by the method gram: its lower triangle, in Fortran order.
 
-        Raises UserError where a value is too large or too small to be squared."""
-        require_squarable(self._largest)
-        self._double_NV = np.empty((0, self.columns))
-        square_VV, self._square_VV = self._square_VV, np.empty((0, 0))
-        return square_VV
+        Raises UserError if a value is too large or too small to be squared."""
+        low, high = SQUARE_SAFE
+        if self._largest and not low < self._largest < high:
+            raise UserError(
+                f"The Gram matrix squares the values, so the largest must be within {low:g} and "
+                f"{high:g}, and it is {self._largest:g}: rescale the matrix, or use the streamed "
+                "QR (--method qr)."
+            )
+        return self._square_VV
 
-    def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
-        # One buffer for all blocks: fresh memory costs as much as the conversion.
-        if len(self._double_NV) < len(block_NV):
-            self._double_NV = np.empty_like(block_NV, dtype=np.float64, order="C", subok=False)
-        double_NV = self._double_NV[: len(block_NV)]
-        np.copyto(double_NV, block_NV)
-        # The transpose of rows in C order is in the order that BLAS reads, so neither operand is
-        # copied.
-        self._square_VV = blas.dsyrk(
-            1.0, double_NV.T, beta=1.0, c=self._square_VV, lower=1, overwrite_c=1
-        )
+    def finish(self) -> Spectrum:
+        """The spectrum of all rows so far. Overwrites the V x V matrix: no rows can follow.
 
-    def _values(self) -> NDArray[np.float64]:
-        # Imported here, since torch takes seconds to load and a report needs only the functions of
-        # this module.
-        from trainables.measurements.decomposition import eigenvalues_in_place
+        Raises UserError as `gram` does."""
+        if self.method == "gram":
+            # Imported here, since torch takes seconds to load and a report needs only the functions
+            # of this module.
+            from trainables.measurements.decomposition import eigenvalues_in_place
 
-        return np.sqrt(np.maximum(eigenvalues_in_place(self.gram())[::-1], 0.0))
-
-
-class QrSpectrum(SpectrumStream):
-    """Streamed QR: each block of rows is folded into the triangle R by Householder reflections."""
-
-    method: ClassVar[Method] = "qr"
-
-    def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
-        # A copy even where the order is right already, since LAPACK leaves its reflectors in the
-        # block.
-        scratch_NV = np.array(block_NV, dtype=np.float64, order="F", copy=True)
-        self._square_VV, _, _, info = lapack.dtpqrt(
-            0,
-            min(QR_PANEL, self.columns),
-            self._square_VV,
-            scratch_NV,
-            overwrite_a=1,
-            overwrite_b=1,
-        )
-        assert info == 0, f"dtpqrt returned {info}"
-
-    def _values(self) -> NDArray[np.float64]:
-        PULSE.touch(quiet_s=4 * self.columns**3 / SLOWEST_FLOPS)
-        values: NDArray[np.float64] = svd(
-            self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False
-        )
-        return values
-
-
-def spectrum_stream(method: Method, columns: int) -> SpectrumStream:
-    """An empty stream of the method of that name."""
-    return GramSpectrum(columns) if method == "gram" else QrSpectrum(columns)
+            values_V = np.sqrt(np.maximum(eigenvalues_in_place(self.gram())[::-1], 0.0))
+        else:
+            PULSE.touch(quiet_s=4 * self.columns**3 / SLOWEST_FLOPS)
+            values_V = svd(self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False)
+        values = values_V[: min(self.rows, self.columns)]
+        return Spectrum(values, self.rows, self.columns, self.method)
 
 
 def log_p_spectrum(
@@ -210,12 +156,11 @@ def log_p_spectrum(
     method: Method = "gram",
 ) -> Spectrum:
     """The spectrum of a log-P matrix that comes in chunks of rows (contexts), `rows` in all;
-    `columns` is the vocabulary's size. Where rows are so few that it takes less memory, the matrix
-    is gathered, in its own precision, and streamed by its rows. Raises UserError where the memory
-    is too small."""
-    if rows > 0 and is_wide(rows, columns):
-        return matrix_spectrum(_gathered(iter(log_p_chunks), rows, columns), method=method)
-    stream = spectrum_stream(method, columns)
+    `columns` is the vocabulary's size. If rows are so few that it takes less memory, the chunks are
+    kept, in their own precision, and streamed by columns. Raises UserError as a stream does."""
+    if is_wide(rows, columns):
+        return _wide_spectrum(list(log_p_chunks), method)
+    stream = SpectrumStream(method, columns)
     for chunk_NV in log_p_chunks:
         stream.update(chunk_NV)
     return stream.finish()
@@ -227,42 +172,29 @@ def is_wide(rows: int, columns: int) -> bool:
     return 4 * rows * columns + 8 * rows**2 < 8 * columns**2
 
 
-def _gathered(
-    chunks: Iterator[NDArray[np.floating[Any]]], rows: int, columns: int
-) -> NDArray[np.floating[Any]]:
-    first_NV = next(chunks)
-    try:
-        matrix_NV = np.empty((rows, columns), dtype=first_NV.dtype)
-    except MemoryError as error:
-        size = first_NV.itemsize * 1e-9 * rows * columns
-        raise UserError(
-            f"{rows:,} contexts by {columns:,} words need {size:,.1f} GB of memory, more than "
-            f"there is: take the rank "
-            "over fewer contexts (--set evaluation.rank_contexts=N)"
-        ) from error
-    filled = 0
-    for chunk_NV in chain([first_NV], chunks):
-        matrix_NV[filled : filled + len(chunk_NV)] = chunk_NV
-        filled += len(chunk_NV)
-    assert filled == rows, f"{filled} rows came, {rows} were promised"
-    return matrix_NV
-
-
 def matrix_spectrum(matrix_NV: NDArray[np.floating[Any]], *, method: Method = "gram") -> Spectrum:
     """The spectrum of a matrix in memory or memory-mapped, streamed by its narrower side.
 
-    Raises UserError as a stream does, with the number of a bad row also where the transpose is
+    Raises UserError as a stream does, with the number of a bad row also if the transpose is
     streamed."""
     rows, columns = matrix_NV.shape
-    stream = spectrum_stream(method, min(rows, columns))
-    if columns <= rows:
-        stream.update(matrix_NV)
-    else:
-        # By rows, since the stream of the transpose would count columns.
-        step = max(1, BLOCK_BYTES // (8 * columns))
-        for start in range(0, rows, step):
-            largest_magnitude(matrix_NV[start : start + step], first_row=start)
-        stream.update(matrix_NV.T)
+    if rows < columns:
+        return _wide_spectrum([matrix_NV], method)
+    return log_p_spectrum([matrix_NV], rows=rows, columns=columns, method=method)
+
+
+def _wide_spectrum(chunks: Sequence[NDArray[np.floating[Any]]], method: Method) -> Spectrum:
+    """Stream the transpose, some columns at a time."""
+    rows, columns = 0, chunks[0].shape[1]
+    # Here, since the stream of the transpose would count columns.
+    for chunk_NV in chunks:
+        largest_magnitude(chunk_NV, first_row=rows)
+        rows += len(chunk_NV)
+    stream = SpectrumStream(method, rows)
+    step = max(1, BLOCK_BYTES // (8 * rows))
+    for start in range(0, columns, step):
+        panel_NP = np.concatenate([chunk_NV[:, start : start + step] for chunk_NV in chunks])
+        stream.update(panel_NP.T)
     return replace(stream.finish(), rows=rows, columns=columns)
 
 
@@ -292,15 +224,3 @@ def bad_row_error(row: int) -> UserError:
         f"infinity: remove "
         "that row, or compute it again."
     )
-
-
-def require_squarable(largest: float) -> None:
-    """Raise UserError where the squares of a matrix with this largest absolute value may leave
-    float64's range."""
-    low, high = SQUARE_SAFE
-    if largest and not low < largest < high:
-        raise UserError(
-            f"The Gram matrix squares the values, so the largest must be within {low:g} and "
-            f"{high:g}, and it is "
-            f"{largest:g}: rescale the matrix, or use the streamed QR (--method qr)."
-        )

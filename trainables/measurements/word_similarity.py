@@ -23,7 +23,7 @@ def similarity_metrics(
     vocabulary: Sequence[str],
     benchmarks: Iterable[Benchmark],
     *,
-    prefix: str = "similarity",
+    prefix: str,
 ) -> dict[str, Metric]:
     """For each benchmark "PREFIX pairs NAME", how many of its pairs have both words in the
     vocabulary, and "PREFIX NAME", Spearman's rho of the cosines of their embeddings and their

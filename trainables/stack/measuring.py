@@ -6,6 +6,7 @@ Shapes: G models, N contexts, C width of the context vector.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,14 +14,7 @@ from torch import Tensor
 from trainables.config import PERPLEXITY, SPECTRUM
 from trainables.device import products_in
 from trainables.language_model import LanguageModel
-from trainables.measurements import (
-    attempt,
-    measure,
-    perplexity_of,
-    rank_tokens,
-    ranks_of,
-    spectra_at,
-)
+from trainables.measurements import measure, perplexity_of, rank_tokens, ranks_of, spectrum_at
 from trainables.pulse import PULSE
 from trainables.stack.validation import stacked_context_windows, stacked_losses
 from trainables.training import Trainer
@@ -66,7 +60,15 @@ def _alone(name: str, trainer: Trainer) -> Taken:
         model, config, epochs = trainer.model, trainer.config, trainer.progress.epochs
         return measure([name], model, trainer.corpus, config, trainer.runtime, epochs=epochs)[name]
 
-    return attempt(taken, trainer)
+    return _attempt(taken, trainer)
+
+
+def _attempt(take: Callable[..., Measured], *given: Any) -> Taken:
+    """What the function gives, or what it raises."""
+    try:
+        return take(*given)
+    except Exception as error:
+        return error
 
 
 def _perplexities(trainers: Sequence[Trainer]) -> list[Taken]:
@@ -79,14 +81,17 @@ def _perplexities(trainers: Sequence[Trainer]) -> list[Taken]:
         window=evaluation.window,
         split="test",
     )
-    return [attempt(perplexity_of, loss) for loss in losses]
+    return [_attempt(perplexity_of, loss) for loss in losses]
 
 
 def _spectra(trainers: Sequence[Trainer]) -> list[Taken]:
+    def taken(model: LanguageModel, contexts_NC: Tensor) -> Measured:
+        return ranks_of(spectrum_at(model, contexts_NC))
+
     return [
-        spectrum if isinstance(spectrum, Exception) else attempt(ranks_of, spectrum)
+        _attempt(taken, model, contexts_NC)
         for models, contexts_GNC in _contexts(trainers)
-        for spectrum in spectra_at(models, contexts_GNC.unbind())
+        for model, contexts_NC in zip(models, contexts_GNC, strict=True)
     ]
 
 

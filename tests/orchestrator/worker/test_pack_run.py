@@ -36,7 +36,7 @@ from tests.support.small_disk import change, small_disk, small_files
 from tests.support.smoke_trials import smoke_trial
 from trainables.config import TrialConfig
 from trainables.errors import UserError
-from trainables.measurements.spectrum import GramSpectrum
+from trainables.measurements import SpectrumStream
 from trainables.runtime import Runtime
 from trainables.stack import run_stack
 from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
@@ -99,7 +99,7 @@ def fill_gpu() -> None:
         lambda: np.empty(10**15),
         lambda: torch.empty(10**15),
         lambda: [0] * 10**15,
-        lambda: GramSpectrum(10**8),
+        lambda: SpectrumStream("gram", 10**8),
         fill_gpu,
     ],
 )

@@ -17,7 +17,7 @@ from torch import Tensor
 from tests.support import tiny_trial as tiny
 from trainables.config import KL_RANK, GssConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.errors import UserError
-from trainables.measurements import directions, eigenvectors, measure
+from trainables.measurements import chunks, eigenvectors, measure
 from trainables.measurements.kl_rank import (
     BOUNDS,
     FEW_ROWS,
@@ -83,9 +83,9 @@ def test_ranks_and_curve_are_numpys(shape: tuple[int, int], dtype: type) -> None
 
 @pytest.mark.parametrize("shape", [(7, 40), (60, 200), (200, 150)])
 def test_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]) -> None:
-    for module in (directions, eigenvectors):
+    for module in (chunks, eigenvectors):
         monkeypatch.setattr(module, "on_gpu", lambda _: True)
-    monkeypatch.setattr(directions, "PANEL", 7)
+    monkeypatch.setattr(chunks, "PANEL", 7)
     log_p = bent_log_p(*shape, 5).astype(np.float32)
     assert_same(log_p, found(log_p))
 

@@ -43,7 +43,8 @@ def test_rho_is_scipys(values: list[tuple[int, int]]) -> None:
 def test_rho_that_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
     benchmark = Benchmark(name="B", file=TextFile(name="EN-B.txt", text="\n".join(lines)))
     embedding = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
-    metrics = similarity_metrics(embedding, ("<eos>", "w1", "w2", "w3", "w4"), [benchmark])
+    words = ("<eos>", "w1", "w2", "w3", "w4")
+    metrics = similarity_metrics(embedding, words, [benchmark], prefix="similarity")
     assert metrics == {"similarity pairs B": pairs}
 
 

@@ -16,7 +16,7 @@ from tests.support import tiny_trial as tiny
 from tests.support.device_trials import STACKED
 from trainables.config import PERPLEXITY, SPECTRUM, LanguageTrialConfig
 from trainables.errors import UserError
-from trainables.measurements import gpu_spectrum, measure, registry
+from trainables.measurements import measure
 from trainables.runtime import Runtime
 from trainables.stack import Stack, measuring
 from trainables.stack.measuring import measure_stack
@@ -79,31 +79,6 @@ def test_stack_measures_what_trials_measure_alone(
         monkeypatch.setattr(measuring, "CONTEXT_BYTES", 2 * 4 * 30 * 8)
     for trainer, measured in zip(trainers, measure_stack(NAMES, trainers), strict=True):
         assert_same(measured, alone(trainer))
-
-
-@pytest.mark.parametrize("memory", ["enough", "none"])
-@pytest.mark.parametrize("rank_contexts", [30, 400])
-def test_gpus_way_gives_the_same(
-    rank_contexts: int, memory: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trainers, sizes = trained(rank_contexts=rank_contexts), list[int]()
-    expected, eigenvalues = [alone(trainer) for trainer in trainers], torch.linalg.eigvalsh
-
-    def counted(squares: torch.Tensor) -> torch.Tensor:
-        sizes.append(len(squares))
-        if memory == "none":
-            raise torch.OutOfMemoryError
-        return eigenvalues(squares)
-
-    monkeypatch.setattr(registry, "fits_gpu", lambda *_, **__: True)
-    together = 3 * 8 * min(rank_contexts, tiny.VOCABULARY) ** 2
-    monkeypatch.setattr(gpu_spectrum, "TOGETHER_BYTES", together)
-    monkeypatch.setattr(torch.linalg, "eigvalsh", counted)
-    measured = measure_stack(NAMES[:4], trainers)
-    for result, other in zip(measured, expected, strict=True):
-        assert isinstance(result, dict)
-        assert_same({**other, **result}, other)
-    assert sizes == ([3, 1] if memory == "enough" else [3])
 
 
 def test_trouble_of_one_spares_its_mates() -> None:

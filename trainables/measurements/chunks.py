@@ -1,0 +1,136 @@
+"""A log-P matrix in chunks of rows, on a CPU or on a GPU: its Gram matrix in float64 and its spectrum.
+
+Nothing is copied from a GPU but singular values.
+
+Shapes: N rows (contexts), V columns (vocabulary), n the narrower side, P columns of a panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from trainables.device import forget_cache, free_bytes, on_gpu
+from trainables.language_model import LanguageModel
+from trainables.measurements.log_probabilities import log_probability_chunks
+from trainables.measurements.spectrum import (
+    Spectrum,
+    SpectrumStream,
+    bad_row_error,
+    is_wide,
+    log_p_spectrum,
+)
+from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
+
+BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
+"""Values of log P that are worked on at a time: on a CPU as many as its cache holds."""
+PANEL = 1024
+"""Columns of a wide matrix that are converted to float64 at once."""
+
+Chunks = Callable[[], Iterable[Tensor]]
+"""Gives an N x V log-P matrix in chunks of rows, on one device; the same again at every call."""
+Result = TypeVar("Result")
+
+
+def where_it_fits(
+    compute: Callable[[Chunks], Result], model: LanguageModel, contexts_NC: Tensor, *, squares: int
+) -> Result:
+    """Return `compute` of the log-P matrix after these contexts: on the model's device, or on the
+    CPU if the GPU lacks the memory for `squares` matrices of n x n in float64."""
+    chunks = partial(log_probability_chunks, model, contexts_NC)
+    weight_VD = model.embedding_VD
+    if on_gpu(weight_VD):
+        if _gpu_bytes(len(contexts_NC), len(weight_VD), squares) <= free_bytes():
+            with suppress(torch.OutOfMemoryError):
+                return compute(chunks)
+        forget_cache(str(weight_VD.device))
+    return compute(lambda: (chunk_NV.cpu() for chunk_NV in chunks()))
+
+
+def _gpu_bytes(rows: int, columns: int, squares: int) -> int:
+    """The Gram matrix, what torch needs for its eigenvalues, rows and directions of a wide matrix,
+    and some blocks."""
+    wide = is_wide(rows, columns)
+    side = rows if wide else columns
+    kept = 2 * rows * columns if wide else 0
+    return 8 * (squares * side**2 + kept + 8 * GPU_BLOCK_VALUES)
+
+
+def spectrum_of_chunks(
+    chunks: Iterable[Tensor], *, rows: int, columns: int, centre: bool
+) -> Spectrum:
+    """The spectrum of the matrix, by its Gram matrix; `centre` subtracts the mean of each row.
+
+    Raises UserError for a NaN or an infinity, with its row."""
+    remaining = iter(chunks)
+    first_NV = next(remaining)
+    chunks = chain([first_NV], remaining)
+    if not on_gpu(first_NV):
+        if centre:
+            chunks = (centred(chunk_NV.double()) for chunk_NV in chunks)
+        arrays = (chunk_NV.numpy() for chunk_NV in chunks)
+        return log_p_spectrum(arrays, rows=rows, columns=columns)
+    square_nn = gram(finite(chunks), rows, columns, centre=centre)
+    PULSE.touch(quiet_s=2 * len(square_nn) ** 3 / SLOWEST_GPU_FLOPS)
+    squares_n = torch.linalg.eigvalsh(square_nn).flip(0)[: min(rows, columns)]
+    return Spectrum(squares_n.clamp(min=0.0).sqrt().cpu().numpy(), rows, columns, "gram")
+
+
+def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> Tensor:
+    """L^T L in float64, or L L^T of a wide matrix, whose chunks are kept; L has the rows, centred if
+    asked for. On a CPU its lower triangle, in Fortran order."""
+    less_mean = centred if centre else Tensor.double
+    if not is_wide(rows, columns):
+        return _sum_of_squares(map(less_mean, blocks(chunks)), columns)
+    kept = list(chunks)
+    mean_N1 = torch.cat([chunk_NV.mean(1, keepdim=True, dtype=torch.float64) for chunk_NV in kept])
+    if not centre:
+        mean_N1.zero_()
+    panels = zip(*(chunk_NV.split(PANEL, dim=1) for chunk_NV in kept), strict=True)
+    parts = ((torch.cat(panel).double() - mean_N1).T.contiguous() for panel in panels)
+    return _sum_of_squares(parts, rows)
+
+
+def _sum_of_squares(parts: Iterable[Tensor], side: int) -> Tensor:
+    """X^T X of the matrix X whose rows come in parts, M x n."""
+    stream, square_nn = SpectrumStream("gram", side), None
+    for part_Mn in parts:
+        if not on_gpu(part_Mn):
+            stream.update(part_Mn.numpy())  # which makes half of the symmetric product
+        elif square_nn is None:
+            square_nn = part_Mn.T @ part_Mn
+        else:
+            square_nn.addmm_(part_Mn.T, part_Mn)
+    return torch.from_numpy(stream.gram()) if square_nn is None else square_nn
+
+
+def finite(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The same chunks. Raises UserError at a NaN or an infinity, with its row."""
+    row = 0
+    for chunk_NV in chunks:
+        PULSE.touch()
+        finite_N = chunk_NV.isfinite().all(1)
+        if not finite_N.all():
+            raise bad_row_error(row + int((~finite_N).int().argmax()))
+        row += len(chunk_NV)
+        yield chunk_NV
+
+
+def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor]:
+    """The same rows, fewer at a time, in float64."""
+    for chunk_NV in chunks:
+        values = GPU_BLOCK_VALUES if on_gpu(chunk_NV) else BLOCK_VALUES
+        for block_NV in chunk_NV.split(max(least_rows, values // chunk_NV.shape[1])):
+            PULSE.touch()
+            yield block_NV.double()
+
+
+def centred(block_NV: Tensor) -> Tensor:
+    """Less the mean of each row."""
+    return block_NV - block_NV.mean(1, keepdim=True)
