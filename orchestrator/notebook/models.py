@@ -34,13 +34,11 @@ class Trained:
     def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
         """The log-P matrix in nats, contexts x words (`corpus.vocabulary`): a row after each of the
         first `contexts` test tokens, None for as many as the trial's spectrum was measured over."""
-        import numpy as np
-
-        from trainables.measurements import log_p_rows
+        from trainables.measurements import log_p_matrix
 
         if contexts is not None and contexts < 1:
             raise UserError(f"a log-P matrix is over one context or more; got {contexts}")
-        return np.concatenate(list(log_p_rows(self.model, self.corpus, self.config, contexts)))
+        return log_p_matrix(self.model, self.corpus, self.config, contexts)
 
 
 def trained(

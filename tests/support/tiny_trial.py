@@ -21,7 +21,7 @@ from trainables.config import (
 )
 from trainables.corpora import Corpus, CorpusIdentity
 from trainables.language_model import LanguageModel
-from trainables.measurements import context_vectors, log_probability_rows
+from trainables.measurements import context_vectors, log_probability_matrix
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 
@@ -111,4 +111,4 @@ def spread(layer: OutputLayerConfig) -> LanguageModel:
 def log_p_matrix(model: LanguageModel, tokens: np.ndarray, window: int = 70) -> np.ndarray:
     """log P as it is measured, a row for each token, in float64."""
     contexts = context_vectors(model, tokens, window=window)
-    return np.concatenate(list(log_probability_rows(model, contexts))).astype(np.float64)
+    return log_probability_matrix(model, contexts).astype(np.float64)

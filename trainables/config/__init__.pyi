@@ -14,6 +14,7 @@ from .built_in_corpora import spam_symbols as spam_symbols
 from .contexts import Context as Context
 from .contexts import ContextsFile as ContextsFile
 from .contexts import even_contexts as even_contexts
+from .contexts import even_indices as even_indices
 from .contexts import published_contexts as published_contexts
 from .contexts import read_contexts as read_contexts
 from .contexts import require_in_text as require_in_text

@@ -106,13 +106,18 @@ def published_contexts() -> tuple[Context, ...]:
 
 
 def even_contexts(tokens: int) -> tuple[Context, ...]:
-    """18 contexts that cut `tokens` test tokens evenly, the last one before the last token; fewer
-    in a tiny text."""
-    count = min(EVEN_CONTEXTS, tokens - 1)
+    """18 contexts that cut `tokens` test tokens evenly; fewer in a tiny text."""
     return tuple(
-        Context(group="even", number=number, last_token_index=(tokens - 1) * number // count - 1)
-        for number in range(1, count + 1)
+        Context(group="even", number=number, last_token_index=index)
+        for number, index in enumerate(even_indices(tokens, EVEN_CONTEXTS), start=1)
     )
+
+
+def even_indices(tokens: int, most: int) -> list[int]:
+    """The indices that cut `tokens` tokens evenly, at most `most`; the last one is before the last
+    token."""
+    count = min(most, tokens - 1)
+    return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 
 
 def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> None:

@@ -5,7 +5,7 @@ from .head_bounds import log_p_rank_bound as log_p_rank_bound
 from .kl_rank import kl_rank_metrics as kl_rank_metrics
 from .kl_rank import kl_ranks as kl_ranks
 from .log_probabilities import context_vectors as context_vectors
-from .log_probabilities import log_probability_rows as log_probability_rows
+from .log_probabilities import log_probability_matrix as log_probability_matrix
 from .memory import PeakMemory as PeakMemory
 from .memory import status_mib as status_mib
 from .ranked_file import RankedFile as RankedFile
@@ -21,7 +21,7 @@ from .ranks import rank_modulo_prime as rank_modulo_prime
 from .ranks import rank_report as rank_report
 from .ranks import stable_rank as stable_rank
 from .registry import epoch_ranks as epoch_ranks
-from .registry import log_p_rows as log_p_rows
+from .registry import log_p_matrix as log_p_matrix
 from .registry import measure as measure
 from .registry import perplexity_of as perplexity_of
 from .registry import rank_tokens as rank_tokens

@@ -45,13 +45,6 @@ CONTEXTS = 256
 """Looked at, evenly spaced over the test contexts."""
 
 
-def sampled_contexts(tokens: int) -> list[int]:
-    """Of so many tokens in a row, those after which the gradient is looked at: at most 256, evenly
-    spaced, each with one that follows."""
-    count = min(CONTEXTS, tokens - 1)
-    return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
-
-
 def gradient_bottleneck_metrics(
     output: OutputLayer, weight_VD: Tensor, contexts_nC: Tensor, targets_n: Tensor
 ) -> dict[str, Metric]:
@@ -63,7 +56,9 @@ def gradient_bottleneck_metrics(
     shares, angles, gradients = list[float](), list[float](), list[Tensor]()
     for context_C, target in zip(contexts_nC, targets_n.tolist(), strict=True):
         PULSE.touch()
-        gradient_V = loss_gradient(layer, weight_VD, context_C, target)
+        # g = P - onehot(target)
+        gradient_V = layer.log_probabilities(context_C.unsqueeze(0), weight_VD).squeeze(0).exp()
+        gradient_V[target] -= 1.0
         if not gradient_V.any():
             continue
         jacobian_VC = log_p_jacobian(layer, weight_VD, context_C)
@@ -82,13 +77,6 @@ def gradient_bottleneck_metrics(
         columns, together = triangle(weight_VD, torch.stack(gradients, 1))
         metrics["gradient_norm_lost"] = float(outside(columns, together).norm() / together.norm())
     return metrics
-
-
-def loss_gradient(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor, target: int) -> Tensor:
-    """g = P - onehot(target)."""
-    p_V = layer.log_probabilities(context_C.unsqueeze(0), weight_VD).squeeze(0).exp()
-    p_V[target] -= 1.0
-    return p_V
 
 
 def triangle(columns_VC: Tensor, vectors_V: Tensor) -> tuple[Tensor, Tensor]:

@@ -100,23 +100,22 @@ def bounds_of_head(
     names = ("log_p_rank_bound", "context_norm", *(f"kl_rank_bound_{nats}" for nats in KL_NATS))
     bounds: dict[str, Any] = dict.fromkeys(names)
     words, width = head.tensor.shape
-    if cap := _cap(checkpoint):
+    cap = next((name for name in CAPS if checkpoint.config.get(name)), None)
+    if cap is not None:
         return bounds, [
-            f"Its logits are bent ({cap}), so it bounds neither the rank of log P nor a KL "
-            "divergence."
+            f"Its logits are bent ({cap} {checkpoint.config[cap]!s:.20} in config.json), so it "
+            "bounds neither the rank of log P nor a KL divergence."
         ]
     bounds["log_p_rank_bound"] = log_p_rank_bound(words, width, bias=head.has_bias)
     notes = [] if checkpoint.config else ["Without a config.json, it is taken for a plain softmax."]
-    gain_D: NDArray[np.float64] | None = np.ones(width)
-    norm = context_norm
+    gain_D, norm = np.ones(width), context_norm
     if norm is None:
         norm = math.sqrt(width)
-        gain_D, note = _final_gain(checkpoint, width) if head.is_usual else (None, "")
-        if gain_D is None:
-            note = "The norm of contexts is not known, so KL is not bounded: give --context-norm."
+        known, note = _final_gain(checkpoint, head)
         notes.append(note)
-    if gain_D is None:
-        return bounds, notes
+        if known is None:
+            return bounds, notes
+        gain_D = known
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
     try:
         bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
@@ -128,37 +127,26 @@ def bounds_of_head(
     return bounds, notes
 
 
-def _cap(checkpoint: Checkpoint) -> str:
-    """What is known to bend the logits; else ""."""
-    for name in CAPS:
-        if cap := checkpoint.config.get(name):
-            return f"{name} {cap!s:.20} in config.json"
-    names = " ".join(checkpoint.files)
-    is_gemma = "pre_feedforward_layernorm" in names and "self_attn.q_norm" not in names
-    if is_gemma and not checkpoint.config:
-        return "by its tensors it is a Gemma 2, whose softcap is 30"
-    return ""
-
-
-def _final_gain(checkpoint: Checkpoint, width: int) -> tuple[NDArray[np.float64] | None, str]:
+def _final_gain(checkpoint: Checkpoint, head: Head) -> tuple[NDArray[np.float64] | None, str]:
     """The D factors that a normed vector, of norm sqrt(D) at most, is multiplied with before the
-    head, and what they are; None if not known."""
-    kind = checkpoint.config.get("model_type")
-    names = _usual(checkpoint, NORMS)
-    if not names and kind == "olmo":
+    head, None if not known; and a sentence."""
+    unknown = "The norm of contexts is not known, so KL is not bounded: give --context-norm."
+    kind, width = checkpoint.config.get("model_type"), head.tensor.shape[1]
+    [name, *_] = [*_usual(checkpoint, NORMS), ""]
+    if not name and kind == "olmo" and head.is_usual:
         return np.ones(width), "Contexts are those of OLMo's final norm, which has no gain."
-    if not names or not checkpoint.files[names[0]].exists():
-        return None, ""
-    stored = checkpoint.tensor(names[0])
+    if not head.is_usual or not name or not checkpoint.files[name].exists():
+        return None, unknown
+    stored = checkpoint.tensor(name)
     if stored.shape != (width,) or not stored.has_floats:
-        return None, ""
+        return None, unknown
     weight_D = stored.vector()
     if not np.isfinite(weight_D).all():
         raise UserError(
             f"{stored} of {stored.path} has values that are not finite: give --context-norm"
         )
-    note = f"Contexts are bounded by the final norm, {names[0]}"
-    if not names[0].endswith(NORMS[0]) or kind in PLAIN_GAINS:
+    note = f"Contexts are bounded by the final norm, {name}"
+    if not name.endswith(NORMS[0]) or kind in PLAIN_GAINS:
         return weight_D, f"{note}."
     if kind in ONE_PLUS_GAINS:
         return 1 + weight_D, f"{note}, whose gain is 1 + its weight in a {kind}."

@@ -57,30 +57,23 @@ def log_p_rank_bound(words: int, width: int, *, bias: bool) -> int:
 
 def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
     """For r = 0 ... R the nats that `KL(P || P_r)` of a head cut to rank r cannot exceed, for all
-    contexts with
-    |x| <= norm (see above); W is the matrix of `blocks` times `gain_D`. Never increasing; reads the
-    matrix three times.
+    contexts with |x| <= norm (see above); W is the matrix of `blocks` times `gain_D`. Never
+    increasing; reads the matrix three times.
 
-    Needs memory for three D x D matrices of float64 and a few blocks. Raises UserError if there is
-    less, or numbers are too large to be squared."""
-    try:
-        words, mean_D = _mean(blocks)
+    Needs memory for three D x D matrices of float64 and a few blocks. Raises UserError if numbers
+    are too large to be squared."""
+    words, mean_D = _mean(blocks)
 
-        def centred() -> Iterator[NDArray[np.float64]]:
-            for block_ND in blocks():
-                PULSE.touch()
-                yield (block_ND - mean_D) * gain_D
+    def centred() -> Iterator[NDArray[np.float64]]:
+        for block_ND in blocks():
+            PULSE.touch()
+            yield (block_ND - mean_D) * gain_D
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            directions_DR, sigma_R = _directions(centred, words, len(gain_D))
-            spread_R = np.minimum(math.sqrt(2) * sigma_R, _largest_pair(centred, directions_DR))
-            # A head of rank R is the head itself.
-            return np.append((norm * spread_R) ** 2 / 8, 0.0)
-    except MemoryError as error:
-        raise UserError(
-            f"The KL-rank bounds of a head of width {len(gain_D):,} do not fit the memory: use a "
-            "larger machine."
-        ) from error
+    with np.errstate(over="ignore", invalid="ignore"):
+        directions_DR, sigma_R = _directions(centred, words, len(gain_D))
+        spread_R = np.minimum(math.sqrt(2) * sigma_R, _largest_pair(centred, directions_DR))
+        # A head of rank R is the head itself.
+        return np.append((norm * spread_R) ** 2 / 8, 0.0)
 
 
 def _mean(blocks: Blocks) -> tuple[int, NDArray[np.float64]]:

@@ -24,36 +24,30 @@ NORMALISED_WITHIN = 1e-2
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
     """What the output layer sees after each token, N x C: read as one stream in windows, the hidden
-    state carried over. Of a Transformer, which has none, the context is what comes before in the
+    state carried over. A Transformer has no state: its context is what comes before in the
     window."""
-    return torch.cat(list(context_windows(model, tokens, window=window)))
-
-
-@torch.no_grad()
-def context_windows(
-    model: LanguageModel, tokens: NDArray[np.int64], *, window: int
-) -> Iterator[Tensor]:
-    """The same, a window at a time."""
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
-    state = model.zero_state(1)
+    state, windows = model.zero_state(1), []
     for window_TB in stream_TB.split(window):
         PULSE.touch()
         contexts = model.contexts(window_TB, state)
         state = contexts.state
-        yield contexts.dropped_TBC.squeeze(1)
+        windows.append(contexts.dropped_TBC.squeeze(1))
+    return torch.cat(windows)
 
 
-def log_probability_rows(
-    model: LanguageModel, contexts_NC: Tensor
-) -> Iterator[NDArray[np.float32]]:
-    """Chunks of the log-P matrix (rows x V), in the precision of the model."""
-    return (chunk_NV.cpu().numpy() for chunk_NV in log_probability_chunks(model, contexts_NC))
+def log_probability_matrix(model: LanguageModel, contexts_NC: Tensor) -> NDArray[np.float32]:
+    """The log-P matrix with a row for each context, in the precision of the model, on the CPU."""
+    chunks = [chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC)]
+    matrix_NV: NDArray[np.float32] = torch.cat(chunks).numpy()
+    return matrix_NV
 
 
 @torch.no_grad()
 def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterator[Tensor]:
-    """The same on the model's device, which nothing waits for after the first chunk."""
+    """The same in chunks of rows on the model's device, which nothing waits for after the first
+    chunk."""
     weight_VD = model.output_weight()
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
         PULSE.touch()

@@ -16,7 +16,6 @@ from trainables.measurements.spectrum import (
     FLOAT64_EPS,
     Method,
     Spectrum,
-    is_float,
     log_p_spectrum,
     matrix_spectrum,
     resolution,
@@ -98,24 +97,17 @@ def rank_file(
 def _open_matrix(path: Path) -> NDArray[np.floating[Any]]:
     """A read-only memory map of the matrix in a .npy file."""
     try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+        matrix = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
     except Exception as error:  # numpy, and Python's parser, raise anything for a damaged header
         raise UserError(
             f"{path} is not a whole .npy file of floats: write it with numpy.save(path, matrix)"
         ) from error
-    if not isinstance(matrix, np.ndarray):
-        matrix.close()
-        raise UserError(f"{path} is an archive: save the one matrix as a .npy file")
-    if not is_float(matrix.dtype):
+    dtype = matrix.dtype
+    if dtype.kind != "f" or dtype.itemsize > 8 or matrix.ndim != 2 or not matrix.size:
         raise UserError(
-            f"{path} holds {matrix.dtype}, not float16, float32 or float64: save "
-            "matrix.astype('float32')"
-        )
-    if matrix.ndim != 2 or matrix.size == 0:
-        raise UserError(
-            f"{path} holds an array of shape {matrix.shape}, not a matrix with values: reshape it "
-            "to (contexts, vocabulary)"
+            f"{path} holds {dtype} of shape {matrix.shape}, not a matrix (contexts, vocabulary) of "
+            "float16, float32 or float64: save matrix.astype('float32')"
         )
     return matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,6 +30,7 @@ from trainables.config import (
     LanguageTrialConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
+    even_indices,
     require_in_text,
 )
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
@@ -37,15 +38,12 @@ from trainables.device import products_in
 from trainables.errors import UserError
 from trainables.language_model import LanguageModel
 from trainables.measurements.chunks import Chunks, spectrum_of_chunks, where_it_fits
-from trainables.measurements.gradient_bottleneck import (
-    gradient_bottleneck_metrics,
-    sampled_contexts,
-)
+from trainables.measurements.gradient_bottleneck import CONTEXTS, gradient_bottleneck_metrics
 from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks_after
 from trainables.measurements.log_probabilities import (
     context_vectors,
     log_probability_chunks,
-    log_probability_rows,
+    log_probability_matrix,
 )
 from trainables.measurements.ranks import RANKS, entropy_rank, press_rank, rank_report
 from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
@@ -149,14 +147,14 @@ def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
-def log_p_rows(
+def log_p_matrix(
     model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
-) -> Iterator[NDArray[np.float32]]:
-    """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first
-    `contexts` test tokens."""
+) -> NDArray[np.float32]:
+    """The log-P matrix that `spectrum@1` decomposes, or that after the first `contexts` test
+    tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     contexts_NC = context_vectors(model, tokens, window=config.evaluation.window)
-    return log_probability_rows(model, contexts_NC)
+    return log_probability_matrix(model, contexts_NC)
 
 
 def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> EpochRanks:
@@ -195,7 +193,7 @@ def _gradient_bottleneck(trained: Trained) -> Measured:
     """At test contexts among those of `spectrum@1`."""
     model, corpus, config = trained.model, trained.corpus, trained.config
     tokens = corpus.test[: len(rank_tokens(corpus, config)) + 1]
-    indices = np.array(sampled_contexts(len(tokens)))
+    indices = np.array(even_indices(len(tokens), CONTEXTS))
     read = tokens[: indices.max() + 1]
     contexts_nC = context_vectors(model, read, window=config.evaluation.window)[indices]
     targets_n = torch.tensor(tokens[indices + 1])

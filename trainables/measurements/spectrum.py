@@ -198,12 +198,6 @@ def _wide_spectrum(chunks: Sequence[NDArray[np.floating[Any]]], method: Method) 
     return replace(stream.finish(), rows=rows, columns=columns)
 
 
-def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether float64 holds every value of the type: float16, float32 and float64 of either byte
-    order."""
-    return dtype.kind == "f" and dtype.itemsize <= 8
-
-
 def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) -> float:
     """The largest absolute value of a block with at least one row and column.
 

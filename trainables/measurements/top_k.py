@@ -10,14 +10,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from trainables.config import Context, LanguageTrialConfig, even_contexts, published_contexts
 from trainables.corpora import Corpus
 from trainables.language_model import LanguageModel
-from trainables.measurements.log_probabilities import context_windows, log_probability_rows
+from trainables.measurements.log_probabilities import context_vectors, log_probability_matrix
 from trainables.training import DivergedError
 from trainables.trial_folder import Metric
 
@@ -53,31 +51,14 @@ def top_k_metrics(
     contexts."""
     indices = [context.last_token_index for context in contexts]
     tokens, window = corpus.test[: max(indices) + 1], config.evaluation.window
-    contexts_NC = _contexts_at(model, tokens, indices, window=window)
-    log_p_NV = np.concatenate(list(log_probability_rows(model, contexts_NC)))
+    contexts_NC = context_vectors(model, tokens, window=window)[indices]
+    log_p_NV = log_probability_matrix(model, contexts_NC)
     if np.isnan(log_p_NV).any():
         raise DivergedError("a probability at one of the asked contexts is no number")
     return {
         f"{prefix} {context.group} {context.number}": _describe(row_V, corpus, context)
         for row_V, context in zip(log_p_NV, contexts, strict=True)
     }
-
-
-@torch.no_grad()
-def _contexts_at(
-    model: LanguageModel, tokens: NDArray[np.int64], indices: Sequence[int], *, window: int
-) -> Tensor:
-    """The context vectors after the tokens at these indices, N x C, without keeping those of all
-    others."""
-    vectors: dict[int, Tensor] = {}
-    start = 0
-    for part_NC in context_windows(model, tokens, window=window):
-        # Cloned: a view would keep the whole window.
-        vectors |= {
-            i: part_NC[i - start].clone() for i in indices if start <= i < start + len(part_NC)
-        }
-        start += len(part_NC)
-    return torch.stack([vectors[index] for index in indices])
 
 
 def _describe(log_p_V: NDArray[np.float32], corpus: Corpus, context: Context) -> str:

@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from trainables.errors import UserError, did_you_mean
-from trainables.trial_folder import DamagedFileError, open_file
+from trainables.trial_folder import DamagedFileError, open_file, read_file
 
 DTYPE_NAMES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 INDEX_ENDING, SINGLE = ".safetensors.index.json", "model.safetensors"
-LONGEST_JSON = 8 * 2**20
-"""Bytes."""
 BLOCK_BYTES = 16 * 2**20
 """Of a block's rows in float64."""
 MOST_LISTED, LONGEST_NAME = 12, 120
@@ -86,18 +84,18 @@ class Checkpoint:
     def tensor(self, name: str) -> StoredTensor:
         """The tensor of that name. Raises UserError if there is none, or its file is absent."""
         path = self.files.get(name)
-        stored = _tensors(path) if path is not None and path.exists() else {}
-        if name in stored:
-            return stored[name]
-        if path is not None:
+        if path is None:
+            names = [tensor.name for tensor in self._matrices()]
+            raise UserError(
+                f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}its matrices are "
+                f"{self.listed}"
+            )
+        stored = _tensors(path) if path.exists() else {}
+        if name not in stored:
             raise UserError(
                 f"{name} lies in {path.name}, which is not beside {self.path}: put that file there"
             )
-        names = [tensor.name for tensor in self._matrices()]
-        raise UserError(
-            f"{self.path} has no tensor {name!r}: {did_you_mean(name, names)}its matrices are "
-            f"{self.listed}"
-        )
+        return stored[name]
 
     def _matrices(self) -> list[StoredTensor]:
         """The tensors with two dimensions, the largest first."""
@@ -133,25 +131,21 @@ def open_checkpoint(path: Path) -> Checkpoint:
         )
     if path.is_dir():
         path = _in_folder(path)
-    config = _config(path.parent / "config.json")
-    shard = SHARD.fullmatch(path.name)
-    index = path.with_name(f"{shard[1]}{INDEX_ENDING}") if shard else path
-    if index.name.endswith(INDEX_ENDING) and (index == path or index.exists()):
-        files = {name: index.parent / file for name, file in _weight_map(index).items()}
-        return Checkpoint(path=index, files=files, config=config)
-    return Checkpoint(path=path, files=dict.fromkeys(_tensors(path), path), config=config)
+    if shard := SHARD.fullmatch(path.name):
+        index = path.with_name(f"{shard[1]}{INDEX_ENDING}")
+        path = index if index.exists() else path
+    if path.name.endswith(INDEX_ENDING):
+        files = {name: path.parent / file for name, file in _weight_map(path).items()}
+    else:
+        files = dict.fromkeys(_tensors(path), path)
+    return Checkpoint(path=path, files=files, config=_config(path.parent / "config.json"))
 
 
 def _in_folder(folder: Path) -> Path:
     for name in (f"model{INDEX_ENDING}", SINGLE):
         if (folder / name).exists():
             return folder / name
-    files = sorted(folder.glob("*.safetensors"))
-    if len(files) != 1:
-        raise UserError(
-            f"{folder} has neither {SINGLE} nor model{INDEX_ENDING}: name one of its files"
-        )
-    return files[0]
+    raise UserError(f"{folder} has neither {SINGLE} nor model{INDEX_ENDING}: name one of its files")
 
 
 def _tensors(path: Path) -> dict[str, StoredTensor]:
@@ -168,41 +162,35 @@ def _tensors(path: Path) -> dict[str, StoredTensor]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    try:
+    with _refusing(path, "a whole safetensors file"):
         open_file(path).close()
         with safe_open(path, framework="pt") as file:
             yield file
+
+
+@contextmanager
+def _refusing(path: Path, kind: str) -> Iterator[None]:
+    """Raise UserError for a file that cannot be read, or is not of this kind."""
+    try:
+        yield
     except OSError as error:
         raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
-    except (DamagedFileError, SafetensorError) as error:
-        raise UserError(
-            f"{path} is not a whole safetensors file: get it or write it again"
-        ) from error
+    except (DamagedFileError, SafetensorError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not {kind}: get it or write it again") from error
 
 
 def _json(path: Path) -> Mapping[str, Any]:
     """The object in a small file. Raises UserError for any other content."""
-    try:
-        with open_file(path) as file:
-            content = file.read(LONGEST_JSON + 1)
-        value = json.loads(content) if len(content) <= LONGEST_JSON else None
-    except OSError as error:
-        raise UserError(f"{path} cannot be opened ({error.strerror}): check the path") from error
-    except (DamagedFileError, ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise UserError(
-            f"{path} is not one JSON object of at most {LONGEST_JSON:,} bytes: get it again, or "
-            "remove it"
-        )
-    return value
+    with _refusing(path, "one JSON object"):
+        value = json.loads(read_file(path))
+        if not isinstance(value, dict):
+            raise ValueError
+        return value
 
 
 def _config(path: Path) -> Mapping[str, Any]:
     """The settings of the text model, also if a model of images contains it."""
-    if not path.exists():
-        return {}
-    config = _json(path)
+    config = _json(path) if path.exists() else {}
     inner = config.get("text_config")
     return {**config, **inner} if isinstance(inner, dict) else config
 

@@ -8,6 +8,7 @@ from .files import DamagedFileError as DamagedFileError
 from .files import UnreadableFileError as UnreadableFileError
 from .files import locked as locked
 from .files import open_file as open_file
+from .files import read_file as read_file
 from .files import sealed as sealed
 from .files import unsealed as unsealed
 from .files import write_file as write_file

@@ -19,12 +19,10 @@ from trainables.config import (
     MosConfig,
     OutputLayerConfig,
     SoftmaxConfig,
+    even_indices,
 )
-from trainables.measurements import context_vectors, gradient_bottleneck, measure
-from trainables.measurements.gradient_bottleneck import (
-    gradient_bottleneck_metrics,
-    sampled_contexts,
-)
+from trainables.measurements import context_vectors, measure, registry
+from trainables.measurements.gradient_bottleneck import gradient_bottleneck_metrics
 from trainables.output_layers import OutputLayer
 from trainables.runtime import Runtime
 from trainables.training import Trainer
@@ -132,12 +130,12 @@ def test_model_has_the_bottleneck_of_its_layer(
 ) -> None:
     """A head of a lower rank than the contexts' width has a Jacobian of that rank, whatever its
     product rounds to."""
-    monkeypatch.setattr(gradient_bottleneck, "CONTEXTS", 20)
+    monkeypatch.setattr(registry, "CONTEXTS", 20)
     trial, corpus = tiny.trial(output_layer=config, head_rank=head_rank), tiny.corpus()
     model = Trainer(trial, corpus, Runtime()).model.eval()
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     [(metrics, _)] = measure([GRADIENT_BOTTLENECK], model, corpus, trial, Runtime()).values()
-    indices = sampled_contexts(len(corpus.test))
+    indices = even_indices(len(corpus.test), 20)
     hidden = context_vectors(model, corpus.test, window=70)[indices].double()
     targets = torch.tensor(corpus.test[[index + 1 for index in indices]])
     weight = before["embedding_VD"].double()

@@ -81,7 +81,7 @@ def test_files_that_are_no_npy_file(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"numpy\.save"):
             rank_file(path)
     np.savez(archive, np.ones((3, 3)))
-    for other, message in ((archive, "archive"), (tmp_path / "none.npy", "No such file")):
+    for other, message in ((archive, r"numpy\.save"), (tmp_path / "none.npy", "No such file")):
         with pytest.raises(UserError, match=message):
             rank_file(other)
     with pytest.raises(UserError, match="--tensor"):
@@ -224,15 +224,9 @@ def test_spectrum_survives_bounds_that_overflow(tmp_path: Path) -> None:
     assert "float64" in ranked.notes[-1]
 
 
-@pytest.mark.parametrize(
-    ("names", "config"),
-    [
-        ([EMBEDDING, NORM], {"model_type": "gemma2", "final_logit_softcapping": 30.0}),
-        ([EMBEDDING, NORM, "model.layers.0.pre_feedforward_layernorm.weight"], None),
-    ],
-)
-def test_bent_logits_have_no_bound(tmp_path: Path, names: list[str], config: Any) -> None:
-    tensors = {name: head() if name == EMBEDDING else np.ones(8) for name in names}
+def test_bent_logits_have_no_bound(tmp_path: Path) -> None:
+    config = {"model_type": "gemma2", "final_logit_softcapping": 30.0}
+    tensors = {EMBEDDING: head(), NORM: np.ones(8)}
     ranked = rank_file(written(tmp_path, tensors, config=config), context_norm=1.0)
     assert ranked.report["press_rank"] == 8 and "bent" in ranked.notes[1]
     assert ranked.report["log_p_rank_bound"] is ranked.report["kl_rank_bound_1e-1"] is None

@@ -134,7 +134,7 @@ def test_paths_without_a_checkpoint(tmp_path: Path) -> None:
     folder.mkdir()
     with pytest.raises(UserError, match="has neither"):
         open_checkpoint(folder)
-    write_checkpoint(folder / "any.safetensors", {HEAD: head()})
+    write_checkpoint(folder / "model.safetensors", {HEAD: head()})
     assert [*open_checkpoint(folder).files] == [HEAD]
     for text in ("{", "[" * 100_000, "[]"):
         (folder / "config.json").write_text(text)

@@ -14,7 +14,7 @@ import torch
 from tests.support import tiny_trial as tiny
 from trainables.config import CustomConfig, TextFile, output_layer
 from trainables.errors import UserError
-from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements import context_vectors, log_probability_matrix
 from trainables.output_layers import LayerShape, build_output_layer
 from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
@@ -128,4 +128,4 @@ def test_probabilities_must_sum_to_one(tmp_path: Path) -> None:
     model = Trainer(config, tiny.corpus(), Runtime()).model
     contexts = context_vectors(model, tiny.corpus().test, window=70)
     with pytest.raises(UserError, match="must sum to one"):
-        next(log_probability_rows(model, contexts))
+        log_probability_matrix(model, contexts)
