@@ -71,11 +71,11 @@ def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
         f"/study/{KEY.variant}": "document.querySelector('#scatter canvas') && "
         "document.querySelector('#chosen .scatterlayer .trace') && "
         "document.querySelector('#trials .ag-center-cols-container .ag-row')",
-        f"/trial/{ids[0]}": "document.querySelector('#trial-sigma .scatterlayer .trace')",
+        f"/trial/{ids[0]}": "document.querySelector('#spectra .scatterlayer .trace')",
         "/compare?"
         + "&".join(
             f"trial={start}" for start in ids
-        ): "document.querySelector('#compare-spectra .scatterlayer .trace')",
+        ): "document.querySelector('#spectra .scatterlayer .trace')",
     }
 
 

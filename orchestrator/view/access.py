@@ -4,49 +4,39 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
-from traceback import extract_tb
 from urllib.parse import urlencode
 
-from dash.exceptions import CallbackException
 from flask import Flask, Response, abort, redirect, request
-from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
+CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+FILE_POLICY = f"{CLOSED}; style-src 'unsafe-inline'; img-src data:"
+"""For a file of the storage, which may be a stranger's: SVG and XML can hold scripts too. No
+sandbox: not every browser shows a PDF in one."""
 REPORT_POLICY = (
-    "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation; default-src "
-    "'none'; "
-    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; "
-    "frame-ancestors 'none'"
+    f"{FILE_POLICY}; script-src 'unsafe-inline'; "
+    "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation"
 )
-"""Of a page that whoever writes to the storage has made: it sorts its tables, and sees nothing of
-these pages."""
-FILE_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action "
-    "'none'; "
-    "frame-ancestors 'none'"
+"""For an HTML page of the storage: it sorts its tables, and sees nothing of these pages."""
+OWN_POLICY = (
+    f"{CLOSED}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self' data:; connect-src 'self'; worker-src blob:; "
+    "script-src 'self' 'unsafe-eval' "
 )
-"""Of any other file from there: SVG and XML can hold scripts too. No sandbox: not every browser
-shows a PDF in one."""
-PAGES = Path(__file__).parent
+"""Scripts are files of this server, and those whose hashes follow. They may compile code, as plotly
+does for WebGL."""
 REFUSED = "This page needs the link that `view` printed when it started: open that one."
 
 
-def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) -> None:
+def guard(server: Flask, token: str, script_hashes: Sequence[str]) -> None:
     """Answer 403 to every request without the token; the printed link puts it into a cookie and
-    leaves the address. Answer 400, with one line in the log, to a request that fails before it
-    reaches a page's code.
-
-    No script runs but the pages' own: files of this server, and those of these hashes. These may
-    compile code, as plotly does for WebGL."""
-    cookie = f"sweep-view-{port}"
-    own_policy = _own_policy(script_hashes)
+    leaves the address. Limit what a browser may do with an answer."""
 
     @server.before_request
     def check() -> AnyResponse | None:
-        typed = request.args.get("token")
-        if typed is not None and _same(typed, token):
+        # A browser sends the cookies of every port of a host to each of them.
+        cookie = f"sweep-view-{request.environ['SERVER_PORT']}"
+        if _same(request.args.get("token", ""), token):
             rest = urlencode(
                 [(name, value) for name, value in request.args.items(multi=True) if name != "token"]
             )
@@ -59,47 +49,16 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
             abort(Response(REFUSED, 403, mimetype="text/plain"))
         return None
 
-    @server.errorhandler(Exception)
-    def refuse(error: Exception) -> AnyResponse | HTTPException:
-        if isinstance(error, HTTPException):
-            return error
-        of_a_page = any(
-            Path(frame.filename).parent == PAGES for frame in extract_tb(error.__traceback__)
-        )
-        if of_a_page or isinstance(error, CallbackException):
-            raise error
-        server.logger.warning("refused a malformed request (%s)", type(error).__name__)
-        return Response("These pages send no such request.", 400, mimetype="text/plain")
-
     @server.after_request
     def harden(response: Response) -> Response:
-        response.headers["Content-Security-Policy"] = (
-            _policy(request.path, response.mimetype) or own_policy
-        )
+        policy = OWN_POLICY + " ".join(script_hashes)
+        if request.path.startswith("/report/"):
+            policy = REPORT_POLICY if response.mimetype == "text/html" else FILE_POLICY
+        response.headers["Content-Security-Policy"] = policy
         response.headers["Referrer-Policy"] = "no-referrer"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["X-Frame-Options"] = "DENY"
         return response
-
-
-def _own_policy(script_hashes: Sequence[str]) -> str:
-    scripts = " ".join(
-        ["'self'", "'unsafe-eval'", *(f"'{value.strip(chr(39))}'" for value in script_hashes)]
-    )
-    return (
-        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src "
-        f"'self' data: blob:; "
-        "font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; form-action "
-        "'none'; "
-        "frame-ancestors 'none'"
-    )
-
-
-def _policy(path: str, kind: str | None) -> str | None:
-    """That of a file of the storage; None where the answer is these pages' own."""
-    if not path.startswith("/report/"):
-        return None
-    return REPORT_POLICY if kind == "text/html" else FILE_POLICY
 
 
 def _same(given: str, token: str) -> bool:

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from plotly.graph_objects import Figure
 from plotly.graph_objs.layout import Template
 
-from orchestrator.analysis import ID_DIGITS
-from orchestrator.report import GROUP_COLOURS, setting, title
-from orchestrator.store import OPEN
+from orchestrator.report import GROUP_COLOURS, title
 from orchestrator.view.trials import StudyTrials
+from orchestrator.words import SHORT_ID
 from trainables.trial_folder import EpochMetrics, perplexity
 
 COLOURS = GROUP_COLOURS[:0:-1]
@@ -26,15 +25,12 @@ DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "sq
 """One for each round of the colours."""
 SCALE = px.colors.sequential.Viridis[2:]
 """Without its darkest part, which a dark page swallows."""
-MOST_SVG_POINTS = 2_000
-"""More are drawn by WebGL."""
-SMALLEST_PX, LARGEST_PX, ROOM_PX = 5, 18, 70
-"""Diameters of points; room beside an axis."""
+SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
+"""Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
 """Epochs that have a marker each, and a tick each."""
 MOST_ON_A_SPECTRUM = 1_000
 """More singular values than a figure has pixels for."""
-NO_EPOCH = "No epoch has ended yet, or none is trained."
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -46,8 +42,6 @@ STYLE = {
     "plot_bgcolor": "#ffffff",
     "hoverlabel": {"align": "left"},
 }
-LINE = {"line_dash": "dash", "line_width": 1, "line_color": "#888888", "showlegend": True}
-"""Across a figure; the legend says what it marks."""
 pio.templates["sweeps"] = Template(layout=STYLE)
 pio.templates.default = "sweeps"
 px.defaults.color_continuous_scale = SCALE
@@ -83,7 +77,6 @@ def scatter(
     if colour in trials.numbers and points[colour].nunique() < 2:
         colour = None
     kinds = colour if colour in trials.texts else None
-    by_webgl = len(points) > MOST_SVG_POINTS
     figure = px.scatter(
         _escaped(points).assign(area=_areas(points[size]) if size else None),
         x=x,
@@ -96,26 +89,20 @@ def scatter(
         log_y="y" in logarithmic,
         hover_name="name",
         hover_data={size: True, "area": False} if size else None,
-        custom_data=[points.index.str[:ID_DIGITS]],
+        custom_data=[points.index.str[:SHORT_ID]],
         labels=_labels(x, y, colour, size),
         category_orders={
             name: [as_text(text) for text in trials.levels(name)]
             for name in (x, kinds)
             if name in trials.texts
         },
-        render_mode="webgl" if by_webgl else "svg",
     )
     figure.update_layout(
         dragmode="select", clickmode="event", uirevision=f"{x} {y} {sorted(logarithmic)}"
     )
     if not size:
-        figure.update_traces(marker_size=6 if by_webgl else 8)
-    if not by_webgl:
-        figure.update_traces(marker_line={"width": 1, "color": "#8a8f98"})
-    elif x in trials.numbers:
-        # To make room for the numbers of an axis, plotly would draw all points twice.
-        figure.update_layout(margin_l=ROOM_PX, xaxis_automargin=False, yaxis_automargin=False)
-    return figure
+        figure.update_traces(marker_size=USUAL_PX)
+    return figure.update_traces(marker_line={"width": 1, "color": "#8a8f98"})
 
 
 def _areas(values: pd.Series[float]) -> pd.Series[float]:
@@ -146,70 +133,38 @@ def parallel(frame: pd.DataFrame, names: Sequence[str], colour: str | None) -> F
     )
 
 
-def grid_map(
-    frame: pd.DataFrame, row: str | None, column: str | None, metric: str | None
+def learning_curves(
+    trials: Mapping[str, Sequence[EpochMetrics]], *, training: bool = False
 ) -> Figure:
-    """The mean of a metric over the trials of each cell, by two settings. Trials that have not
-    ended have their cells too, so that the axes are the same when they end."""
-    if not (row and column and metric) or not {row, column, metric} <= {*frame}:
-        return empty("A grid map needs two settings and a metric: choose them above.")
-    cells = _escaped(frame[frame[metric].notna() | frame["state"].isin(OPEN)])
-    by_cell = cells.groupby([row, column])[metric]
-    means, counts = by_cell.mean().unstack(), by_cell.count().unstack(fill_value=0)
-    if means.empty:
-        return empty("No trial is done yet.")
-    labels = [*_labels(column, row, metric).values()]
-    figure = px.imshow(
-        means.to_numpy(),
-        x=[setting(value) for value in means.columns],
-        y=[setting(value) for value in means.index],
-        labels=dict(zip(("x", "y", "color"), labels, strict=True)),
-        origin="lower",
-        aspect="auto",
-    )
-    figure.update_traces(
-        customdata=counts.to_numpy(),
-        hovertemplate=f"{labels[1]} %{{y}}, {labels[0]} %{{x}}<br>"
-        "mean %{z:.5~g} of %{customdata}<extra></extra>",
-    )
-    figure.update_xaxes(type="category").update_yaxes(type="category")
-    return figure.update_layout(uirevision=f"{column} {means.columns} {row} {means.index}")
-
-
-def learning_curves(trials: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
-    """Validation perplexity by epoch, a line for each trial by its name; a diamond where weights
-    begin to be averaged."""
-    losses = {
-        name: {epoch.epoch: epoch.valid_loss for epoch in epochs}
+    """Validation perplexity by epoch, a line for each trial by its name, and a diamond where weights
+    begin to be averaged; with `training` also the training perplexity of the only trial."""
+    y = "perplexity" if training else "validation perplexity"
+    rows = [
+        (as_text(name), epoch.epoch, epoch.valid_perplexity, epoch.averaging)
         for name, epochs in trials.items()
-        if epochs
-    }
-    if not losses:
-        return empty(NO_EPOCH)
-    figure = _curves(losses, "validation perplexity")
-    switches = {name: switch for name in trials if (switch := _switch(trials[name]))}
+        for epoch in epochs
+    ]
+    if training:
+        (epochs,) = trials.values()
+        rows += [("training", one.epoch, perplexity(one.train_loss), False) for one in epochs]
+    points = pd.DataFrame(rows, columns=["line", "epoch", y, "averaged"])
+    if points.empty:
+        return empty("No epoch has ended yet, or none is trained.")
+    longest = points["line"].value_counts().max()
+    figure = _lines(points, "epoch", y, markers=longest <= MOST_MARKED)
+    # Else plotly writes 7 for 700.
+    figure.update_yaxes(tickformat="~g", tickfont_size=10)
+    if longest <= FEW_EPOCHS:
+        figure.update_xaxes(dtick=1)
+    averaged = points[points["averaged"].astype(bool)].drop_duplicates("line")
     return figure.add_scatter(
-        x=[*switches.values()],
-        y=[perplexity(losses[name][epoch]) for name, epoch in switches.items()],
+        x=averaged["epoch"],
+        y=averaged[y],
         mode="markers",
         marker={"symbol": "diamond", "size": 10, "color": "#8a8f98"},
         name="averaged from here",
-        visible=bool(switches),
+        visible=len(averaged) > 0,
     )
-
-
-def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
-    """A trial's perplexities by epoch, and where it switches to averaged weights."""
-    if not epochs:
-        return empty(NO_EPOCH)
-    losses = {
-        "validation": {epoch.epoch: epoch.valid_loss for epoch in epochs},
-        "training": {epoch.epoch: epoch.train_loss for epoch in epochs},
-    }
-    figure = _curves(losses, "perplexity")
-    if switch := _switch(epochs):
-        figure.add_vline(switch - 0.5, name="averaged from here", **LINE)
-    return figure
 
 
 def spectra(
@@ -226,23 +181,9 @@ def spectra(
         return empty("There is no spectrum yet.")
     figure = _lines(pd.concat(lines), "index", "singular value")
     if tolerance:
-        figure.add_hline(tolerance, name="tolerance of the Press rank", **LINE)
-    return figure
-
-
-def _curves(losses: Mapping[str, Mapping[int, float]], title: str) -> Figure:
-    """Perplexities by epoch."""
-    rows = [
-        {"line": as_text(name), "epoch": epoch, title: perplexity(loss)}
-        for name, by_epoch in losses.items()
-        for epoch, loss in by_epoch.items()
-    ]
-    longest = max(len(by_epoch) for by_epoch in losses.values())
-    figure = _lines(pd.DataFrame(rows), "epoch", title, markers=longest <= MOST_MARKED)
-    # Else plotly writes 7 for 700.
-    figure.update_yaxes(tickformat="~g", tickfont_size=10)
-    if longest <= FEW_EPOCHS:
-        figure.update_xaxes(dtick=1)
+        line = {"dash": "dash", "width": 1, "color": "#888888"}
+        name = "tolerance of the Press rank"
+        figure.add_hline(tolerance, name=name, line=line, showlegend=True)
     return figure
 
 
@@ -250,11 +191,6 @@ def _lines(points: pd.DataFrame, x: str, y: str, *, markers: bool = False) -> Fi
     kind = {"color": "line", "line_dash": "line", "markers": markers, "render_mode": "svg"}
     figure = px.line(points, x=x, y=y, log_y=True, **kind)
     return figure.update_layout(legend_title_text="", uirevision=y)
-
-
-def _switch(epochs: Sequence[EpochMetrics]) -> int | None:
-    """The first epoch with averaged weights."""
-    return next((epoch.epoch for epoch in epochs if epoch.averaging), None)
 
 
 def _thinned(length: int) -> NDArray[np.int64]:

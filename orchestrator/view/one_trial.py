@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis import in_reading_order
 from orchestrator.store import LOST, Attempt, StudyKey
+from orchestrator.view import parts
 from orchestrator.view.source import Source
 from trainables.config import flat_values
 from trainables.trial_folder import TOP_K, DamagedFileError, EpochMetrics, WordsAfter, open_file
@@ -37,7 +38,6 @@ class OneTrial:
     """The settings that differ between the trials of that study."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
-    environment: Mapping[str, str]
     predictions: Mapping[str, WordsAfter]
     """By metric, the likeliest words after a context."""
     attempts: Sequence[Attempt]
@@ -50,6 +50,20 @@ class OneTrial:
         """In reading order, without the words at contexts."""
         names = self.row["metrics"].keys() - self.predictions.keys()
         return {name: self.row["metrics"][name] for name in in_reading_order(names)}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What it is, in words and counts."""
+        row, last = self.row, self.attempts[-1:]
+        place = [one.place for one in last if one.ended_at is None and row["state"] == "running"]
+        return {
+            "id": row["trial_id"],
+            "state": row["state"],
+            "attempts": row["attempt"],
+            "runs on": "".join(place),
+            "run from": parts.host_of(row["owner"] or ""),
+            "cause": row["cause"] or "",
+        }
 
     @property
     def version(self) -> str:
@@ -75,10 +89,9 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
         keys=keys,
         key=key,
         settings=flat_values(row["config"]),
-        varying=source.trials(key).settings,
+        varying=source.trials(key.variant).settings,
         epochs=epochs,
         spectrum=spectrum,
-        environment=row["environment"],
         predictions={
             name: WordsAfter.model_validate_json(text)
             for name, text in row["metrics"].items()
@@ -98,12 +111,7 @@ def _log(source: Source, trial_id: str, *, failed: bool) -> str:
 
 
 def _last_lines(path: Path) -> list[str]:
-    with suppress(OSError, DamagedFileError):
-        return _end_of(path).splitlines()[-LOG_LINES:]
-    return []
-
-
-def _end_of(path: Path) -> str:
-    with open_file(path) as file:
+    with suppress(OSError, DamagedFileError), open_file(path) as file:
         file.seek(max(0, path.stat().st_size - LOG_BYTES))
-        return file.read().decode(errors="replace")
+        return file.read().decode(errors="replace").splitlines()[-LOG_LINES:]
+    return []

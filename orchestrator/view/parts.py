@@ -8,11 +8,11 @@ from urllib.parse import quote, urlencode
 
 from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from orchestrator.analysis import ID_DIGITS
 from orchestrator.store import StoreAwayError, StudyKey
 from orchestrator.variants import Variant
 from orchestrator.view import figures
 from orchestrator.view.source import Source
+from orchestrator.words import short_id
 from trainables.errors import UserError
 
 LIVE_MS = 3_000
@@ -27,11 +27,8 @@ def register(app: Dash, source: Source) -> None:
     app.clientside_callback(
         ClientsideFunction("view", "draw"),
         Output({"drawn": MATCH, "as": "graph"}, "figure"),
-        Output({"drawn": MATCH, "as": "graph"}, "config"),
         Input({"drawn": MATCH}, "data"),
-        Input("picture-format", "value"),
         State({"drawn": MATCH, "as": "graph"}, "figure"),
-        State({"drawn": MATCH, "as": "graph"}, "config"),
     )
 
     @app.callback(
@@ -43,13 +40,10 @@ def register(app: Dash, source: Source) -> None:
         if not clicks:
             return no_update
         target = ctx.triggered_id["stop"]
-        try:
-            # A trial's id has no hyphen.
-            stopped = source.study(target).key if "-" in target else target
-            with source.store() as opened:
-                opened.ask_to_stop(stopped)
-        except UserError as error:
-            return sentence_of(error)
+        # A trial's id has no hyphen.
+        stopped = source.study(target).key if "-" in target else target
+        with source.store() as opened:
+            opened.ask_to_stop(stopped)
         return "Asked to stop. Results and checkpoints are kept; run the same command to resume."
 
 
@@ -64,7 +58,7 @@ def graph(name: str, file: str, *, height: int = 420) -> Any:
         "plotGlPixelRatio": 1,
         "responsive": True,
         "modeBarButtonsToRemove": ["lasso2d", "autoScale2d"],
-        "toImageButtonOptions": {"filename": f"{file}-{name}", "scale": 2},
+        "toImageButtonOptions": {"filename": f"{file}-{name}", "format": "svg"},
     }
     figure = dcc.Graph(
         id={"drawn": name, "as": "graph"},
@@ -85,27 +79,21 @@ def stop_button(target: str, text: str) -> Any:
 
 def study_link(key: StudyKey) -> Any:
     """A link to the study's page, called by name, scale, corpus and settings."""
-    return dcc.Link(variant_words(key), href=study_address(key))
-
-
-def variant_words(key: StudyKey) -> str:
-    """ "gss_grid, quick, pydocs, --set training.learning_rate=5,10": changes as they are typed."""
-    return ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
-
-
-def study_address(key: StudyKey) -> str:
-    """Where the study's page is."""
-    return f"/study/{quote(key.variant)}"
+    words = ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
+    return dcc.Link(words, href=f"/study/{quote(key.variant)}")
 
 
 def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
     """A link to the trial's page, as a trial of this study."""
-    return dcc.Link(name, href=trial_address(trial_id, key.variant))
+    query = urlencode({"study": key.variant})
+    return dcc.Link(name, href=f"/trial/{short_id(trial_id)}?{query}")
 
 
-def trial_address(trial_id: str, variant: str) -> str:
-    """Where the trial's page is; `variant` is the study that it is looked at in."""
-    return f"/trial/{trial_id[:ID_DIGITS]}?{urlencode({'study': variant})}"
+def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
+    """Links to the results of these trials of the study (default: of all), as files."""
+    query = urlencode([("trial", trial_id) for trial_id in trial_ids])
+    address = f"/download/study/{quote(key.variant)}"
+    return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
@@ -118,18 +106,6 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
         html.Table([html.Thead(html.Tr([html.Th(name) for name in head])), html.Tbody(rows)]),
         className="scroll",
     )
-
-
-def facts(pairs: Sequence[tuple[str, Any]], *, empty: str = "") -> Any:
-    """Names with their values; the sentence `empty` where there is none."""
-    if not pairs:
-        return html.P(empty, className="soft")
-    return html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in pairs])
-
-
-def trouble(error: UserError) -> Any:
-    """What went wrong, where a reader sees it."""
-    return html.P(sentence_of(error), className="trouble", role="alert")
 
 
 def sentence_of(error: UserError) -> str:

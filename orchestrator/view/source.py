@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Generic, TypeVar, cast
 
 from orchestrator.forecast import seconds_left
 from orchestrator.storage import Storage, storage_at
 from orchestrator.store import (
-    LOST,
     LostTrial,
     RunningTrial,
     Store,
@@ -20,7 +20,6 @@ from orchestrator.store import (
     StudySummary,
     open_store,
 )
-from orchestrator.sweep import retry_command
 from orchestrator.view.trials import StudyTrials, read_trials
 from trainables.errors import UserError
 
@@ -28,7 +27,6 @@ FRESH_S = 1.5
 FETCH_EVERY_S = 10.0
 MOST_STUDIES = 5
 """Studies whose trials are kept in memory."""
-LOST_SHOWN = 50
 T = TypeVar("T")
 
 
@@ -39,35 +37,24 @@ class Overview:
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
-    """Those that ended last."""
-    lost_count: int
-    """Of all trials, one of several studies once."""
-    seconds_left: dict[StudyKey, float]
-    """Of studies that run and have come far enough to say so."""
-    retries: list[str]
-    """What to type for the studies that have trials without a result."""
+    seconds_left: dict[StudyKey, float | None]
+    """By study that runs; None before a run has come far enough."""
 
 
 class Shared(Generic[T]):
-    """What `read` returned or raised, for `FRESH_S`; `read` gets what it returned before."""
+    """What `read` returned, for `FRESH_S`; `read` gets what it returned before."""
 
     def __init__(self, read: Callable[[T | None], T]) -> None:
         self._read, self._lock = read, threading.Lock()
         self._value: T | None = None
-        self._error: UserError | None = None
         self._read_s = float("-inf")
 
     def get(self) -> T:
         """The value, read again if it is too old."""
         with self._lock:
             if time.monotonic() - self._read_s >= FRESH_S:
-                try:
-                    self._value, self._error = self._read(self._value), None
-                except UserError as error:
-                    self._error = error
+                self._value = self._read(self._value)
                 self._read_s = time.monotonic()
-            if self._error:
-                raise self._error
             return cast("T", self._value)
 
 
@@ -80,8 +67,9 @@ class Source:
         self.url = url
         self.storage: Storage = storage_at(storage)
         self._overview = Shared(self._read_overview)
-        self._trials: dict[StudyKey, Shared[StudyTrials]] = {}
-        self._lock = threading.Lock()
+        self._trials = lru_cache(MOST_STUDIES)(
+            lambda variant: Shared(partial(self._read_trials, variant))
+        )
         self._fetching = threading.Lock()
         self._fetched_s: dict[str, float] = {}
 
@@ -100,24 +88,15 @@ class Source:
                 return summary
         raise UserError(f"the store has no study {variant!r}: choose one on the overview")
 
-    def trials(self, key: StudyKey) -> StudyTrials:
-        """The study's trials."""
-
-        def read(before: StudyTrials | None) -> StudyTrials:
-            with self.store() as opened:
-                return read_trials(opened, key, before)
-
-        with self._lock:
-            shared = self._trials[key] = self._trials.pop(key, Shared(read))
-            while len(self._trials) > MOST_STUDIES:
-                del self._trials[next(iter(self._trials))]
-        return shared.get()
+    def trials(self, variant: str) -> StudyTrials:
+        """The trials of the study of this variant. Raises UserError if the store has none."""
+        return self._trials(variant).get()
 
     def warm(self) -> None:
         """Read the study that was planned last, which is the likeliest to be looked at."""
         with suppress(UserError):
             for summary in self.overview().studies[-1:]:
-                self.trials(summary.key)
+                self.trials(summary.key.variant)
 
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """The one trial whose id begins so, and the studies that have it. Raises UserError if there
@@ -149,26 +128,20 @@ class Source:
 
         threading.Thread(target=fetch, name="fetch", daemon=True).start()
 
+    def _read_trials(self, variant: str, before: StudyTrials | None) -> StudyTrials:
+        key = self.study(variant).key
+        with self.store() as opened:
+            return read_trials(opened, key, before)
+
     def _read_overview(self, _: Overview | None) -> Overview:
         with self.store() as opened:
-            studies, running, lost = opened.studies(), opened.running(), opened.lost()
+            studies, running = opened.studies(), opened.running()
             left = {
                 summary.key: _seconds_left(opened, summary, running)
                 for summary in studies
                 if summary.counts["running"]
             }
-            return Overview(
-                studies=studies,
-                running=running,
-                lost=lost[:LOST_SHOWN],
-                lost_count=len({trial.trial_id for trial in lost}),
-                seconds_left={key: seconds for key, seconds in left.items() if seconds is not None},
-                retries=[
-                    retry_command(summary.key)
-                    for summary in studies
-                    if any(summary.counts[state] for state in LOST)
-                ],
-            )
+            return Overview(studies=studies, running=running, lost=opened.lost(), seconds_left=left)
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:

@@ -14,8 +14,6 @@ from orchestrator.view.axes import FIRST_METRICS, labels
 from orchestrator.view.trials import MOST_LEVELS, StudyTrials
 
 COLUMN = {
-    "sortable": True,
-    "resizable": True,
     "width": 150,
     "floatingFilter": True,
     "wrapHeaderText": True,

@@ -4,7 +4,7 @@ the terminal."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -35,28 +35,15 @@ class ShownConsole(Console):
             )
 
 
-class Writable(Protocol):
-    """What csv is written to."""
-
-    def write(self, text: str, /) -> object:
-        """Take a text."""
-
-    def isatty(self) -> bool:
-        """Whether a person sees it at once."""
-
-
 class _Shown:
-    def __init__(self, terminal: Writable) -> None:
+    def __init__(self, terminal: TextIO) -> None:
         self._terminal = terminal
 
     def write(self, text: str, /) -> object:
         return self._terminal.write(terminal_text(text))
 
-    def isatty(self) -> bool:
-        return True
 
-
-def for_reader(stream: Writable) -> Writable:
+def for_reader(stream: TextIO) -> TextIO | _Shown:
     """The stream for texts of any content: a file or program gets every character, a terminal none
     that commands it."""
     return _Shown(stream) if stream.isatty() else stream

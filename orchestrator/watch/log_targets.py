@@ -19,27 +19,23 @@ def open_sinks(typed: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]
 
     Raises UserError for an unknown one, one whose package is not installed, one that cannot be
     reached, and an address with a password in it."""
-    return [
-        _opened(*log.partition("=")[::2], key=key, storage=storage) for log in dict.fromkeys(typed)
-    ]
+    return [_opened(log, key, storage) for log in dict.fromkeys(typed)]
 
 
-def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
-    if name == "mlflow":
-        uri = place or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{storage}/mlflow.db"
-        _check_no_password(uri)
-    elif name != "tensorboard" or place:
-        hint = (
-            f" (TensorBoard's files go to {storage}/tensorboard)" if name == "tensorboard" else ""
-        )
-        raise UserError(f"--log-to takes {FORMS}, not {name}{'=...' if place else ''}{hint}.")
+def _opened(log: str, key: StudyKey, storage: Path) -> Sink:
+    name, _, uri = log.partition("=")
     try:
-        return _mlflow(key, uri) if name == "mlflow" else _tensorboard(key, storage)
+        if log == "tensorboard":
+            return _tensorboard(key, storage)
+        if name == "mlflow":
+            here = f"sqlite:///{storage}/mlflow.db"
+            return _mlflow(key, uri or os.environ.get("MLFLOW_TRACKING_URI") or here)
     except ModuleNotFoundError as error:
         raise UserError(
             f"--log-to {name} needs a package that is not installed here ({error.name}): "
             "type python -m pip install --require-hashes --requirement requirements.lock."
         ) from error
+    raise UserError(f"--log-to: no such log: {name}{'=...' if uri else ''}. Name {FORMS}.")
 
 
 def _tensorboard(key: StudyKey, storage: Path) -> Sink:
@@ -54,6 +50,7 @@ def _tensorboard(key: StudyKey, storage: Path) -> Sink:
 
 
 def _mlflow(key: StudyKey, uri: str) -> Sink:
+    _check_no_password(uri)
     from orchestrator.watch.mlflow import MLflow
 
     try:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from statistics import fmean
 
 from ray.util.metrics import Gauge
 from typing_extensions import override
 
-from orchestrator.store import Store, StudyKey
+from orchestrator.store import Store, StudyKey, TrialState
 from orchestrator.watch.listener import Listener
 from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -22,10 +23,7 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 REFRESH_S = 1.0
 """How often gauges are set, at most."""
 COUNT_S = 5.0
-"""How often the store is asked for the trials by state, at most; less often where its answer takes
-long."""
-LONGEST_SHARE = 0.01
-"""Of the driver's time for these questions."""
+"""How often the store is asked for the trials by state, at most."""
 VARIANT = ("study", "scale", "corpus")
 
 
@@ -54,7 +52,7 @@ class SweepMetrics(Listener):
         )
         self._names: dict[str, str] = {}
         self._latest: dict[str, EpochMetrics] = {}
-        self._counts: Mapping[str, int] = {}
+        self._counts: Mapping[TrialState, int] = {}
         self._refresh_s = self._count_s = 0.0
 
     @override
@@ -82,6 +80,7 @@ class SweepMetrics(Listener):
             return
         self._refresh_s = now_s + REFRESH_S
         if now_s >= self._count_s:
+            self._count_s = now_s + COUNT_S
             self._count()
         for state, count in self._counts.items():
             self._trials.set(count, {**self._tags, "state": state})
@@ -98,15 +97,9 @@ class SweepMetrics(Listener):
 
     def _count(self) -> None:
         """Ask the store, which knows of other drivers' trials too."""
-        start_s = time.monotonic()
-        try:
-            counts = [
-                summary.counts for summary in self._store.studies() if summary.key == self._key
-            ]
-        except UserError:
-            # A gauge is no reason to end a sweep; whoever writes to the store will meet the trouble
-            # too.
-            counts = []
-        self._counts = {str(state): count for study in counts for state, count in study.items()}
-        end_s = time.monotonic()
-        self._count_s = end_s + max(COUNT_S, (end_s - start_s) / LONGEST_SHARE)
+        self._counts = {}
+        # A gauge is no reason to end a sweep; whoever writes to the store will meet the trouble too.
+        with suppress(UserError):
+            for summary in self._store.studies():
+                if summary.key == self._key:
+                    self._counts = summary.counts

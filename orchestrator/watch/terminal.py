@@ -25,11 +25,6 @@ SHOWN_RUNNING = 12
 SHOWN_FAILURES = 5
 
 
-def _left(end_s: float) -> str:
-    left = end_s - time.monotonic()
-    return f"about {duration(left)} left" if left > 0 else ""
-
-
 def _result(outcome: TrialOutcome) -> str:
     if outcome.state == "pruned":
         return str(outcome.cause)
@@ -54,20 +49,6 @@ class _Running:
     last: EpochMetrics | None = None
     share: float = 0.0
     """Share of its epochs that have ended."""
-    work: float = 0.0
-    """Share of its epochs that this attempt has trained."""
-    end_s: float = 0.0
-    """When it will end; 0 if that cannot be told."""
-
-    def add(self, epoch: EpochMetrics) -> None:
-        """Take an epoch that ended now."""
-        if self.epoch_count:
-            before = epoch.epoch - 1 if self.last is None else self.last.epoch
-            self.work += (epoch.epoch - before) / self.epoch_count
-            self.share = epoch.epoch / self.epoch_count
-        self.last, now_s = epoch, time.monotonic()
-        left = seconds_left(now_s - self.started_s, self.work, 1 - self.share)
-        self.end_s = now_s + left if left else 0.0
 
 
 class Terminal(Listener):
@@ -87,6 +68,7 @@ class Terminal(Listener):
         """When the first work was done, and how much: what came before, such as the start of Ray,
         does not come again."""
         self._end_s = 0.0
+        """When the sweep will end; 0 before that can be told."""
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -105,10 +87,17 @@ class Terminal(Listener):
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        if (trial := self._running.get(trial_id)) is not None:
-            before = trial.work
-            trial.add(metrics)
-            self._estimate(trial.work - before)
+        trial = self._running.get(trial_id)
+        if trial is None:
+            return
+        work = 0.0
+        if trial.epoch_count:
+            # A resumed trial begins with a later epoch.
+            before = trial.last.epoch if trial.last else metrics.epoch - 1
+            work = (metrics.epoch - before) / trial.epoch_count
+            trial.share = metrics.epoch / trial.epoch_count
+        trial.last = metrics
+        self._estimate(work)
 
     @override
     def stopped(self, trial_id: str, name: str) -> None:
@@ -138,7 +127,7 @@ class Terminal(Listener):
         if isinstance(perplexity, float) and (self._best is None or perplexity < self._best[0]):
             self._best = perplexity, name
         self._estimate(1.0 if trial is None else 1 - trial.share)
-        left = _left(self._end_s)
+        left = self._left()
         shown = f" ({left})" if left and not self._console.is_terminal else ""
         self.note(f"[{self._finished}/{self._total}] {line}{shown}")
 
@@ -150,8 +139,12 @@ class Terminal(Listener):
         seconds = seconds_left(now_s - first_s, self._work - first, left)
         self._end_s = now_s + seconds if seconds else 0.0
 
+    def _left(self) -> str:
+        left_s = self._end_s - time.monotonic()
+        return f"about {duration(left_s)} left" if left_s > 0 else ""
+
     def _row(self, trial: _Running) -> tuple[str, str, str, str]:
-        """Name, epoch, perplexity so far and times, as they are now."""
+        """Name, epoch, perplexity so far and time, as they are now."""
         elapsed = duration(time.monotonic() - trial.started_s)
         if trial.last is None:
             return f"  {trial.name}", self._doing, "", elapsed
@@ -159,14 +152,12 @@ class Terminal(Listener):
             f"  {trial.name}",
             f"epoch {trial.last.epoch}" + (f"/{trial.epoch_count}" if trial.epoch_count else ""),
             f"val. perplexity {trial.last.valid_perplexity:.1f}",
-            ", ".join(filter(None, [elapsed, _left(trial.end_s)])),
+            elapsed,
         )
 
     def __rich__(self) -> Group:
         """The picture as it is now."""
-        self._bar.update(
-            self._task, completed=self._finished, total=self._total, left=_left(self._end_s)
-        )
+        self._bar.update(self._task, completed=self._finished, total=self._total, left=self._left())
         running = Table.grid(padding=(0, 2))
         for trial in list(self._running.values())[:SHOWN_RUNNING]:
             running.add_row(*self._row(trial))

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import PlannedTrial, StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import PlannedTrial, Store, StudyKey, open_store
 from tests.end_to_end.test_view import POINTS, act_until, own_address, places_at_rest, viewed
 from tests.support.browser import EXECUTABLE, Browser
 from tests.support.store_rows import RUN, outcome, plan
@@ -158,30 +156,12 @@ def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> 
     )
 
 
-def test_a_zoom_into_the_grid_map_stays_where_a_trial_ends(page: Page) -> None:
-    for menu, value in {
-        "study-row": "group",
-        "study-column": "seed",
-        "chosen-tab": "grid map",
-    }.items():
-        page.browser.evaluate(f"dash_clientside.set_props({menu!r}, {{value: {value!r}}})")
-    page.browser.wait_until("document.querySelector('#chosen .heatmaplayer image') !== null")
-    wait_for_part(page.browser, "chosen", "layout.xaxis.title.text === 'seed'")
-    zoom(page.browser, "chosen", [0.5, 2.5], [-0.5, 1.5])
-    page.end(TRIALS[7], 3)
-    wait_for_part(page.browser, "chosen", "_fullData[0].z[2][1] === 103")
-    assert now(page.browser, "chosen", "layout.xaxis.range", "layout.yaxis.range") == [
-        [0.5, 2.5],
-        [-0.5, 1.5],
-    ]
-
-
 def test_a_range_of_parallel_coordinates_stays_where_a_trial_ends(page: Page) -> None:
     page.browser.evaluate(
         "dash_clientside.set_props('chosen-tab', {value: 'parallel coordinates'})"
     )
     axis = "document.querySelectorAll('#chosen .parcoords .axis-brush .background')[1]"
-    page.browser.wait_until(f"{axis} !== undefined", timeout_s=60)
+    page.browser.wait_until(f"{axis} !== undefined")
     page.browser.evaluate(f"{axis}.scrollIntoView({{block: 'center'}})")
     page.drag((0.5, 0.3), (0.5, 0.6), across=axis)
     part = "data[0].dimensions.map((of) => [of.label, of.constraintrange])"

@@ -31,6 +31,10 @@ FLAGS = (
 )
 
 
+WAIT_S = 60.0
+"""Far more than a page needs on a machine with nothing else to do."""
+
+
 class DevToolsError(Exception):
     """A call that the browser could not answer, as while a page gives way to another one."""
 
@@ -127,7 +131,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait_until(self, expression: str, *, timeout_s: float = 20) -> Any:
+    def wait_until(self, expression: str, *, timeout_s: float = WAIT_S) -> Any:
         """The value of a JavaScript expression as soon as it is one that counts as true."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:

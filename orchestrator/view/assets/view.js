@@ -41,9 +41,8 @@ window.dash_clientside = {
   view: {
     // Plotly keeps zooms by `uirevision`, but Dash writes them into the figure that it then replaces.
     // So a figure over the same axes takes over the zoom, the box and the ranges of the one before.
-    draw(figure, form, before, config) {
-      if (!figure) return [dash_clientside.no_update, dash_clientside.no_update];
-      const options = { ...config.toImageButtonOptions, format: form };
+    draw(figure, before) {
+      if (!figure) return dash_clientside.no_update;
       if (before.layout.uirevision === figure.layout.uirevision) {
         for (const axis of ["xaxis", "yaxis"]) {
           const { autorange, range } = before.layout[axis] ?? {};
@@ -55,7 +54,7 @@ window.dash_clientside = {
           dimension.constraintrange = same?.constraintrange;
         }
       }
-      return [figure, { ...config, toImageButtonOptions: options }];
+      return figure;
     },
 
     // A click on a point of the scatter.

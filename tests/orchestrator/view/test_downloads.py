@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from orchestrator.report.paths import RUN_ALONE
-from orchestrator.store.records import StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import Store, StudyKey
 from orchestrator.view import downloads
 from orchestrator.view.source import Source
 from tests.support.command import sweep
@@ -57,17 +55,6 @@ def test_a_file_of_some_trials_says_first_which_study_they_are_of(pages: Flask) 
     )
     assert head.startswith("study,scale,corpus,overrides,")
     assert line.startswith("gss_grid,quick,pydocs,")
-
-
-def test_a_config_has_the_name_that_the_command_beside_it_takes(pages: Flask) -> None:
-    (planned,) = plan(1)
-    file = pages.test_client().get(f"/download/trial/{planned.trial_id[:12]}.json")
-    name = file.headers["Content-Disposition"].removeprefix("attachment; filename=").strip('"')
-    assert (
-        name in RUN_ALONE.split()
-        and file.json is not None
-        and file.json["seed"] == planned.config["seed"]
-    )
 
 
 def test_a_study_that_there_is_not_is_a_sentence(pages: Flask) -> None:

@@ -64,26 +64,6 @@ def test_areas_grow_with_the_number() -> None:
     assert trace.marker.size / trace.marker.sizeref == pytest.approx([25, 174.5, 324, 25])
 
 
-@pytest.mark.parametrize(("count", "kind"), [(2000, "scatter"), (2001, "scattergl")])
-def test_many_points_are_drawn_by_webgl(count: int, kind: str) -> None:
-    content = trials({"a": list(range(count)), "b": [0] * count})
-    assert scatter(content, "a", "b").data[0].type == kind
-
-
-def test_a_cell_is_the_mean_over_its_trials() -> None:
-    columns = {"r": [1, 1, 2, 2, 2, 3, 4], "c": ["[5]", "[5]", "[5]", "<6>", "<6>", "7", "7"]}
-    frame = pd.DataFrame({**columns, "m": [1, 3, 10, 4, None, None, None]})
-    frame["state"] = ["done"] * 4 + ["running", "planned", "failed"]
-    (trace,) = figures.grid_map(frame, "r", "c", "m").data
-    assert list(trace.y) == ["1", "2", "3"] and list(trace.x) == ["&lt;6&gt;", "7", "[5]"]
-    nan = math.nan
-    assert np.array_equal(trace.z, [[nan, nan, 2], [4, nan, 10], [nan] * 3], equal_nan=True)
-    assert trace.customdata.tolist() == [[0, 0, 2], [1, 0, 1], [0, 0, 0]]
-    for names in (("r", "c", None), ("r", "x", "m")):
-        assert not figures.grid_map(frame, *names).data
-    assert not figures.grid_map(frame[-1:], "r", "c", "m").data
-
-
 def test_parallel_lines_are_of_complete_columns() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3, 4], "b": [4, None, 6, 8], "c": [7, 8, 9, None], "d": 0})
     (trace,) = figures.parallel(frame, ["a", "b", "d"], "c").data
@@ -99,12 +79,13 @@ def test_curves_are_perplexities_and_mark_averaging() -> None:
     assert curve.name == "&lt;x&gt;" and list(curve.x) == [1, 2, 3]
     assert curve.y == pytest.approx([math.exp(3), math.exp(2), math.exp(1)])
     assert (switch.x, switch.y) == ((3,), pytest.approx([math.exp(1)]))
-    alone = figures.trial_curve(epochs)
+    alone = figures.learning_curves({"<x>": epochs}, training=True)
     assert alone.data[1].y == pytest.approx([math.exp(3), math.exp(2), math.exp(1.5)])
-    assert alone.layout.shapes[0].x0 == 2.5 and not figures.trial_curve(epochs[:2]).layout.shapes
+    assert alone.data[2].visible
+    assert not figures.learning_curves({"x": epochs[:2]}).data[1].visible
     (endless, _) = figures.learning_curves({"x": training([1], [800.0])}).data
     assert list(endless.y) == [math.inf]
-    assert not figures.trial_curve([]).data
+    assert not figures.learning_curves({"x": []}, training=True).data
 
 
 def test_twenty_curves_differ_and_long_ones_have_no_markers() -> None:
@@ -113,7 +94,7 @@ def test_twenty_curves_differ_and_long_ones_have_no_markers() -> None:
     assert len({(trace.line.color, trace.line.dash) for trace in drawn}) == 20
     for count, mode in ((50, "lines+markers"), (60, "lines")):
         epochs = training([1] * 2 * count, [3.0] * 2 * count)
-        assert figures.trial_curve(epochs).data[0].mode == mode
+        assert figures.learning_curves({"x": epochs}).data[0].mode == mode
 
 
 @pytest.mark.parametrize("length", [1, 300, 10_000])

@@ -1,4 +1,4 @@
-"""Pages come back by themselves after trouble, and follow what they show."""
+"""Pages follow what they show, and come back by themselves after trouble."""
 
 from __future__ import annotations
 
@@ -6,28 +6,38 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from dash import Dash, no_update
+from dash.exceptions import PreventUpdate
 
-from orchestrator.report import CARD_FILE, RUN_ALONE, Card
-from orchestrator.store import Store, StudyKey
+from orchestrator.report import CARD_FILE, CONFIG_FILE, RUN_ALONE, Card
+from orchestrator.store import Store, StudyKey, open_store
 from orchestrator.view import parts, study_page
-from orchestrator.view.app import make_app
-from orchestrator.view.axes import MAP
+from orchestrator.view.app import lay_out, make_app
 from orchestrator.view.source import Source
+from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import RUN, epoch, ids, outcome, plan
+from trainables.errors import UserError
 
 MINE = StudyKey(study="mine", scale="smoke", corpus="pydocs")
 IDS = ids(plan(2))
+STUDY, TRIAL = f"/study/{MINE.variant}", f"/trial/{IDS[0]}"
+COMPARED = ("/compare", f"?trial={IDS[0]}&trial={IDS[1]}")
 
 
 @pytest.fixture
-def app(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dash:
-    """Pages, which read at every call, over a study of one's own with two trials."""
+def source(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
+    """Of a study of one's own with two trials, read at every call."""
     monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
     store.register(MINE, plan(2))
-    return make_app(Source(str(tmp_path / "results.db"), str(tmp_path)), "token", 1)
+    return Source(str(tmp_path / "results.db"), str(tmp_path))
+
+
+@pytest.fixture
+def app(source: Source) -> Dash:
+    return make_app(source, "token")
 
 
 def callback(app: Dash, output: str) -> Callable[..., Any]:
@@ -37,59 +47,113 @@ def callback(app: Dash, output: str) -> Callable[..., Any]:
     return function
 
 
-def open_page(app: Dash, path: str, search: str = "") -> tuple[Any, bool]:
-    content, asks_no_more = callback(app, "page.children")(path, search, None)
-    return content, asks_no_more
-
-
 def follow(app: Dash, version: Any) -> tuple[Any, ...]:
     """What a tick of the study's page changes."""
     changes: tuple[Any, ...] = callback(app, "study-head.children")(1, MINE.variant, 0, version)
     return changes
 
 
-@pytest.mark.parametrize(
-    ("path", "search"),
-    [
-        (f"/study/{MINE.variant}", ""),
-        (f"/trial/{IDS[0]}", ""),
-        ("/compare", f"?trial={IDS[0]}&trial={IDS[1]}"),
-    ],
-)
-def test_a_page_opened_while_the_store_is_away_comes_back(
-    app: Dash, tmp_path: Path, path: str, search: str
+def show(app: Dash, version: str | None = None, trials: Any = (IDS, MINE.variant)) -> Any:
+    """What a tick of a page of trials changes."""
+    return callback(app, "trials-head.children")(1, trials, version)
+
+
+def asked(app: Dash, outputs: list[str], values: dict[str, Any], state: dict[str, Any]) -> Any:
+    """What the server answers to a browser whose first value has changed."""
+    browser = app.server.test_client()
+    browser.get("/?token=token")
+
+    def listed(names: Any) -> list[dict[str, Any]]:
+        return [dict(zip(("id", "property"), name.split("."), strict=True)) for name in names]
+
+    body = {
+        "output": f"..{'...'.join(outputs)}.." if len(outputs) > 1 else outputs[0],
+        "outputs": listed(outputs) if len(outputs) > 1 else listed(outputs)[0],
+        "inputs": [
+            one | {"value": value}
+            for one, value in zip(listed(values), values.values(), strict=True)
+        ],
+        "state": [
+            one | {"value": value} for one, value in zip(listed(state), state.values(), strict=True)
+        ],
+        "changedPropIds": [next(iter(values))],
+    }
+    return browser.post("/_dash-update-component", json=body)
+
+
+def test_trouble_is_shown_above_a_page_until_it_is_laid_out_again(
+    app: Dash, tmp_path: Path
 ) -> None:
+    def tick(trouble: str) -> Any:
+        values = {
+            "page-tick.n_intervals": 1,
+            "address.pathname": STUDY,
+            "address.search": "",
+        }
+        order = ["address.pathname", "address.search", "page-tick.n_intervals"]
+        outputs, state = ["page.children", "trouble.children"], {"trouble.children": trouble}
+        body = {name: values[name] for name in order}
+        return asked(app, outputs, body, state)
+
     away = (tmp_path / "results.db").rename(tmp_path / "away.db")
-    (trouble, _), asks_no_more = open_page(app, path, search)
-    assert not asks_no_more and "comes back by itself" in trouble.children
-    assert "results.db" in trouble.children and "--store" not in trouble.children
+    opened = tick("").json["response"]
+    sentence = opened["trouble"]["children"]
+    assert "results.db" in sentence and "comes back by itself" in sentence
+    assert "--store" not in sentence and "overview" in str(opened["page"])
+    followed = asked(app, ["overview.children"], {"overview-tick.n_intervals": 1}, {})
+    assert followed.json["sideUpdate"] == {"trouble": {"children": sentence}}
     away.rename(tmp_path / "results.db")
-    assert open_page(app, path, search)[1]
+    again = tick(sentence).json["response"]
+    assert again["trouble"]["children"] == "" and "study-head" in str(again["page"])
 
 
-def test_a_page_that_does_not_exist_is_a_sentence(app: Dash) -> None:
-    for path in ("/none", "/study/none", "/trial/00", "/compare"):
-        (trouble, _), asks_no_more = open_page(app, path)
-        assert trouble.className == "trouble" and not asks_no_more
+def test_a_fault_of_a_page_is_in_the_log(
+    app: Dash, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("orchestrator.view.overview.content", lambda _: 1 / 0)
+    assert (
+        asked(app, ["overview.children"], {"overview-tick.n_intervals": 1}, {}).status_code == 500
+    )
+    assert any(record.exc_info for record in caplog.records)
 
 
-def test_an_open_study_is_drawn_again_after_trouble(app: Dash, tmp_path: Path) -> None:
-    version = open_page(app, f"/study/{MINE.variant}")[0]["study-version"].data
-    assert follow(app, version)[3] is no_update
-    path = (tmp_path / "results.db").rename(tmp_path / "away.db")
-    trouble, *_, away, _ = follow(app, version)
-    assert trouble.className == "trouble" and away != version
-    assert follow(app, away)[3] is no_update, "which would draw at every tick"
-    path.rename(tmp_path / "results.db")
-    assert follow(app, away)[3] == version
+@pytest.mark.parametrize("page", [("/", ""), (STUDY, ""), (TRIAL, ""), COMPARED])
+def test_no_page_tells_the_password_of_a_server_that_is_away(
+    postgres_server: PostgresServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    page: tuple[str, str],
+) -> None:
+    monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
+    url = postgres_server.url(postgres_server.create_database())
+    with open_store(url) as store:
+        store.register(MINE, plan(2))
+    source = Source(url, str(tmp_path))
+    before = str(lay_out(source, *page))
+    postgres_server.stop()
+    try:
+        with pytest.raises(UserError) as trouble:
+            lay_out(source, *page)
+    finally:
+        postgres_server.start()
+    sentence = parts.sentence_of(trouble.value)
+    assert "comes back by itself" in sentence and PASSWORD not in sentence
+    assert str(lay_out(source, *page))[:200] == before[:200]
+
+
+@pytest.mark.parametrize("path", ["/none", "/study/none", "/trial/00", "/compare"])
+def test_a_page_that_does_not_exist_is_a_sentence(source: Source, path: str) -> None:
+    with pytest.raises(UserError):
+        lay_out(source, path, "")
 
 
 def test_an_end_changes_its_row_and_a_first_metric_the_page(
-    app: Dash, store: Store, monkeypatch: pytest.MonkeyPatch
+    app: Dash, source: Source, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: dict[str, Any] = {}
     monkeypatch.setattr(study_page, "set_props", shown.__setitem__)
-    version = open_page(app, f"/study/{MINE.variant}")[0]["study-version"].data
+    version = lay_out(source, STUDY, "")["study-version"].data
+    assert follow(app, version)[3] is no_update
     store.claim(IDS, owner="a", lease_s=60)
     *_, version, changes = follow(app, version)
     assert [row["state"] for row in changes["update"]] == ["running", "running"]
@@ -103,8 +167,10 @@ def test_an_end_changes_its_row_and_a_first_metric_the_page(
     assert [row["id"] for row in changes["update"]] == [IDS[1]]
 
 
-def test_title_question_and_answer_come_with_the_report(app: Dash, tmp_path: Path) -> None:
-    version = open_page(app, f"/study/{MINE.variant}")[0]["study-version"].data
+def test_title_question_and_answer_come_with_the_report(
+    app: Dash, source: Source, tmp_path: Path
+) -> None:
+    version = lay_out(source, STUDY, "")["study-version"].data
     assert "writes a report" in str(follow(app, version)[0])
     folder = tmp_path / "reports" / MINE.variant
     folder.mkdir(parents=True)
@@ -116,7 +182,7 @@ def test_title_question_and_answer_come_with_the_report(app: Dash, tmp_path: Pat
     }
     card = Card(variant="", scale="smoke", trials="2", **texts)
     (folder / CARD_FILE).write_text(card.model_dump_json())
-    heading, _, question, answer, _, links = follow(app, version)[0]
+    heading, question, answer, _, links = follow(app, version)[0]
     assert (heading.children, question.children) == ("My title", "Does it?")
     assert answer.children[0] == "It does. All done." and "UTC" in answer.children[1].children
     assert [link.children for link in links.children] == ["Report", "CSV", "JSON"]
@@ -126,9 +192,8 @@ def test_learning_curves_are_of_the_ticked_or_the_best(app: Dash, store: Store) 
     attempts = store.claim(IDS, owner="a", lease_s=60)
     store.record_epochs({trial_id: [epoch(1)] for trial_id in IDS}, attempts=attempts)
     draw = callback(app, '{"drawn":"chosen"}')
-    axes = dict.fromkeys(("y", *MAP))
     drawn = [
-        draw("learning curves", axes, None, ticked, None, MINE.variant) for ticked in ([], IDS[1:])
+        draw("learning curves", None, None, some, None, MINE.variant) for some in ([], IDS[1:])
     ]
     assert [[trace.name for trace in figure.data][:-1] for figure, *_ in drawn] == [
         ["trial 0", "trial 1"],
@@ -136,34 +201,32 @@ def test_learning_curves_are_of_the_ticked_or_the_best(app: Dash, store: Store) 
     ]
 
 
-def test_trials_side_by_side_are_followed(app: Dash, store: Store, tmp_path: Path) -> None:
-    show = callback(app, "compare-settings.children")
-    trouble, version, *_ = show(1, [IDS, MINE.variant], None)
-    assert trouble == "" and show(2, [IDS, MINE.variant], version)[1] is no_update
+def test_trials_side_by_side_are_followed(app: Dash, store: Store) -> None:
+    version, *_ = show(app)
+    with pytest.raises(PreventUpdate):
+        show(app, version)
     attempts = store.claim(IDS, owner="a", lease_s=60)
     store.record_epochs({IDS[0]: [epoch(1)]}, attempts=attempts)
-    _, now, settings, curves, *_ = show(3, [IDS, MINE.variant], version)
-    assert now != version and "running" in str(settings) and curves.data[0].name == "trial 0"
-    (tmp_path / "results.db").rename(tmp_path / "away.db")
-    trouble, *kept = show(4, [IDS, MINE.variant], now)
-    assert kept == [no_update] * 5 and "comes back by itself" in trouble.children
+    now, head, _, curves, *_ = show(app, version)
+    assert now != version and "running" in str(head) and curves.data[0].name == "trial 0"
 
 
-def test_trials_side_by_side_are_of_the_study_they_come_from(app: Dash, store: Store) -> None:
+def test_trials_side_by_side_are_of_the_study_they_come_from(
+    app: Dash, source: Source, store: Store
+) -> None:
     second = StudyKey(study="second", scale="smoke", corpus="pydocs")
     trials = [replace(trial, name=f"second {number}") for number, trial in enumerate(plan(2))]
     store.register(second, trials)
     (link,) = study_page._compare(IDS, second.variant)
     path, _, query = link.href.partition("?")
-    content, _ = open_page(app, path, f"?{query}")
-    assert parts.study_address(second) in str(content)
-    assert f"/download/study/{second.variant}.csv" in str(content)
-    _, _, settings, *_ = callback(app, "compare-settings.children")(
-        1, content["compared"].data, None
-    )
-    assert all(f"second {number}" in str(settings) for number in (0, 1))
+    page = lay_out(source, path, f"?{query}")
+    _, head, *_ = show(app, trials=page["trials-asked"].data)
+    assert all(f"second {number}" in str(head) for number in (0, 1))
+    assert f"/study/{second.variant}" in str(head)
+    assert f"/download/study/{second.variant}.csv" in str(head)
 
 
-def test_a_trial_is_run_alone_by_one_command(app: Dash) -> None:
-    *_, rest = callback(app, "trial-rest.children")(1, [IDS[0], MINE.variant], None)
-    assert RUN_ALONE in str(rest)
+def test_a_trial_is_run_alone_by_one_command_with_its_config(app: Dash) -> None:
+    *_, rest = show(app, trials=(IDS[:1], MINE.variant))
+    assert RUN_ALONE in str(rest) and quote('"seed": 0') in str(rest)
+    assert f"download='{CONFIG_FILE}'" in str(rest) and CONFIG_FILE in RUN_ALONE.split()

@@ -91,7 +91,7 @@ def test_settings_of_several_kinds_are_texts() -> None:
     assert plain["d"].tolist() == ["True", "False"]
 
 
-def test_trouble_is_shared_and_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trouble_passes(tmp_path: Path) -> None:
     path, away = tmp_path / "results.db", tmp_path / "away"
     with open_store(str(path)) as store:
         store.register(KEY, plan(2))
@@ -100,9 +100,6 @@ def test_trouble_is_shared_and_passes(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UserError, match=r"results\.db"):
         source.overview()
     away.rename(path)
-    with pytest.raises(UserError, match=r"results\.db"):
-        source.overview()
-    monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
     assert source.study(KEY.variant).key == KEY
     for start in ("zz", ""):
         with pytest.raises(UserError, match="no trials"):

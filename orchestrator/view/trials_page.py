@@ -1,0 +1,196 @@
+"""The page of one trial, or of two to six side by side: configs, curves, spectra and metrics. A
+lone one also has its attempts, its log, and how to run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from dash import Dash, Input, Output, State, dcc, html
+from dash.exceptions import PreventUpdate
+
+from orchestrator.report import CONFIG_FILE, RUN_ALONE, cell, setting, title
+from orchestrator.store import Attempt
+from orchestrator.view import figures, parts
+from orchestrator.view.one_trial import OneTrial, read_trial
+from orchestrator.view.source import Source
+from orchestrator.words import duration, short_id
+from trainables.errors import UserError
+
+OPTIONS = (
+    "with --layers FILE for an output layer of your own, --data-dir DIR for texts that lie "
+    "elsewhere, and --device cuda for a GPU."
+)
+
+
+def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
+    """The page of the trials whose ids begin so, as those of the study of this variant. Raises
+    UserError if these are not one to six trials of the store."""
+    trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
+    if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:
+        raise UserError(
+            f"two to {parts.MOST_COMPARED} trials can be compared, and these are "
+            f"{len(trial_ids)}: tick them in a study's table"
+        )
+    file = short_id(trial_ids[0]) if len(trial_ids) == 1 else "trials"
+    return html.Div(
+        [
+            dcc.Interval(id="trials-tick", interval=parts.LIVE_MS),
+            dcc.Store(id="trials-asked", data=[trial_ids, variant]),
+            dcc.Store(id="trials-version"),
+            html.Div(id="trials-head"),
+            html.Div(
+                parts.stop_button(trial_ids[0], "Stop this trial"), id="trial-stop", hidden=True
+            ),
+            html.H2("Learning curves"),
+            parts.graph("curves", file),
+            html.H2("Spectra"),
+            parts.graph("spectra", file),
+            html.Div(id="trials-rest"),
+        ]
+    )
+
+
+def register(app: Dash, source: Source) -> None:
+    """Have the page follow its trials."""
+
+    @app.callback(
+        Output("trials-version", "data"),
+        Output("trials-head", "children"),
+        Output("trial-stop", "hidden"),
+        Output({"drawn": "curves"}, "data"),
+        Output({"drawn": "spectra"}, "data"),
+        Output("trials-rest", "children"),
+        Input("trials-tick", "n_intervals"),
+        State("trials-asked", "data"),
+        State("trials-version", "data"),
+    )
+    def show(
+        _: int | None, asked: tuple[Sequence[str], str], version: str | None
+    ) -> tuple[Any, ...]:
+        trial_ids, variant = asked
+        trials = _by_name([read_trial(source, trial_id, variant) for trial_id in trial_ids])
+        now = " ".join(trial.version for trial in trials.values())
+        if now == version:
+            raise PreventUpdate
+        first, *others = trials.values()
+        return (
+            now,
+            _head(trials),
+            bool(others) or first.row["state"] != "running",
+            figures.learning_curves(
+                {name: trial.epochs for name, trial in trials.items()}, training=not others
+            ),
+            figures.spectra(
+                {name: trial.spectrum for name, trial in trials.items()},
+                None if others else first.row["metrics"].get("press_tolerance"),
+            ),
+            [*_metrics(trials), *([] if others else _alone(first))],
+        )
+
+
+def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
+    """By their names, with the start of the id if several have one name, as in two scales of a
+    study."""
+    names = [trial.row["name"] for trial in trials]
+    return {
+        name if names.count(name) == 1 else f"{name} {short_id(trial.row['trial_id'])}": trial
+        for name, trial in zip(names, trials, strict=True)
+    }
+
+
+def _table(trials: Mapping[str, OneTrial], rows: Sequence[Sequence[Any]]) -> Any:
+    """A table with a column for each trial."""
+    links = [
+        parts.trial_link(trial.row["trial_id"], name, trial.key) for name, trial in trials.items()
+    ]
+    return parts.table(["", *links], rows, empty="Nothing yet.")
+
+
+def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
+    """What they are, and their configs."""
+    columns = [*trials.values()]
+    key, ids = columns[0].key, [trial.row["trial_id"] for trial in columns]
+    facts = [[name, *(trial.facts[name] for trial in columns)] for name in columns[0].facts]
+    settings = {
+        name: [name, *(setting(trial.settings.get(name)) for trial in columns)]
+        for trial in columns
+        for name in trial.settings
+    }
+    varying = dict.fromkeys(name for trial in columns for name in trial.varying)
+    return [
+        html.H1("Side by side" if len(trials) > 1 else [*trials]),
+        html.P(
+            [*map(parts.study_link, columns[0].keys), *parts.downloads(key, ids)],
+            className="actions",
+        ),
+        _table(trials, facts),
+        html.H2("Settings that differ in the study"),
+        _table(trials, [settings[name] for name in varying if name in settings]),
+        html.Details([html.Summary("All settings"), _table(trials, [*settings.values()])]),
+    ]
+
+
+def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:
+    """What was measured, and where they ran."""
+    columns = trials.values()
+    names = dict.fromkeys(name for trial in columns for name in trial.metrics)
+    metrics = [
+        [title(name), *(cell(name, trial.metrics.get(name)) for trial in columns)] for name in names
+    ]
+    names = dict.fromkeys(name for trial in columns for name in trial.row["environment"])
+    environments = [
+        [name, *(trial.row["environment"].get(name, "") for trial in columns)] for name in names
+    ]
+    return [
+        html.H2("Metrics"),
+        _table(trials, metrics),
+        html.H2("Environment"),
+        _table(trials, environments),
+    ]
+
+
+def _alone(trial: OneTrial) -> parts.Children:
+    """What a lone trial's page has behind its metrics."""
+    words = [
+        [
+            after.context or name.partition(" ")[2],
+            after.next,
+            " · ".join(f"{word} {share:.0%}" for word, share in after.top),
+        ]
+        for name, after in trial.predictions.items()
+    ]
+    contexts = parts.table(["context", "next", "likeliest"], words)
+    config = f"data:application/json,{quote(json.dumps(trial.row['config'], indent=1))}"
+    return [
+        *([html.H2("Likeliest next words"), contexts] if words else []),
+        html.H2("Attempts"),
+        parts.table(
+            ["attempt", "on", "taken up (UTC)", "took", "ended by"],
+            [_attempt(attempt) for attempt in trial.attempts],
+            empty="No worker has taken it up yet, or none whose attempts were remembered.",
+        ),
+        html.H2("Log"),
+        html.Div(html.Pre(trial.log or "There is none in this storage."), className="log"),
+        html.H2("Run it alone"),
+        html.P(
+            [
+                "Save ",
+                html.A("its config", href=config, download=CONFIG_FILE),
+                f" as {CONFIG_FILE} and type",
+            ]
+        ),
+        html.Pre(RUN_ALONE, className="command"),
+        html.P(OPTIONS, className="soft"),
+    ]
+
+
+def _attempt(attempt: Attempt) -> list[Any]:
+    """A row of the table; only a result is an end without a cause."""
+    row = [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
+    if not attempt.ended_at:
+        return [*row, "", "it goes on"]
+    took = duration((attempt.ended_at - attempt.started_at).total_seconds())
+    return [*row, took, attempt.cause or "done"]
