@@ -1,13 +1,20 @@
-"""One finished smoke sweep, which many tests read."""
+"""One finished smoke sweep, which many tests read, and the pages of `view` over it."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.command import sweep
+from tests.support.browser import EXECUTABLE, Browser
+from tests.support.command import start, sweep
 from tests.support.one_ray import start_ray
 
 
@@ -25,3 +32,58 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copied(finished: Path, tmp_path: Path) -> Path:
     """A copy of that storage."""
     return shutil.copytree(finished, tmp_path / "copied")
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """The process, which is interrupted in the end."""
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+@contextmanager
+def viewed(storage: Path) -> Iterator[str]:
+    """The pages over the storage; yields the link."""
+    with ended(start("view", "--storage", storage)) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        link = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+        assert link is not None, line
+        yield link.group()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if EXECUTABLE is None:
+        pytest.skip("no Chromium on this machine")
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def grid(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the finished storage for tests of pages, which add files to it."""
+    return shutil.copytree(finished, tmp_path_factory.mktemp("grid") / "results")
+
+
+@pytest.fixture(scope="module")
+def link(grid: Path) -> Iterator[str]:
+    """To the pages over that storage."""
+    with viewed(grid) as printed:
+        yield printed
+
+
+def text(browser: Browser, selector: str) -> str:
+    return str(browser.evaluate(f"document.querySelector({selector!r})?.textContent ?? ''"))
+
+
+def own_address(link: str) -> str:
+    parts = urlsplit(link)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from orchestrator.store import open_store
-from tests.support.browser import EXECUTABLE, Browser
-from tests.support.command import start, sweep, wait_for
-from tests.support.one_ray import start_ray
+from tests.end_to_end.conftest import ended, own_address, text, viewed
+from tests.support.browser import Browser
+from tests.support.command import start, wait_for
 
-pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
 EPOCHS = 40
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
 """Batch sizes: the first trial has steps for a minute, during which others begin and end."""
@@ -37,64 +31,12 @@ POINTS = "document.querySelectorAll('#scatter .scatterlayer .point').length"
 ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').length"
 
 
-@contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """The process, which is interrupted in the end."""
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-
-
-@contextmanager
-def viewed(storage: Path) -> Iterator[str]:
-    """The pages over the storage; yields the link."""
-    with ended(start("view", "--storage", storage)) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        link = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
-        assert link is not None, line
-        yield link.group()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with a study of one trial, of which a sweep of settings makes more."""
     file = tmp_path_factory.mktemp("study") / "batches.py"
     file.write_text(STUDY)
     return file
-
-
-@pytest.fixture(scope="module")
-def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A storage with the four corners of gss_grid, done."""
-    storage = tmp_path_factory.mktemp("grid")
-    start_ray()
-    answer = sweep("gss_grid", "--scale", "smoke", "--storage", storage)
-    assert answer.returncode == 0, answer.stderr
-    return storage
-
-
-@pytest.fixture(scope="module")
-def link(grid: Path) -> Iterator[str]:
-    """To the pages over that storage."""
-    with viewed(grid) as printed:
-        yield printed
-
-
-def text(browser: Browser, selector: str) -> str:
-    return str(browser.evaluate(f"document.querySelector({selector!r})?.textContent ?? ''"))
 
 
 def places_at_rest(browser: Browser) -> list[list[float]]:
@@ -111,11 +53,6 @@ def places_at_rest(browser: Browser) -> list[list[float]]:
 def choose(tab: str) -> str:
     """The script by which a reader chooses a tab of a study's page."""
     return f"dash_clientside.set_props('chosen-tab', {{value: {tab!r}}})"
-
-
-def own_address(link: str) -> str:
-    parts = urlsplit(link)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 @pytest.mark.timeout(400)
@@ -315,94 +252,3 @@ def test_pages_come_back_after_the_store(browser: Browser, grid: Path, link: str
         "document.querySelector('#chosen .ytitle')?.textContent === 'singular value'"
     )
     assert browser.evaluate(POINTS) == 4
-
-
-EVIL = """<!DOCTYPE html><title>began</title><script>
-const say = (words) => { document.title = words; };
-fetch("/_dash-layout").then((answer) => say("read " + answer.status)).catch(() => say("refused"));
-</script>"""
-
-
-EVIL_FILES = {
-    "a.svg": """<svg xmlns="http://www.w3.org/2000/svg"><title>began</title>
-<script href="b.js"/><script>document.title = "ran";</script></svg>""",
-    "a.xhtml": """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>began</title>
-<script src="b.js"></script><script>document.title = "ran";</script></head><body/></html>""",
-}
-ASKS = """void fetch("/_dash-layout").then(() => { window.said = "read"; }).catch(() => { window.said = "refused"; })"""
-
-
-def test_a_strangers_report_sees_nothing_of_the_pages_and_ours_works(
-    browser: Browser, grid: Path, link: str, tmp_path: Path
-) -> None:
-    folder = grid / "reports" / "evil"
-    folder.mkdir()
-    (folder / "report.html").write_text(EVIL)
-    (tmp_path / "secret.txt").write_text("secret")
-    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
-    browser.open(link, width=1280)
-    browser.open(f"{own_address(link)}/report/evil/report.html", width=1280)
-    browser.wait_until("document.title === 'refused'")
-    assert browser.evaluate("origin") == "null"
-    browser.open(f"{own_address(link)}/report/evil/link.txt", width=1280)
-    assert "secret" not in text(browser, "body")
-    browser.open(f"{own_address(link)}/report/gss_grid-smoke-pydocs/report.html", width=1280)
-    assert browser.complaints() == []
-    browser.evaluate("document.querySelector('#trials-table tbody a').click()")
-    browser.wait_until(
-        "location.pathname.includes('/trials/') && document.querySelector('svg') !== null"
-    )
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(f"{own_address(link)}/report/evil/report.html", timeout=10)
-    assert refused.value.code == 403
-
-
-@pytest.mark.parametrize("name", list(EVIL_FILES))
-def test_a_strangers_report_gains_nothing_by_going_on_to_another_file(
-    browser: Browser, grid: Path, link: str, name: str
-) -> None:
-    folder = grid / "reports" / f"evil {name}"
-    folder.mkdir()
-    (folder / "report.html").write_text(f"<script>location.replace({name!r});</script>")
-    (folder / name).write_text(EVIL_FILES[name])
-    (folder / "b.js").write_text("document.title = 'ran';")
-    browser.open(link, width=1280)
-    browser.open(f"{own_address(link)}/report/evil%20{name}/report.html", width=1280)
-    browser.wait_until(
-        f"location.pathname.endsWith({name!r}) && document.readyState === 'complete'"
-    )
-    assert browser.evaluate("document.title") == "began"
-    browser.evaluate(ASKS)
-    browser.wait_until("window.said")
-    assert browser.evaluate("window.said") == "refused"
-
-
-def test_a_reports_pictures_open(browser: Browser, grid: Path, link: str) -> None:
-    folder = next((grid / "reports").glob("gss_grid*"))
-    name = next(folder.glob("*.svg")).stem
-    shown = {
-        "svg": "getComputedStyle(document.querySelector('path')).strokeLinejoin === 'round'",
-        "png": "document.images[0].naturalWidth > 100",
-        "pdf": "document.contentType === 'application/pdf'",
-    }
-    browser.open(link, width=1280)
-    for form, sign in shown.items():
-        browser.open(f"{own_address(link)}/report/{folder.name}/{name}.{form}", width=1280)
-        browser.wait_until(sign)
-        assert browser.complaints() == []
-
-
-def test_without_the_token_nothing_is_shown(link: str) -> None:
-    for path in (
-        "/",
-        "/_dash-layout",
-        "/download/study/x.csv",
-        "/report/x",
-        "/assets/view.css",
-        "/none",
-    ):
-        for token in ("", "?token=", "?token=wrong", "?token=%F0"):
-            with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(own_address(link) + path + token, timeout=10)
-            assert refused.value.code == 403
-            assert "the link" in refused.value.read().decode()

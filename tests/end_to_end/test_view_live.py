@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from orchestrator.store import PlannedTrial, Store, StudyKey, open_store
-from tests.end_to_end.test_view import POINTS, act_until, own_address, places_at_rest, viewed
-from tests.support.browser import EXECUTABLE, Browser
+from tests.end_to_end.conftest import own_address, viewed
+from tests.end_to_end.test_view import POINTS, act_until, places_at_rest
+from tests.support.browser import Browser
 from tests.support.store_rows import RUN, outcome, plan
 
-pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
 KEY = StudyKey(study="mine", scale="smoke", corpus="pydocs")
 TRIALS = [trial for group in ("mos", "<b>gss</b>", "softmax") for trial in plan(3, group=group)]
 TABLE = "document.querySelector('#trials-shown').textContent"
@@ -69,12 +69,6 @@ class Page:
         }
         ended = outcome(trial.trial_id, measurements=measured)
         self.store.record(ended, run_id=self.store.begin_run(RUN), spectrum=None, attempt=1)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.command import plan_listing
 from orchestrator.plan import Plan
-from orchestrator.store import STATES, Store, StudyKey, StudySummary
+from orchestrator.store import STATES, Store, StudySummary
 from orchestrator.sweep import retry_command
 from orchestrator.view.overview import content, progress
 from orchestrator.view.source import Overview, Source
@@ -83,7 +83,7 @@ BROUGHT = {
 
 @pytest.mark.parametrize("typed", BROUGHT.values(), ids=BROUGHT)
 def test_the_command_for_a_study_plans_that_study(
-    typed: Sequence[str], store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    typed: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my words.json").write_text('[{"last_token_index": 5}]')
     for folder in (tmp_path / "tiny", tmp_path / "data" / "small", tmp_path / "small"):

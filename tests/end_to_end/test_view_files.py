@@ -1,0 +1,102 @@
+"""Files of a storage as `view` hands them out, in a real Chromium: a stranger's gain nothing."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import own_address, text
+from tests.support.browser import Browser
+
+EVIL = """<!DOCTYPE html><title>began</title><script>
+const say = (words) => { document.title = words; };
+fetch("/_dash-layout").then((answer) => say("read " + answer.status)).catch(() => say("refused"));
+</script>"""
+
+
+EVIL_FILES = {
+    "a.svg": """<svg xmlns="http://www.w3.org/2000/svg"><title>began</title>
+<script href="b.js"/><script>document.title = "ran";</script></svg>""",
+    "a.xhtml": """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>began</title>
+<script src="b.js"></script><script>document.title = "ran";</script></head><body/></html>""",
+}
+ASKS = """void fetch("/_dash-layout").then(() => { window.said = "read"; }).catch(() => { window.said = "refused"; })"""
+
+
+def test_a_strangers_report_sees_nothing_of_the_pages_and_ours_works(
+    browser: Browser, grid: Path, link: str, tmp_path: Path
+) -> None:
+    folder = grid / "reports" / "evil"
+    folder.mkdir()
+    (folder / "report.html").write_text(EVIL)
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    browser.open(link, width=1280)
+    browser.open(f"{own_address(link)}/report/evil/report.html", width=1280)
+    browser.wait_until("document.title === 'refused'")
+    assert browser.evaluate("origin") == "null"
+    browser.open(f"{own_address(link)}/report/evil/link.txt", width=1280)
+    assert "secret" not in text(browser, "body")
+    browser.open(f"{own_address(link)}/report/gss_grid-smoke-pydocs/report.html", width=1280)
+    assert browser.complaints() == []
+    browser.evaluate("document.querySelector('#trials-table tbody a').click()")
+    browser.wait_until(
+        "location.pathname.includes('/trials/') && document.querySelector('svg') !== null"
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{own_address(link)}/report/evil/report.html", timeout=10)
+    assert refused.value.code == 403
+
+
+@pytest.mark.parametrize("name", list(EVIL_FILES))
+def test_a_strangers_report_gains_nothing_by_going_on_to_another_file(
+    browser: Browser, grid: Path, link: str, name: str
+) -> None:
+    folder = grid / "reports" / f"evil {name}"
+    folder.mkdir()
+    (folder / "report.html").write_text(f"<script>location.replace({name!r});</script>")
+    (folder / name).write_text(EVIL_FILES[name])
+    (folder / "b.js").write_text("document.title = 'ran';")
+    browser.open(link, width=1280)
+    browser.open(f"{own_address(link)}/report/evil%20{name}/report.html", width=1280)
+    browser.wait_until(
+        f"location.pathname.endsWith({name!r}) && document.readyState === 'complete'"
+    )
+    assert browser.evaluate("document.title") == "began"
+    browser.evaluate(ASKS)
+    browser.wait_until("window.said")
+    assert browser.evaluate("window.said") == "refused"
+
+
+def test_a_reports_pictures_open(browser: Browser, grid: Path, link: str) -> None:
+    folder = next((grid / "reports").glob("gss_grid*"))
+    name = next(folder.glob("*.svg")).stem
+    shown = {
+        "svg": "getComputedStyle(document.querySelector('path')).strokeLinejoin === 'round'",
+        "png": "document.images[0].naturalWidth > 100",
+        "pdf": "document.contentType === 'application/pdf'",
+    }
+    browser.open(link, width=1280)
+    for form, sign in shown.items():
+        browser.open(f"{own_address(link)}/report/{folder.name}/{name}.{form}", width=1280)
+        browser.wait_until(sign)
+        assert browser.complaints() == []
+
+
+def test_without_the_token_nothing_is_shown(link: str) -> None:
+    for path in (
+        "/",
+        "/_dash-layout",
+        "/download/study/x.csv",
+        "/report/x",
+        "/assets/view.css",
+        "/none",
+    ):
+        for token in ("", "?token=", "?token=wrong", "?token=%F0"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(own_address(link) + path + token, timeout=10)
+            assert refused.value.code == 403
+            assert "the link" in refused.value.read().decode()
