@@ -126,7 +126,7 @@ def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
             [*map(parts.study_link, columns[0].keys), *parts.downloads(key, ids)],
             className="actions",
         ),
-        _table(trials, facts),
+        _table(trials, [row for row in facts if any(row[1:])]),
         html.H2("Settings that differ in the study"),
         _table(trials, [settings[name] for name in varying if name in settings]),
         html.Details([html.Summary("All settings"), _table(trials, [*settings.values()])]),

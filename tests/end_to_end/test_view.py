@@ -67,7 +67,7 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
             browser.open(link, width=1280)
             done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
             first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]
-            browser.wait_until(f"{done} > {first}", timeout_s=120)
+            browser.wait_until(f"{done} > {first}", timeout_s=200)
             assert "16" in text(browser, "#overview tbody tr")
             running = "[...document.querySelectorAll('#overview #running + .scroll tbody tr')]"
             long = f"{running}.find((row) => row.textContent.includes('batch_size=1 '))"
