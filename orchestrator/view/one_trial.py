@@ -59,7 +59,7 @@ class OneTrial:
         return {
             "id": row["trial_id"],
             "state": row["state"],
-            "attempts": row["attempt"],
+            "attempts": str(row["attempt"]),
             "runs on": "".join(place),
             "run from": parts.host_of(row["owner"] or ""),
             "cause": row["cause"] or "",
