@@ -91,9 +91,8 @@ def made_up(
         )
         for (g, factor), (r, x), s in product(enumerate(factors), enumerate(sizes), range(seeds))
     ]
-    x, y, seed, group = zip(*rows, strict=True)
-    curves = curves_over_seeds(x, y, seed, groups=group, parts=[None] * len(x), resamples=RESAMPLES)
-    return list(curves.values())
+    trials = pd.DataFrame(rows, columns=["x", "loss", "seed", "group"]).assign(panel=None)
+    return list(curves_over_seeds(trials, resamples=RESAMPLES).values())
 
 
 def head_rank(
@@ -204,8 +203,8 @@ def gss_grid(
         + fixed_2K @ fixed_2K.T / columns
         + np.eye(2) * rest**2
     )
-    blocks = np.repeat(np.arange(rows), columns)
-    statistic = over_blocks(lambda kept: correlate(x_n[kept], y_n[kept]), blocks, name="c")
+    grid = pd.DataFrame({"x": x_n, "y": y_n, "c": np.repeat(np.arange(rows), columns)})
+    statistic = over_blocks(lambda part: correlate(part["x"], part["y"]), grid, "c")
     yield (
         f"grid 9 x {columns} r",
         statistic,

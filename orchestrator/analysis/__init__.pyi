@@ -46,7 +46,6 @@ from .jacobians import jacobian_numbers as jacobian_numbers
 from .jacobians import share_interval as share_interval
 from .lines import LineNumbers as LineNumbers
 from .lines import line_numbers as line_numbers
-from .lines import line_of as line_of
 from .loss_by_rank import kl_curves as kl_curves
 from .power_laws import LawFrames as LawFrames
 from .power_laws import PowerLawNumbers as PowerLawNumbers

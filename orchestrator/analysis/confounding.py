@@ -3,14 +3,15 @@ taken away."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
-from orchestrator.analysis.statistics.estimates import Statistic
+from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.taken_away import (
     SHAPES,
     TOGETHER,
@@ -23,9 +24,6 @@ from orchestrator.analysis.statistics.taken_away import (
 )
 from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
 from search_spaces.analyses import PartialCorrelations
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ALL = "all"
 """All settings together, in the finest way that leaves enough to judge by."""
@@ -62,91 +60,68 @@ def confounding_numbers(
 ) -> ConfoundingNumbers | None:
     """Return the correlations that a study asks for, over the done trials; None if none has y and a
     metric."""
-    metrics = [metric for metric in request.metrics if metric in frame.columns]
-    if request.y not in frame.columns or not metrics:
+    if request.y not in frame.columns:
         return None
-    points = _finite(frame[frame["state"] == "done"], request.y)
-    metrics = [metric for metric in metrics if points[metric].notna().any()]
-    if points.empty or not metrics:
+    points = frame[frame["state"] == "done"].dropna(subset=[request.y])
+    metrics = [name for name in request.metrics if name in points and points[name].notna().any()]
+    if not metrics:
         return None
     settings = [
         name
         for name in request.settings
         if name in points and points[name].nunique(dropna=False) > 1
     ]
-    correlations = [
-        row
-        for metric in metrics
-        for row in _correlations(_finite(points, metric), metric, request.y, settings)
-    ]
-    shares = [
-        {"metric": metric, "setting": setting, "adjusted_r2": share}
+    correlations = (
+        _correlation(points.dropna(subset=[metric]), metric, request.y, settings, shape)
+        for metric, shape in product(metrics, SHAPES)
+    )
+    shares = (
+        {"metric": metric, "setting": setting}
+        | {"adjusted_r2": _explained(points.dropna(subset=[metric]), metric, names)}
         for metric in (request.y, *metrics)
-        for setting, share in _explained(_finite(points, metric), metric, settings).items()
-    ]
+        for setting, names in ((ALL, settings), *((name, [name]) for name in settings))
+    )
     return ConfoundingNumbers(
         request=request,
         trials=len(points),
         settings=tuple(settings),
-        left={shape: degrees_left(_controls(points, settings, shape)) for shape in SHAPES},
+        left={shape: degrees_left(design(points[settings], shape)) for shape in SHAPES},
         correlations=corrected(tidy(correlations), "p", "taken_away"),
         shares=tidy(shares),
     )
 
 
-def _finite(points: pd.DataFrame, metric: str) -> pd.DataFrame:
-    return points[np.isfinite(points[metric].astype(float))]
-
-
-def on_scale(values: pd.Series[float]) -> NDArray[np.float64]:
-    """Natural logarithms where all are positive, as effects on ranks and perplexities are shares
+def _on_scale(values: pd.Series[float]) -> Array:
+    """Natural logarithms if all are positive, as effects on ranks and perplexities are shares
     rather than sums."""
-    numbers: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    logarithms: NDArray[np.float64] = (
-        np.log(numbers) if len(numbers) and numbers.min() > 0 else numbers
-    )
-    return logarithms
-
-
-def _correlations(
-    points: pd.DataFrame, metric: str, y: str, settings: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    for shape in SHAPES:
-        rho = _correlation(points, metric, y, settings, shape)
-        yield {
-            "metric": metric,
-            "y": y,
-            "taken_away": shape,
-            "n": len(points),
-            "df": rho.df,
-            **estimated("rho", rho),
-            "p": rho.p_value,
-            "holm_p": None,
-            "missing": rho.missing,
-        }
+    numbers = values.to_numpy(dtype=np.float64)
+    return np.asarray(np.log(numbers) if (numbers > 0).all() else numbers)
 
 
 def _correlation(
-    points: pd.DataFrame, metric: str, y: str, settings: Sequence[str], shape: Shape
-) -> Statistic:
-    if missing := alike(points[metric], metric) or alike(points[y], y):
-        return Statistic(missing=missing)
-    controls = _controls(points, settings, shape)
-    return correlation_without(
-        on_scale(points[metric]), on_scale(points[y]), controls, names=(metric, y)
-    )
+    points: pd.DataFrame, metric: str, y: str, settings: list[str], shape: Shape
+) -> dict[str, Any]:
+    rho = Statistic(missing=alike(points[metric], metric) or alike(points[y], y))
+    if not rho.missing:
+        x_N, y_N = (_on_scale(points[name]) for name in (metric, y))
+        rho = correlation_without(x_N, y_N, design(points[settings], shape), names=(metric, y))
+    return {
+        "metric": metric,
+        "y": y,
+        "taken_away": shape,
+        "n": len(points),
+        "df": rho.df,
+        **estimated("rho", rho),
+        "p": rho.p_value,
+        "missing": rho.missing,
+    }
 
 
-def _controls(points: pd.DataFrame, settings: Sequence[str], shape: Shape) -> NDArray[np.float64]:
-    return design([list(points[name]) for name in settings], shape, count=len(points))
-
-
-def _explained(
-    points: pd.DataFrame, metric: str, settings: Sequence[str]
-) -> Mapping[str, float | None]:
+def _explained(points: pd.DataFrame, metric: str, settings: list[str]) -> float | None:
+    """Return the share of the metric's variance that levels of the settings account for, in the
+    finest way that leaves enough to judge by."""
     if alike(points[metric], metric):
-        return dict.fromkeys((ALL, *settings))
-    y = on_scale(points[metric])
-    shares = {name: explained_share(y, _controls(points, [name], "levels")) for name in settings}
-    together = [explained_share(y, _controls(points, settings, shape)) for shape in TOGETHER]
-    return {ALL: next((share for share in reversed(together) if share is not None), None), **shares}
+        return None
+    y = _on_scale(points[metric])
+    shares = (explained_share(y, design(points[settings], shape)) for shape in reversed(TOGETHER))
+    return next((share for share in shares if share is not None), None)

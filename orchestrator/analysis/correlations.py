@@ -8,13 +8,13 @@ intervals come from whole rows, and their p-values from permutations of rows and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from statistics import median
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from orchestrator.analysis.statistics.correlation import correlate, partial_correlation
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
@@ -24,11 +24,8 @@ from orchestrator.analysis.statistics.variance_components import (
     variance_components,
     within_correlation,
 )
-from orchestrator.analysis.tidy_frames import Families, corrected, ends, estimated, tidy
+from orchestrator.analysis.tidy_frames import Families, corrected, ends, estimated, tested, tidy
 from search_spaces.study import Correlation
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CELLS, PUBLISHED_WINDOW, BETTER_HALF = "cells", "published", "better half"
 BETWEEN, WITHIN, SINGLE = (
@@ -75,10 +72,7 @@ class CorrelationNumbers:
     """A row for the settings that are left out: left_out (their paths), levels (a level for each
     value of each is taken away), line (a straight line in each)."""
     components: pd.DataFrame
-    """A row a metric, if a cell has several seeds: metric, cells, trials, variance_cells,
-    variance_seed_in_one_cell, variance_seed_in_all_cells, seed_share [95%] (of the variance between
-    cells of one seed), reliability [95%] (the cells' own share of the variance of their means),
-    missing (why there is no share)."""
+    """A row a metric, if a cell has several seeds; see `variance_components`."""
     families: ClassVar[Families] = {"definitions": ("pearson_p",)}
 
 
@@ -101,13 +95,14 @@ def correlation_numbers(
     cells = cell_means(points, (request.x, request.y), grid)
     grid = grid if set(grid) <= set(cells.columns) else ()
     several = len(points) > len(cells)
-    lines = [_line(cells, request, grid, whole=cells)]
+    lines = [_line(cells, request, grid)]
     if len(cells):
         over, window = choose_window(
             list(cells[request.y]), request.windows.get(corpus) if scale == "paper" else None
         )
-        inside = cells[cells[request.y].between(window.low, window.high)]
-        lines.append(_line(inside, request, grid, whole=cells, over=over, window=window))
+        inside = cells[request.y].where(cells[request.y].between(window.low, window.high))
+        windowed = cells.assign(**{request.y: inside})
+        lines.append(_line(windowed, request, grid, over=over, window=window))
     if several:
         lines += _beside_the_means(points, request, grid, lines[0])
     numeric = set(cells.select_dtypes(include=["number", "bool"]).columns)
@@ -122,7 +117,9 @@ def correlation_numbers(
         rows=grid[0] if grid else "",
         definitions=corrected(tidy(_definitions(done, request, grid)), "pearson_p"),
         partials=tidy(_partials(cells, request, grid)),
-        components=tidy(_components(points, request) if several else ()),
+        components=tidy(
+            variance_components(points, metric) for metric in (request.x, request.y) if several
+        ),
     )
 
 
@@ -131,13 +128,14 @@ def cell_means(
 ) -> pd.DataFrame:
     """A row a cell, in the order of the plan; see `CorrelationNumbers.cells`."""
     cells = points.groupby("group", sort=False)
-    shared = [name for name in dict.fromkeys(settings) if name in points.columns]
     shared = [
         name
-        for name in shared
-        if name not in metrics and (cells[name].nunique(dropna=False) <= 1).all()
+        for name in dict.fromkeys(settings)
+        if name in points.columns
+        and name not in metrics
+        and (cells[name].nunique(dropna=False) <= 1).all()
     ]
-    table = cells[shared].first() if shared else cells[[]].first()
+    table = cells[shared].first()
     table.insert(0, "seeds", cells.size())
     for name in metrics:
         table[name] = cells[name].mean()
@@ -182,12 +180,12 @@ def _line(
     request: Correlation,
     grid: Sequence[str],
     *,
-    whole: pd.DataFrame,
     over: str = CELLS,
     window: Interval | None = None,
 ) -> dict[str, Any]:
-    x, y, seeds = request.x, request.y, cells["seeds"]
-    pearson = _correlation(cells, x, y, grid, whole=whole)
+    x, y = request.x, request.y
+    inside = cells.dropna(subset=[y])
+    pearson = _correlation(cells, x, y, grid)
     independent = estimated("independent", _correlation(cells, x, y)) if grid else {}
     published = {
         f"published_{corpus}": printed.all_cells if window is None else printed.windowed
@@ -198,134 +196,76 @@ def _line(
         "y": y,
         "over": over,
         **ends("window", window),
-        "n": len(cells),
-        "seeds_least": int(seeds.min()) if len(cells) else 1,
-        "seeds_most": int(seeds.max()) if len(cells) else 1,
-        **_tested("pearson", pearson),
-        **_tested("spearman", _correlation(cells, x, y, grid, ranks=True)),
+        "n": len(inside),
+        "seeds_least": int(inside["seeds"].min()) if len(inside) else 1,
+        "seeds_most": int(inside["seeds"].max()) if len(inside) else 1,
+        **tested("pearson", pearson),
+        **tested("spearman", _correlation(cells, x, y, grid, ranks=True)),
         **independent,
         **published,
         "missing": pearson.missing,
     }
 
 
-def _tested(name: str, correlation: Statistic) -> dict[str, float | None]:
-    numbers = {f"{name}_p": correlation.p_value, f"{name}_df": correlation.df}
-    return estimated(name, correlation) | numbers
-
-
 def _correlation(
-    cells: pd.DataFrame,
-    x: str,
-    y: str,
-    grid: Sequence[str] = (),
-    *,
-    ranks: bool = False,
-    whole: pd.DataFrame | None = None,
+    cells: pd.DataFrame, x: str, y: str, grid: Sequence[str] = (), *, ranks: bool = False
 ) -> Statistic:
-    """Correlate x and y over cells, which are independent or those of a grid. `whole` has all cells
-    of the grid if `cells` are a part of them."""
-    x_n, y_n = (cells[name].to_numpy(dtype=float) for name in (x, y))
+    """Correlate x and y over the cells that have y, which are independent or those of a grid."""
 
-    def estimate(kept: NDArray[np.bool_]) -> Statistic:
-        return correlate(x_n[kept], y_n[kept], ranks=ranks, names=(x, y))
+    def estimate(part: pd.DataFrame) -> Statistic:
+        return correlate(part[x], part[y], ranks=ranks, names=(x, y))
 
-    independent = estimate(np.ones(len(cells), dtype=bool))
+    having = cells.dropna(subset=[y])
+    independent = estimate(having)
     if not grid or independent.interval is None:
         return independent
-    statistic, whole = _over_rows(estimate, cells, grid), cells if whole is None else whole
-    if ranks or whole.duplicated(list(grid)).any():
+    statistic = over_blocks(estimate, having, grid[0])
+    if ranks or cells.duplicated(list(grid)).any():
         return statistic
-    y_n = whole[y].where(whole.index.isin(cells.index)).to_numpy(dtype=float)
-    p_value = permutation_p(whole[x], y_n, *(whole[name] for name in grid))
+    p_value = permutation_p(*(cells[name] for name in (x, y, *grid)))
     return replace(statistic, p_value=p_value, t=None, df=None)
-
-
-def _over_rows(
-    estimate: Callable[[NDArray[np.bool_]], Statistic], cells: pd.DataFrame, grid: Sequence[str]
-) -> Statistic:
-    return over_blocks(estimate, cells[grid[0]], name=_short(grid[0]))
-
-
-def _short(setting: str) -> str:
-    return setting.rpartition(".")[2]
 
 
 def _definitions(
     done: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Correlate y with each measured definition of rank, with and without centred rows."""
-    measured = [
-        name
-        for definition in request.definitions
-        for name in (definition, f"centred_{definition}")
-        if name in done.columns and done[name].notna().any()
-    ]
-    for name in measured:
+    for definition, prefix in product(request.definitions, ("", "centred_")):
+        name = prefix + definition
+        if name not in done.columns or done[name].isna().all():
+            continue
         points = done.dropna(subset=[name, request.y])
         cells = cell_means(points, (name, request.y), grid)
         within = _within(points, name, request.y, grid) if len(points) > len(cells) else Statistic()
         pearson = _correlation(cells, name, request.y, grid)
-        yield {"x": name, **_tested("pearson", pearson), **_tested("within", within)}
+        yield {"x": name, **tested("pearson", pearson), **tested("within", within)}
 
 
 def _within(points: pd.DataFrame, x: str, y: str, grid: Sequence[str]) -> Statistic:
-    columns = [points[name].to_numpy() for name in (x, y, "group", "seed")]
-
-    def estimate(kept: NDArray[np.bool_]) -> Statistic:
-        return within_correlation(*(column[kept] for column in columns))
-
-    return (
-        _over_rows(estimate, points, grid) if grid else estimate(np.ones(len(points), dtype=bool))
-    )
+    if not grid:
+        return within_correlation(points, x, y)
+    return over_blocks(lambda part: within_correlation(part, x, y), points, grid[0])
 
 
 def _beside_the_means(
     points: pd.DataFrame, request: Correlation, grid: Sequence[str], line: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines over something else than the means of cells, next to the `line` of these."""
-    x, y = (points[name].to_numpy(dtype=float) for name in (request.x, request.y))
-    labels = points["group"].to_numpy(), points["seed"].to_numpy()
-    blocks, name = (points[grid[0]], _short(grid[0])) if grid else (None, "")
-    between = between_correlation(x, y, *labels, blocks=blocks, name=name)
-    single = [
-        Statistic(
-            value=_correlation(points, request.x, request.y, ranks=ranks).value,
-            missing=NOT_INDEPENDENT,
-        )
-        for ranks in (False, True)
-    ]
-    correlations: list[tuple[str, int, Statistic, Statistic]] = [
-        (BETWEEN, line["n"], between, Statistic()),
-        (WITHIN, len(points), _within(points, request.x, request.y, grid), Statistic()),
-        (SINGLE, len(points), single[0], single[1]),
-    ]
-    for over, n, pearson, spearman in correlations:
+    x, y = request.x, request.y
+    between = between_correlation(points, x, y, blocks=grid[0] if grid else "group")
+    r, rho = (_correlation(points, x, y, ranks=ranks).value for ranks in (False, True))
+    for over, n, pearson, spearman in (
+        (BETWEEN, line["n"], between, None),
+        (WITHIN, len(points), _within(points, x, y, grid), None),
+        (SINGLE, len(points), Statistic(value=r, missing=NOT_INDEPENDENT), rho),
+    ):
         yield {
-            **dict.fromkeys(line),
             **{name: line[name] for name in ("x", "y", "seeds_least", "seeds_most")},
             "over": over,
             "n": n,
-            **_tested("pearson", pearson),
-            **_tested("spearman", spearman),
+            **tested("pearson", pearson),
+            "spearman": spearman,
             "missing": pearson.missing,
-        }
-
-
-def _components(points: pd.DataFrame, request: Correlation) -> Iterator[dict[str, Any]]:
-    labels = points["group"].to_numpy(), points["seed"].to_numpy()
-    for name in (request.x, request.y):
-        parts = variance_components(points[name].to_numpy(dtype=float), *labels)
-        yield {
-            "metric": name,
-            "cells": parts.cells,
-            "trials": parts.values,
-            "variance_cells": parts.own,
-            "variance_seed_in_one_cell": parts.rest,
-            "variance_seed_in_all_cells": parts.common,
-            **estimated("seed_share", parts.share),
-            **estimated("reliability", parts.reliability),
-            "missing": parts.share.missing,
         }
 
 
@@ -333,30 +273,24 @@ def _partials(
     cells: pd.DataFrame, request: Correlation, grid: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Without each setting of the grid that varies, and without both."""
-    import pandas as pd
 
-    varying = [name for name in grid if cells[name].nunique() > 1]
-    chosen = [(name,) for name in varying] + ([tuple(varying)] if len(varying) > 1 else [])
+    def without(controls: pd.DataFrame) -> Statistic:
+        def estimate(part: pd.DataFrame) -> Statistic:
+            x, y = (part[name] for name in names)
+            return partial_correlation(x, y, controls.loc[part.index], names=names)
+
+        return over_blocks(estimate, cells, grid[0])
+
     names = (request.x, request.y)
-    x, y = (cells[name].to_numpy(dtype=float) for name in names)
-
-    def without(controls: NDArray[np.float64]) -> Statistic:
-        return _over_rows(
-            lambda kept: partial_correlation(x[kept], y[kept], controls[kept], names=names),
-            cells,
-            grid,
-        )
-
-    for left_out in chosen:
-        columns = cells[list(left_out)]
-        levels = pd.get_dummies(columns.astype(str), drop_first=True).to_numpy(dtype=float)
+    varying = [name for name in grid if cells[name].nunique() > 1]
+    for left_out in [[name] for name in varying] + [varying] * (len(varying) > 1):
+        columns = cells[left_out]
         numbers = columns.select_dtypes(include=["number", "bool"]).dropna()
+        line = Statistic(missing="a straight line needs numbers")
         if numbers.shape == columns.shape:
-            line = without(columns.to_numpy(dtype=float))
-        else:
-            line = Statistic(missing="a straight line needs numbers")
+            line = without(columns)
         yield {
             "left_out": " ".join(left_out),
-            **_tested("levels", without(levels)),
-            **_tested("line", line),
+            **tested("levels", without(pd.get_dummies(columns.astype(str), drop_first=True))),
+            **tested("line", line),
         }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from orchestrator.analysis.power_laws import LawFrames, law_frames
 from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, Array
@@ -19,9 +20,6 @@ from orchestrator.analysis.statistics.power_law import (
 from orchestrator.analysis.tidy_frames import estimated, tidy
 from orchestrator.analysis.values import losses_at
 from search_spaces.laws import Extrapolation
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +51,7 @@ def extrapolation_numbers(
     if losses.empty:
         return None
     losses = losses.assign(panel=None, group=None)
-    x, values, seeds, alone = (list(losses[name]) for name in ("x", "loss", "seed", "group"))
-    curves = curves_over_seeds(x, values, seeds, groups=alone, parts=alone)
+    curves = curves_over_seeds(losses)
     [(key, curve)] = curves.items()
     sizes = len(curve.x_R)
     if sizes <= FEWEST_PLACES:
@@ -73,7 +70,7 @@ def extrapolation_numbers(
     wide = _from(curve, start)
     return ExtrapolationNumbers(
         request=request,
-        laws=law_frames(losses, curves, {key: fit_laws([wide])}, fitted={key: wide}),
+        laws=law_frames(losses, curves, {key: fit_laws([wide])}),
         fitted=tuple(map(float, wide.x_R)),
         held_out=tidy(held_out),
     )

@@ -3,15 +3,14 @@ value or metric."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.store import Place, StudyKey
+from orchestrator.store import StudyKey
 from orchestrator.variants import completed_group, setting_hash, told_apart, varying_settings
 from orchestrator.words import SHORT_ID, one_line
 from search_spaces.study import group_of
@@ -74,10 +73,9 @@ class FlatResults:
     groups: tuple[str, ...]
     """What each trial repeats but for the seed: its name's group, completed where that stands for
     several settings."""
-    places: tuple[Place | None, ...]
-    """Where in a tuning each trial stands."""
-    kinds: tuple[str, ...] = ()
-    """What kind of trial each is, as its config says."""
+    beside: tuple[Mapping[str, Any], ...]
+    """What the frame has of each trial next to its record: its kind, and its side and stage if it
+    is of a tuning."""
     variant_columns: tuple[str, ...] = ()
     """`VARIANT`, where the records say which variant of a study they are of."""
 
@@ -112,8 +110,7 @@ class FlatResults:
             self,
             records=tuple(compress(self.records, matches)),
             groups=tuple(compress(self.groups, matches)),
-            places=tuple(compress(self.places, matches)),
-            kinds=tuple(compress(self.kinds, matches)),
+            beside=tuple(compress(self.beside, matches)),
         )
 
     def frame(self) -> pd.DataFrame:
@@ -126,23 +123,17 @@ class FlatResults:
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
         frame["group"] = list(self.groups)
-        frame["kind"] = list(self.kinds)
+        for name in dict.fromkeys(["kind", *(name for one in self.beside for name in one)]):
+            frame[name] = [one.get(name) for one in self.beside]
         if LAYER in frame:
             details = [(" " + frame[name]).fillna("") for name in LAYER_DETAILS if name in frame]
             frame["output_layer"] = sum(details, start=frame[LAYER])
-        if any(self.places):
-            frame["side"] = [place.side if place else None for place in self.places]
-            frame["stage"] = [place.stage if place else None for place in self.places]
         return frame
 
 
 def has_different(values: Sequence[object]) -> bool:
-    """Whether the config values of a column differ, as JSON: True is not 1, and 1 is not 1.0."""
-    return any(
-        value != values[0]
-        or (type(value) is not type(values[0]) and json.dumps(value) != json.dumps(values[0]))
-        for value in values
-    )
+    """Whether the config values of a column differ: True is not 1, and 1 is not 1.0."""
+    return len(set(map(repr, values))) > 1
 
 
 def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
@@ -168,23 +159,31 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
             f"--store"
         )
     settings = [setting_hash(row["config"]) for row in rows]
-    places = tuple(row.get("place") for row in rows)
+    places = [row.get("place") for row in rows]
     groups = _groups(rows, configs, settings, complete=not any(places))
-    records = tuple(
-        {key: leading[key] for key in LEADING}
-        | {key: config.get(key) for key in config_columns}
-        | {key: measured.get(key) for key in metric_columns}
-        for leading, config, measured in zip(
-            _leading(rows, settings, groups), configs, metrics, strict=True
+    records = []
+    for row, setting, group, config, measured in zip(
+        rows, settings, groups, configs, metrics, strict=True
+    ):
+        name = one_line(row["name"])
+        # A name is as told apart as its group.
+        name = group + name.removeprefix(group_of(name))
+        leading = {**row, "setting": setting[:ID_DIGITS], "name": name}
+        records.append(
+            {key: leading[key] for key in LEADING}
+            | {key: config.get(key) for key in config_columns}
+            | {key: measured.get(key) for key in metric_columns}
         )
-    )
     return FlatResults(
-        records=records,
+        records=tuple(records),
         config_columns=config_columns,
         metric_columns=metric_columns,
         groups=groups,
-        places=places,
-        kinds=tuple(str(row["config"].get("kind", "")) for row in rows),
+        beside=tuple(
+            {"kind": str(row["config"].get("kind", ""))}
+            | ({"side": place.side, "stage": place.stage} if place else {})
+            for row, place in zip(rows, places, strict=True)
+        ),
     )
 
 
@@ -205,20 +204,6 @@ def _groups(
     return tuple(
         told_apart([completed_group(group, config, varying) for group, config in trials], settings)
     )
-
-
-def _leading(
-    rows: Sequence[Row], settings: Sequence[str], groups: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """What is said of each trial besides its config and metrics; its name is as told apart as its
-    group."""
-    for row, setting, group in zip(rows, settings, groups, strict=True):
-        name = one_line(row["name"])
-        yield {
-            **row,
-            "setting": setting[:ID_DIGITS],
-            "name": group + name.removeprefix(group_of(name)),
-        }
 
 
 def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

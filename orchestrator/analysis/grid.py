@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from orchestrator.analysis.tidy_frames import tidy
 from orchestrator.analysis.values import values_of_done
 from orchestrator.store import LOST, TrialState
 from search_spaces.analyses import GridMap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
 """What a cell of several trials is, the worst first."""
@@ -56,13 +55,12 @@ def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
 
 def _cell(trials: pd.DataFrame, metric: str) -> dict[str, Any]:
     states = set(trials["state"])
-    measured = list(values_of_done(trials, metric, "setting"))
-    values = [value for _, value in measured]
+    measured = values_of_done(trials, metric, "setting")
     return {
-        "value": math.fsum(values) / len(values) if values else None,
+        "value": math.fsum(measured["value"]) / len(measured) if len(measured) else None,
         "state": next((state for state in BAD_STATES if state in states), "done"),
         "trials": len(trials),
-        "done": len(values),
-        "settings": len({setting for setting, _ in measured}),
+        "done": len(measured),
+        "settings": measured["setting"].nunique(),
         "trial_id": trials["trial_id"].iloc[0] if len(trials) == 1 else "",
     }

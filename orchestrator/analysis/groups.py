@@ -3,22 +3,20 @@ to, by its sides."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import pandas as pd
 
 from orchestrator.analysis.statistics.samples import difference_of_means, summarise_sample
 from orchestrator.analysis.tidy_frames import sampled, tidy
 from orchestrator.analysis.values import trial_values, values_by_group
 from orchestrator.store import ENDED
 from search_spaces.analyses import Counts, Curves, Differences, GroupTable
-from search_spaces.published import PublishedNumber
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Printed = TypeVar("Printed")
+PERPLEXITIES = ("train_perplexity", "test_perplexity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,17 +110,13 @@ def group_numbers(
             name = f"published_{corpus}_{metric}"
             record |= {name: number and number.value, f"{name}_sd": number and number.deviation}
         records.append(record)
-    trials = (
-        {"metric": metric} | trial
-        for metric in request.metrics
-        for trial in trial_values(frame, metric)
-    )
+    trials = (trial_values(frame, metric).assign(metric=metric) for metric in request.metrics)
     return GroupNumbers(
         request=request,
         corpus=corpus,
         comparable=comparable,
         groups=tidy(records, ("group", "trials", "done")),
-        trials=tidy(trials, ("metric", "group")),
+        trials=pd.concat(trials),
     )
 
 
@@ -136,26 +130,24 @@ def difference_numbers(
     comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_beside(request.published, corpus)
     sources = dict.fromkeys(source for group, _ in pairs for source in printed.get(group, ()))
-    single = list(trial_values(frame, request.metric))
-    records: list[dict[str, Any]] = []
-    trials: list[dict[str, Any]] = []
+    single = trial_values(frame, request.metric)
+    records, trials = [], [single[:0].assign(baseline=None)]
     for group, baseline in pairs:
         theirs = summarise_sample(values[baseline])
         ours = difference_of_means(theirs, summarise_sample(values[group]))
         published = {f"{source} {corpus}": printed.get(group, {}).get(source) for source in sources}
         records.append({"group": group, "baseline": baseline, "ours": ours, **published})
-        trials += [
-            trial | {"baseline": baseline, "value": theirs.mean - trial["value"]}
-            for trial in single
-            if trial["group"] == group and theirs.mean is not None
-        ]
+        if theirs.mean is not None:
+            of_group = single[single["group"] == group]
+            lower_by = theirs.mean - of_group["value"]
+            trials.append(of_group.assign(baseline=baseline, value=lower_by))
     return DifferenceNumbers(
         request=request,
         corpus=corpus,
         comparable=comparable,
         differences=tidy(records, ("group", "baseline", "ours")),
         sources={f"{source} {corpus}": source for source in sources},
-        trials=tidy(trials, ("group", "baseline")),
+        trials=pd.concat(trials),
     )
 
 
@@ -165,51 +157,30 @@ def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> b
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
-    """The curves that a study asks for; a printed point stands where our trials of its group do."""
-    import pandas as pd
-
+    """Return the curves that a study asks for; a printed point stands where our trials of its group
+    do."""
     done = frame[frame["state"] == "done"].set_index("group")
-    points = done.reindex(columns=[request.x, *request.metrics]).set_axis(
-        ["x", *request.metrics], axis="columns"
-    )
-    numbers = points.apply(pd.to_numeric, errors="coerce").astype(float)
-    points = numbers.replace([math.inf, -math.inf], math.nan).dropna(subset=["x"])
+    columns = ["x", *request.metrics]
+    points = done.reindex(columns=[request.x, *request.metrics]).set_axis(columns, axis="columns")
+    points = points.apply(pd.to_numeric, errors="coerce").astype(float).dropna(subset=["x"])
     means = points.groupby(level=0, sort=False).mean()
-    corpus, printed = printed_beside(request.published, corpus)
+    corpus, published = printed_beside(request.published, corpus)
+    values = {
+        group: {metric: number.value for metric, number in numbers.items()}
+        for group, numbers in published.items()
+    }
+    printed = pd.DataFrame.from_dict(values, orient="index", dtype=float)
+    wanted = dict.fromkeys((*PERPLEXITIES, request.x, *request.metrics))
+    printed = printed.reindex(columns=list(wanted))
+    printed["generalisation_gap"] = printed["test_perplexity"] - printed["train_perplexity"]
+    printed["x"] = printed[request.x].fillna(means["x"])
     return CurveNumbers(
         request=request,
         corpus=corpus,
         points=points,
         means=means,
-        printed=_printed(printed, request, means["x"].to_dict()),
+        printed=printed[columns].dropna(subset=["x"]),
     )
-
-
-def _printed(
-    groups: Mapping[str, Mapping[str, PublishedNumber]],
-    request: Curves,
-    places: Mapping[Any, float],
-) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = {}
-    for group, numbers in groups.items():
-        row = {metric: numbers[metric].value for metric in request.metrics if metric in numbers}
-        if "generalisation_gap" in request.metrics and {
-            "train_perplexity",
-            "test_perplexity",
-        } <= set(numbers):
-            row["generalisation_gap"] = (
-                numbers["test_perplexity"].value - numbers["train_perplexity"].value
-            )
-        rows[group] = {
-            "x": numbers[request.x].value if request.x in numbers else places.get(group),
-            **row,
-        }
-    points = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["x", *request.metrics], dtype=float
-    )
-    return points.dropna(subset=["x"])
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import pairwise, product
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Interval
@@ -24,9 +25,6 @@ from orchestrator.analysis.statistics.samples import (
 from orchestrator.analysis.tidy_frames import ends, tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import JacobianSpectra
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HALF = Interval(low=0.45, high=0.55)
 """What counts as about half."""
@@ -95,37 +93,37 @@ def jacobian_numbers(
             group: summarise_sample(values)
             for group, values in values_by_group(frame, metric).items()
         }
-        for metric in dict.fromkeys((*BREAKING, *CONDITION, STRAIGHTNESS))
+        for metric in (*BREAKING, *CONDITION, STRAIGHTNESS, "zero_share")
     }
     dense = [layer["layer"] for layer in layers if layer["gates"] == "none"][:1]
-    claims = [
-        _level(text, metric, bounds, samples[metric][name])
-        for name in dense
-        for text, metric, bounds in LEVELS
-    ]
     steps: list[dict[str, Any]] = []
     for gates in ("softmax", "constant"):
         mixtures = [layer for layer in layers if layer["gates"] == gates]
         names = [layer["layer"] for layer in sorted(mixtures, key=lambda layer: layer["experts"])]
         breaks = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
         more = f"With {gates} gates, more experts are better conditioned"
-        against_dense = [(name, baseline) for baseline in dense for name in names]
-        against_fewer = [(larger, smaller) for smaller, larger in pairwise(names)]
         for text, metrics, pairs in (
-            (breaks, BREAKING, against_dense),
-            (more, CONDITION, against_fewer),
+            (breaks, BREAKING, [(name, baseline) for baseline in dense for name in names]),
+            (more, CONDITION, [(larger, smaller) for smaller, larger in pairwise(names)]),
         ):
-            for metric in metrics if pairs else ():
-                of_claim = list(_steps(text, metric, pairs, samples[metric]))
-                claims.append(_claim_of_steps(of_claim))
-                steps += of_claim
-    measured = _measured(layers, frame, spectra)
+            for metric in metrics:
+                steps += _steps(text, metric, pairs, samples[metric])
+    tested = tidy(steps, ("claim", "metric"))
+    levels = (
+        _level(text, metric, bounds, samples[metric][name])
+        for name, (text, metric, bounds) in product(dense, LEVELS)
+    )
+    of_steps = (
+        {"claim": claim, "metric": metric} | _outcome_of_steps(of_claim)
+        for (claim, metric), of_claim in tested.groupby(["claim", "metric"], sort=False)
+    )
+    measured = list(_measured(layers, frame, spectra))
     return JacobianNumbers(
         request=request,
         spectra=tidy(_spectra(measured)),
-        zeros=tidy(_zeros(layer, frame) for layer, _ in measured),
-        claims=tidy(claims),
-        steps=tidy(steps),
+        zeros=tidy(_zeros(layer, samples["zero_share"]) for layer, _ in measured),
+        claims=tidy((*levels, *of_steps)),
+        steps=tested,
     )
 
 
@@ -140,35 +138,32 @@ def _measured(
     layers: Sequence[dict[str, Any]],
     frame: pd.DataFrame,
     spectra: Mapping[str, NDArray[np.float64]],
-) -> list[tuple[dict[str, Any], NDArray[np.float64]]]:
-    """The layers with a done trial, and their spectra, a row a seed."""
+) -> Iterator[tuple[dict[str, Any], NDArray[np.float64]]]:
+    """Yield the layers with a done trial, and their spectra, a row a seed."""
     done = frame[frame["state"] == "done"]
-    found = []
     for layer in layers:
         trial_ids = done[done["group"] == layer["layer"]]["trial_id"]
         values = [spectra[one] for one in trial_ids if len(spectra.get(one, ()))]
         if values:
-            found.append((layer | {"seeds": len(values)}, np.array(values)))
-    return found
+            yield layer | {"seeds": len(values)}, np.array(values)
 
 
 def _spectra(
     measured: Sequence[tuple[dict[str, Any], NDArray[np.float64]]],
 ) -> Iterator[dict[str, Any]]:
     for layer, values_SI in measured:
+        mean_I = np.mean(values_SI, axis=0).tolist()
         several = len(values_SI) > 1
-        deviation_I = np.std(values_SI, axis=0, ddof=1) if several else None
-        for index, mean in enumerate(np.mean(values_SI, axis=0)):
-            deviation = None if deviation_I is None else float(deviation_I[index])
-            yield layer | {
-                "index": index + 1,
-                "mean_singular_value": float(mean),
-                "deviation_over_seeds": deviation,
-            }
+        deviation_I = (
+            np.std(values_SI, axis=0, ddof=1).tolist() if several else [None] * len(mean_I)
+        )
+        for index, (mean, deviation) in enumerate(zip(mean_I, deviation_I, strict=True), start=1):
+            numbers = {"mean_singular_value": mean, "deviation_over_seeds": deviation}
+            yield layer | {"index": index} | numbers
 
 
-def _zeros(layer: Mapping[str, Any], frame: pd.DataFrame) -> dict[str, Any]:
-    shares = summarise_sample(values_by_group(frame, "zero_share").get(layer["layer"], []))
+def _zeros(layer: Mapping[str, Any], samples: Mapping[str, SampleSummary]) -> dict[str, Any]:
+    shares = samples[layer["layer"]]
     interval = share_interval(shares) if shares.n >= FEWEST_SEEDS and shares.sd else None
     return {
         "layer": layer["layer"],
@@ -212,9 +207,8 @@ def _steps(
         t_test(samples[group], samples[baseline], names=(group, baseline))
         for group, baseline in pairs
     ]
-    for pair, test, p_adjusted in zip(
-        pairs, tests, holm([test.p_value for test in tests]), strict=True
-    ):
+    adjusted = holm([test.p_value for test in tests])
+    for pair, test, p_adjusted in zip(pairs, tests, adjusted, strict=True):
         outcome = NOT_DECIDED
         enough = min(samples[name].n for name in pair) >= FEWEST_SEEDS
         is_shown = enough and p_adjusted is not None and p_adjusted < SIGNIFICANCE
@@ -235,14 +229,14 @@ def _steps(
         }
 
 
-def _claim_of_steps(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    outcomes = [step["outcome"] for step in steps]
+def _outcome_of_steps(steps: pd.DataFrame) -> dict[str, Any]:
+    outcomes = list(steps["outcome"])
     contrary = "did not hold" if "did not hold" in outcomes else NOT_DECIDED
     return {
-        **{name: steps[0][name] for name in ("claim", "metric", "seeds")},
+        "seeds": steps["seeds"].iloc[0],
         "outcome": "held" if set(outcomes) == {"held"} else contrary,
         "mean": None,
         **ends("mean", None),
-        "comparisons": len(steps),
+        "comparisons": len(outcomes),
         "held": outcomes.count("held"),
     }

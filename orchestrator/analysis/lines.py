@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.analysis.tidy_frames import rows, tidy
 from orchestrator.analysis.values import values_of_done
 from search_spaces.analyses import Lines
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 MET_RULE = "met_rule"
 """A metric, 1 or 0, of fits that end by a rule of convergence or at a limit."""
-
-
 POINT = ("n", "mean", "sd", "least", "greatest")
+ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
+"""Panel, metric and group -> x -> the line's point there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,52 +50,40 @@ class LineNumbers:
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     """Return the lines that a study asks for, over the done trials."""
     columns = [*([request.panel] if request.panel else []), request.by, request.x]
-    has_columns = set(columns) <= set(frame.columns)
-    every = frame if has_columns else frame[:0].reindex(columns=frame.columns.union(columns))
+    every = frame.reindex(columns=frame.columns.union(columns, sort=False))
     planned = _with_after(every, request).dropna(subset=columns)
     panels = tuple(dict.fromkeys(planned[request.panel])) if request.panel else (None,)
     groups = tuple(dict.fromkeys(planned[request.by]))
-    points = _points(planned, request, panels, groups, columns)
-    limited = (
-        planned[(planned["state"] == "done") & (planned[MET_RULE] == 0)]
-        if MET_RULE in planned
-        else planned[:0]
-    )
+    points = tidy(_points(planned, request, panels, groups), ("panel", "metric", "group", "x"))
+    lines: ByLine = {}
+    for point in rows(points):
+        lines.setdefault((point.panel, point.metric, point.group), {})[point.x] = point
+    ended = values_of_done(planned, MET_RULE, "name")
     return LineNumbers(
         request=request,
         panels=panels,
         groups=groups,
         points=points,
         references=tidy(_references(every, request, panels), ("panel", "metric", *POINT)),
-        reached=tidy(_reached(points, request, panels)),
-        claims=tidy(_claims(points, request, panels), ("claim",)),
-        limited=tuple(limited["name"]),
+        reached=tidy(_reached(lines, request, panels, groups)),
+        claims=tidy(_claims(lines, request, panels), ("claim",)),
+        limited=tuple(ended["name"][ended["value"] == 0]),
     )
 
 
 def _points(
-    planned: pd.DataFrame,
-    request: Lines,
-    panels: Sequence[Any],
-    groups: Sequence[Any],
-    columns: Sequence[str],
-) -> pd.DataFrame:
-    values: dict[tuple[Any, str, Any], dict[float, list[float]]] = {
-        key: {} for key in product(panels, request.metrics, groups)
-    }
-    for metric in request.metrics:
-        for *panel, by, x, value in values_of_done(planned, metric, *columns):
-            if math.isfinite(value):
-                line = values[panel[0] if panel else None, metric, by]
-                line.setdefault(float(x), []).append(value)
-    return tidy(
-        (
-            {"panel": panel, "metric": metric, "group": group, "x": x} | point_of(of_x)
-            for (panel, metric, group), line in values.items()
-            for x, of_x in sorted(line.items())
-        ),
-        ("panel", "metric", "group", "x", *POINT),
-    )
+    planned: pd.DataFrame, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
+) -> Iterator[dict[str, Any]]:
+    for panel, metric, group in product(panels, request.metrics, groups):
+        line = _of_panel(planned[planned[request.by] == group], request, panel)
+        trials = values_of_done(line, metric, request.x).astype({request.x: float})
+        for x, values in trials.groupby(request.x)["value"]:
+            key = {"panel": panel, "metric": metric, "group": group, "x": x}
+            yield key | point_of(list(values))
+
+
+def _of_panel(trials: pd.DataFrame, request: Lines, panel: Any) -> pd.DataFrame:
+    return trials if panel is None else trials[trials[request.panel] == panel]
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
@@ -107,19 +93,9 @@ def point_of(values: Sequence[float]) -> dict[str, Any]:
     return dict(zip(POINT, numbers, strict=True))
 
 
-def line_of(points: pd.DataFrame, panel: Any, metric: str, group: Any) -> dict[float, Any]:
-    """Return a line's points by x."""
-    # None is not equal to itself in a frame.
-    of_panel = points["panel"].isna() if panel is None else points["panel"] == panel
-    chosen = of_panel & (points["metric"] == metric) & (points["group"] == group)
-    return {row.x: row for row in rows(points[chosen])}
-
-
 def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
     """The frame, and a further row for each trial and setting of `request.after` that was
     measured."""
-    import pandas as pd
-
     rows = [frame]
     for prefix, (by, x) in request.after.items():
         values: dict[str, Any] = {name: frame.get(prefix + name) for name in request.metrics}
@@ -131,43 +107,37 @@ def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
 def _references(
     frame: pd.DataFrame, request: Lines, panels: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
-    has_group = request.reference and "group" in frame
-    of_group = frame[frame["group"] == request.reference] if has_group else frame[:0]
+    trials = frame[frame["group"] == request.reference] if request.reference else frame[:0]
     for panel, metric in product(panels, request.metrics):
-        trials = of_group if panel is None else of_group[of_group[request.panel] == panel]
-        values = [value for (value,) in values_of_done(trials, metric) if math.isfinite(value)]
-        if values:
-            yield {"panel": panel, "metric": metric} | point_of(values)
+        values = values_of_done(_of_panel(trials, request, panel), metric)["value"]
+        if len(values):
+            yield {"panel": panel, "metric": metric} | point_of(list(values))
 
 
 def _reached(
-    points: pd.DataFrame, request: Lines, panels: Sequence[Any]
+    lines: ByLine, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
     """The least x of every line; a line may come back later, which the table shows."""
-    for (index, reach), panel in product(enumerate(request.reaches), panels):
-        sign = -1 if reach.at_most else 1
-        for group in dict.fromkeys(points["group"]):
-            line = line_of(points, panel, reach.metric, group)
+    for (index, reach), panel, group in product(enumerate(request.reaches), panels, groups):
+        if line := lines.get((panel, reach.metric, group)):
+            sign = -1 if reach.at_most else 1
             there = (x for x, one in line.items() if sign * one.mean >= sign * reach.value)
-            if line:
-                yield {
-                    "reach": index,
-                    "panel": panel,
-                    "group": group,
-                    "x": next(there, None),
-                    "least": min(line),
-                    "greatest": max(line),
-                }
+            yield {
+                "reach": index,
+                "panel": panel,
+                "group": group,
+                "x": next(there, None),
+                "least": min(line),
+                "greatest": max(line),
+            }
 
 
-def _claims(
-    points: pd.DataFrame, request: Lines, panels: Sequence[Any]
-) -> Iterator[dict[str, Any]]:
+def _claims(lines: ByLine, request: Lines, panels: Sequence[Any]) -> Iterator[dict[str, Any]]:
     for claim in request.claims:
         for panel in claim.panels or panels:
             sign = -1 if claim.lower_is_better else 1
             better, than = (
-                line_of(points, panel, claim.metric, group) for group in (claim.better, claim.than)
+                lines.get((panel, claim.metric, group), {}) for group in (claim.better, claim.than)
             )
             pairs = {
                 x: (better[x], than[x])

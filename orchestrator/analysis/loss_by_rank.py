@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from orchestrator.analysis.lines import point_of
 from orchestrator.analysis.tidy_frames import tidy
 from orchestrator.analysis.values import values_by_group
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KL_AT_RANK = "kl_at_rank_"
 

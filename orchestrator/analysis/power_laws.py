@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
-from orchestrator.analysis.statistics.estimates import Array, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.statistics.power_law import (
     AT_BOUND,
     EXPONENTS,
@@ -32,12 +33,8 @@ from orchestrator.analysis.tidy_frames import Families, corrected, estimated, ti
 from orchestrator.analysis.values import losses_at
 from search_spaces.laws import PowerLaw
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 DRAWN_PLACES = 60
 """On x, of a law in a figure."""
-LAW_PARAMETERS = 3
 Key = tuple[Any, Any]
 """Panel and group."""
 
@@ -83,29 +80,24 @@ class LawFrames:
 
 def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers | None:
     """Return the laws that a study asks for, over the done trials; None if none has the metric."""
-    import pandas as pd
-
-    columns = [*([request.panel] if request.panel else []), request.by]
-    if frame.empty or not {*columns, request.x} <= set(frame.columns):
+    keys = [name for name in (request.panel, request.by) if name]
+    if frame.empty or not {*keys, request.x} <= set(frame.columns):
         return None
     losses: list[pd.DataFrame] = []
     curves: dict[Key, Curve] = {}
     seed_by_group = {}
-    for panel in dict.fromkeys(frame[request.panel]) if request.panel else (None,):
-        of_panel = frame if panel is None else frame[frame[request.panel] == panel]
-        of_panel = pd.concat(
-            losses_at(of_panel[of_panel[request.by] == group], request.x, request.metric).assign(
-                panel=panel, group=group
-            )
-            for group in dict.fromkeys(of_panel[request.by])
+    by_panel = frame.groupby(request.panel, sort=False) if request.panel else [(None, frame)]
+    for panel, of_panel in by_panel:
+        trials = pd.concat(
+            losses_at(of_group, request.x, request.metric).assign(panel=panel, group=group)
+            for group, of_group in of_panel.groupby(request.by, sort=False, dropna=False)
         )
-        if of_panel.empty:
+        if trials.empty:
             continue
-        x, values, seeds, groups = (list(of_panel[name]) for name in ("x", "loss", "seed", "group"))
-        if (p_value := seed_by_group_p(x, values, seeds, groups)) is not None:
+        if (p_value := seed_by_group_p(trials)) is not None:
             seed_by_group[panel] = p_value
-        curves |= curves_over_seeds(x, values, seeds, groups=groups, parts=[panel] * len(groups))
-        losses.append(of_panel)
+        curves |= curves_over_seeds(trials)
+        losses.append(trials)
     if not curves:
         return None
     laws = {key: fit_laws([curve]) for key, curve in curves.items() if has_law(curve)}
@@ -135,20 +127,17 @@ def law_frames(
     curves: Mapping[Key, Curve],
     laws: Mapping[Key, Laws],
     *,
-    fitted: Mapping[Key, Curve] | None = None,
     missing: str = "",
 ) -> LawFrames:
-    """Return the laws of the curves, what they were fitted to and what a figure shows.
+    """Return the laws, the curves, and what a figure shows of both.
 
-    `fitted` has the parts of the curves that the laws were fitted to, by default all of them.
     `missing` says why a curve has no law, by default that it has too few sizes.
     """
     fits, points, bands = [], [], []
     for (panel, group), curve in curves.items():
         key = {"panel": panel, "group": group}
         sizes, law = len(curve.x_R), laws.get((panel, group))
-        of_law = (fitted or curves)[panel, group]
-        fit = _fit(of_law, law) if law else _no_fit(missing or _too_few(sizes))
+        fit = _fit(law, missing or _too_few(sizes))
         fits.append(key | {"trials": int(curve.count_R.sum()), "sizes": sizes} | fit)
         for place, (x, n) in enumerate(zip(curve.x_R, curve.count_R, strict=True)):
             mean = over_draws(curve.mean_BR[:, place])
@@ -164,37 +153,30 @@ def law_frames(
     )
 
 
-def _fit(curve: Curve, laws: Laws) -> dict[str, Any]:
-    with np.errstate(divide="ignore"):
-        log_factor_B: Array = np.log(laws.factor_KB[0])
-    limit, exponent = over_draws(laws.limit_B), over_draws(laws.exponent_B)
-    bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
+def _fit(law: Laws | None, missing: str) -> dict[str, Any]:
+    limit = exponent = log_factor = Statistic()
+    not_pinned = []
+    if law:
+        with np.errstate(divide="ignore"):
+            log_factor = over_draws(np.log(law.factor_KB[0]))
+        limit, exponent = over_draws(law.limit_B), over_draws(law.exponent_B)
+        bounds = {"E": (limit, (0.0,)), "b": (exponent, (EXPONENTS.low, EXPONENTS.high))}
+        # The data do not pin what lies, or whose interval ends, at a bound of the fit.
+        not_pinned = [name for name, of_name in bounds.items() if _at_bound(*of_name)]
+        missing = "" if law.factor_KB[0, 0] else "the loss does not fall with the size"
     return {
         **estimated("E", limit),
         **estimated("b", exponent),
-        **estimated("log_a", over_draws(log_factor_B)),
-        "misfit_p": lack_of_fit([curve], float(laws.squares_B[0]), LAW_PARAMETERS),
-        # The data do not pin what lies, or whose interval ends, at a bound of the fit.
-        "not_pinned": " ".join(name for name, law in bounds.items() if _at_bound(*law)),
-        "missing": "" if laws.factor_KB[0, 0] else "the loss does not fall with the size",
-    }
-
-
-def _no_fit(missing: str) -> dict[str, Any]:
-    none = Statistic()
-    return {
-        **estimated("E", none),
-        **estimated("b", none),
-        **estimated("log_a", none),
-        "misfit_p": None,
-        "not_pinned": "",
+        **estimated("log_a", log_factor),
+        "misfit_p": lack_of_fit(law) if law else None,
+        "not_pinned": " ".join(not_pinned),
         "missing": missing,
     }
 
 
 def _too_few(sizes: int) -> str:
     there = "there is 1" if sizes == 1 else f"there are {sizes}"
-    return f"a law of {LAW_PARAMETERS} numbers needs {FEWEST_PLACES} different sizes, {there}"
+    return f"a law of 3 numbers needs {FEWEST_PLACES} different sizes, {there}"
 
 
 def _factor(
@@ -214,7 +196,6 @@ def _factor(
         "baseline": request.baseline,
         **estimated("factor", factor),
         "p": factor.p_value,
-        "holm_p": None,
         "misfit_p": f_test(both, float(joint.squares_B[0] - alone), df=2),
         "missing": factor.missing,
     }
@@ -244,7 +225,6 @@ def _equals(
             **estimated("equal", over_draws(equal_B)),
             **estimated("ratio", ratio),
             "p": ratio.p_value,
-            "holm_p": None,
             "extrapolated": float(equal_B[0]) not in inside,
             "missing": ratio.missing,
         }

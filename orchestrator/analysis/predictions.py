@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from search_spaces.analyses import Predictions
 from trainables.corpora import UNKNOWN
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PREFIX = "top_k"
 

@@ -6,15 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from orchestrator.analysis.tidy_frames import tidy
 from search_spaces.published import rows
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PRINTED_SIZE, PRINTED_RANK = 10_000, 10
 """Rows and columns of the supplement's matrix, and the singular values that it keeps."""
@@ -75,13 +73,8 @@ class PressNoiseNumbers:
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
-    """Read the metrics of the done trials.
-
-    Trials from before schema version 2 are left out, because their noise has another variance. Only
-    they have `kept`.
-    """
-    done: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
-    measured = [row for row in done if not isinstance(row.get("kept"), str)]
+    """Read the metrics of the done trials."""
+    measured: Sequence[Mapping[Any, Any]] = frame[frame["state"] == "done"].to_dict("records")
     noisy = sorted(
         (row for row in measured if not row["round_trips"]),
         key=lambda row: (row["precision"] != "float64", -row["noise_variance"]),

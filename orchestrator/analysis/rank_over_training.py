@@ -8,17 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from orchestrator.analysis.tidy_frames import tidy
 from search_spaces.study import RankOverTraining
 from trainables.trial_folder import EpochMetrics
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEAST_CHANGE = 0.05
 """Change of a logarithm below which half of it means nothing: 5%."""

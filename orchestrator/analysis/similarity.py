@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.analysis.tidy_frames import tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import Similarity
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PREFIX, PAIRS = "similarity", "pairs "
 

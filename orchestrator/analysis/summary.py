@@ -83,19 +83,24 @@ def summarise(
         + [name for request in grids for name in request.values]
     )
     states = list(frame["state"])
+    settings = (
+        (record["name"], {key: record[key] for key in results.config_columns})
+        for record in results.records
+    )
+    named = ((name, differing_settings(name, of_trial)) for name, of_trial in settings)
     return StudySummaryNumbers(
         key=key,
         counts={state: states.count(state) for state in get_args(TrialState) if state in states},
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
-        trials_per_setting=_trials_per_setting(results),
-        extremes=tuple(
-            extremes for metric in metrics if (extremes := _extremes(frame, metric)) is not None
+        trials_per_setting=max(
+            Counter(record["setting"] for record in results.records).values(), default=0
         ),
+        extremes=tuple(filter(None, (_extremes(frame, metric) for metric in metrics))),
         trouble=tuple(record for record in results.records if record["state"] in LOST),
         worse_than_uniform=tuple(
             record["name"] for record in results.records if is_worse_than_uniform(record)
         ),
-        named_otherwise=_named_otherwise(results),
+        named_otherwise=next((one for one in named if one[1]), None),
     )
 
 
@@ -110,24 +115,6 @@ def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
         and is_number(perplexity)
         and is_number(words)
         and perplexity > words
-    )
-
-
-def _named_otherwise(results: FlatResults) -> tuple[str, Mapping[str, Any]] | None:
-    for record in results.records:
-        settings = differing_settings(
-            record["name"], {key: record[key] for key in results.config_columns}
-        )
-        if settings:
-            return record["name"], settings
-    return None
-
-
-def _trials_per_setting(results: FlatResults) -> int:
-    settings = [name for name in results.config_columns if name != "seed"]
-    return max(
-        Counter(repr([record[name] for name in settings]) for record in results.records).values(),
-        default=0,
     )
 
 

@@ -5,22 +5,19 @@ alone."""
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from orchestrator.analysis.tidy_frames import sampled, tidy
 from orchestrator.analysis.values import values_of_done
 from orchestrator.variants import Variant, without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
 from search_spaces.study import Study
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_METRICS = 4
 COSTS = ("parameters", "seconds", "seconds_per_epoch", "peak_memory_mib")
@@ -121,7 +118,7 @@ def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
     for (group, value), metric in product(places, request.metrics):
         at = parts[group, value]
         key = {"group": group, "value": value, "metric": metric}
-        measured = [v for (v,) in values_of_done(at, metric) if math.isfinite(v)]
+        measured = list(values_of_done(at, metric)["value"])
         done = int((at["state"] == "done").sum())
         means.append(key | {"trials": len(at), "done": done} | sampled(measured))
         trials += [key | {"measured": v} for v in measured]

@@ -10,18 +10,16 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, over_draws
 from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
 from orchestrator.analysis.values import values_of_done
 from search_spaces.laws import Threshold
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEWEST_SETTINGS = 3
 """Values of z that a law of two numbers needs to be more than a line through its points."""
@@ -75,7 +73,6 @@ def threshold_numbers(frame: pd.DataFrame, request: Threshold) -> ThresholdNumbe
                 "baseline": request.baseline,
                 **estimated("ratio", ratio),
                 "p": ratio.p_value,
-                "holm_p": None,
                 "missing": x.missing,
             }
         )
@@ -95,17 +92,11 @@ def is_reached(x: float | None) -> bool:
 def _curves(frame: pd.DataFrame, request: Threshold) -> dict[tuple[float, Any], Curve]:
     """The logarithm of the metric over x of each z, ascending, and group with a done trial."""
     by_z = frame.assign(z=frame[request.over].map(number_in)).sort_values("z", kind="stable")
-    found = [
-        (float(x), math.log(max(value, request.value * LEAST_SHARE)), seed, group, z)
-        for z, group, x, seed, value in values_of_done(
-            by_z, request.metric, "z", request.by, request.x, "seed"
-        )
-        if group is not None and np.isfinite([z, x, value]).all()
-    ]
-    if not found:
-        return {}
-    x, logarithms, seeds, groups, z = zip(*found, strict=True)
-    return curves_over_seeds(x, logarithms, seeds, groups=groups, parts=z)
+    trials = values_of_done(by_z, request.metric, "z", request.by, request.x, "seed")
+    trials = trials.set_axis(["panel", "group", "x", "seed", "loss"], axis="columns")
+    trials = trials.dropna(subset=["panel", "group", "x"])
+    trials["loss"] = trials["loss"].clip(lower=request.value * LEAST_SHARE).map(math.log)
+    return {} if trials.empty else curves_over_seeds(trials)
 
 
 def number_in(value: Any) -> float | None:

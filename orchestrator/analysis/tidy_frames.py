@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.statistics.samples import holm, mean_interval, summarise_sample
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LOW, HIGH = "_low", "_high"
 Families = Mapping[str, tuple[str, ...]]
@@ -22,11 +21,11 @@ Families = Mapping[str, tuple[str, ...]]
 
 
 def tidy(records: Iterable[Mapping[Any, Any]], columns: Sequence[Any] = ()) -> pd.DataFrame:
-    """Return the records as a frame; `columns` are those of a frame without rows."""
-    import pandas as pd
-
+    """Return the records as a frame, None for what a record lacks; `columns` are those of a frame
+    without rows."""
     rows = list(records)
-    return pd.DataFrame(rows, columns=None if rows else list(columns), dtype=object)
+    frame = pd.DataFrame(rows, columns=None if rows else list(columns), dtype=object)
+    return frame.where(frame.notna(), None)
 
 
 def rows(frame: pd.DataFrame) -> Iterator[Any]:
@@ -46,6 +45,12 @@ def estimated(name: str, statistic: Statistic) -> dict[str, float | None]:
     return {name: statistic.value, **ends(name, statistic.interval)}
 
 
+def tested(name: str, statistic: Statistic) -> dict[str, float | None]:
+    """Return the columns of an estimate and of its test: also NAME_df and NAME_p."""
+    numbers = {f"{name}_df": statistic.df, f"{name}_p": statistic.p_value}
+    return estimated(name, statistic) | numbers
+
+
 def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
     """Return the columns of a sample: n, mean, sd, and low and high of the mean (95%)."""
     sample = summarise_sample(values)
@@ -58,10 +63,10 @@ def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None
 def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
     """Return the frame with `holm_p`, Holm's correction of the p-values in `p`: over all its rows,
     or over those that are equal in the columns `by`."""
-    import pandas as pd
-
     if frame.empty:
         return frame
     families = [rows for _, rows in frame.groupby(list(by), sort=False)] if by else [frame]
     adjusted = [pd.Series(holm(list(rows[p])), rows.index, dtype=object) for rows in families]
-    return frame.assign(holm_p=pd.concat(adjusted))
+    frame = frame.drop(columns="holm_p", errors="ignore")
+    frame.insert(list(frame).index(p) + 1, "holm_p", pd.concat(adjusted))
+    return frame

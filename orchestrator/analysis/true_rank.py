@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.analysis.tidy_frames import tidy
 from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import TrueRank
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Matrix = tuple[dict[str, Any], dict[str, float | None]]
 EXACT, LEARNED = "float64", "learned"

@@ -23,17 +23,11 @@ def fisher_interval(value: float, variance: float) -> Interval:
     return Interval(low=math.tanh(centre - half), high=math.tanh(centre + half))
 
 
-def student_statistic(value: float, df: int, interval: Interval | None = None) -> Statistic:
-    """Return a correlation with the p-value of Student's t with `df` degrees of freedom and with
-    this interval, or Fisher's for df + 2 pairs."""
+def student_statistic(value: float, df: int, interval: Interval) -> Statistic:
+    """Return a correlation with the p-value of Student's t with `df` degrees of freedom."""
     t = value * math.sqrt(df / max(1 - value**2, sys.float_info.min))
-    missing = ""
-    if interval is None and df < 2:
-        missing = "too few points for an interval"
-    elif interval is None:
-        interval = fisher_interval(value, 1 / (df - 1))
     p_value = 2 * float(stdtr(df, -abs(t)))
-    return Statistic(value=value, interval=interval, p_value=p_value, t=t, df=df, missing=missing)
+    return Statistic(value=value, interval=interval, p_value=p_value, t=t, df=df)
 
 
 def correlate(
@@ -70,12 +64,10 @@ def correlate(
 def partial_correlation(
     x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")
 ) -> Statistic:
-    """Pearson's r of what is left of x and y once straight lines in the controls are taken away.
+    """Return Pearson's r of what is left of x and y once straight lines in the controls are taken
+    away, without an interval.
 
-    `controls` has a row a point and a column a control. The interval is Fisher's with n - (number
-    of controls) - 3 in place of n - 3, the p-value that of Student's t with n - (number of
-    controls) - 2 degrees of freedom (Fisher 1924); columns that follow from the others and from a
-    constant are no controls of their own."""
+    `controls` has a row a point and a column a control."""
     controls_nk = np.asarray(controls, dtype=np.float64)
     centred_nk = controls_nk - controls_nk.mean(axis=0)
     taken, n = int(np.linalg.matrix_rank(centred_nk)), len(controls_nk)
@@ -89,10 +81,7 @@ def partial_correlation(
         if np.linalg.norm(left_n) <= 1e-9 * np.linalg.norm(centred_n):
             return Statistic(missing=f"the controls leave nothing of {name}")
         rest.append(left_n / np.linalg.norm(left_n))
-    value = float(np.clip(rest[0] @ rest[1], -1, 1))
-    if on_line(value):
-        return Statistic(value=float(round(value)), missing=ON_LINE)
-    return student_statistic(value, n - taken - 2)
+    return Statistic(value=float(np.clip(rest[0] @ rest[1], -1, 1)))
 
 
 def on_line(r: float) -> bool:

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from orchestrator.analysis.statistics.correlation import ON_LINE, on_line
 from orchestrator.analysis.statistics.estimates import Array, Estimate, Interval, Statistic
 
 FEWEST_BLOCKS = 5
@@ -23,26 +25,25 @@ SEED = 0
 
 
 def over_blocks(
-    estimate: Callable[[NDArray[np.bool_]], Statistic], blocks: ArrayLike, *, name: str
+    estimate: Callable[[pd.DataFrame], Statistic], points: pd.DataFrame, setting: str
 ) -> Statistic:
     """Return the correlation `estimate` gives of all points, with its interval and p-value from
-    whole blocks.
+    whole blocks, which have one value of the setting.
 
-    `estimate` takes a mask of points; `blocks` labels them, and `name` is what a block is called.
     The correlation is estimated again without each of the B blocks (Tukey's jackknife), on Fisher's
     scale, with Student's t of B - 1 degrees of freedom. Coverage: benchmarks/coverage.py."""
-    labels_n = _codes(blocks)
-    count = int(labels_n.max(initial=-1)) + 1
-    whole = estimate(np.ones(len(labels_n), dtype=bool))
+    block_n, name = _codes(points[setting]), setting.rpartition(".")[2]
+    count = int(block_n.max(initial=-1)) + 1
+    whole = estimate(points)
     if whole.value is None:
         return whole
-    if abs(whole.value) >= 1:
-        return replace(whole, missing=whole.missing or "a correlation of one leaves no interval")
+    if on_line(whole.value):
+        return Statistic(value=float(round(whole.value)), missing=ON_LINE)
     if count < FEWEST_BLOCKS:
         few = f"an interval needs {FEWEST_BLOCKS} values of {name}, there are {count}"
         return Statistic(value=whole.value, missing=few)
-    values = [estimate(labels_n != block).value for block in range(count)]
-    without_B = np.array([value for value in values if value is not None and abs(value) < 1])
+    values = [estimate(points[block_n != block]).value for block in range(count)]
+    without_B = np.array([value for value in values if value is not None and not on_line(value)])
     if len(without_B) < count:
         missing = f"without one value of {name} there is no correlation"
         return Statistic(value=whole.value, missing=missing)

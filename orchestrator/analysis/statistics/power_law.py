@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, gammaincinv
 
@@ -58,6 +59,8 @@ class Curve:
 class Laws:
     """The best E, b and a of the data and of each draw."""
 
+    curves: Sequence[Curve]
+    """What the laws were fitted to."""
     limit_B: Array
     """E."""
     exponent_B: Array
@@ -83,28 +86,24 @@ class Laws:
 
 
 def curves_over_seeds(
-    x: ArrayLike,
-    y: ArrayLike,
-    seeds: Sequence[Any],
-    *,
-    groups: Sequence[Any],
-    parts: Sequence[Any],
-    resamples: int = RESAMPLES,
+    trials: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> dict[tuple[Any, Any], Curve]:
-    """Return the curve of each part and group of N values y at sizes x > 0, with draws of its means
-    over other seeds.
+    """Return the curve of each panel and group of trials, with draws of its means over other seeds.
 
-    A place is one part, group and x. A value is the mean of its place, plus an effect of its seed
-    that is common to all places, plus a rest, which has one variance over all places of a group.
-    Rests at one part, x and seed are correlated between groups, and the draws keep that
-    correlation: groups that share seeds differ by as much as their pairs do. Effects and rests are
-    drawn from Student's t with the degrees of freedom of their estimates, so that an interval of a
-    linear function is the exact one for normal values. A group in which no place has two values has
-    no draws. Raises ValueError for values that are not finite, and for x <= 0."""
-    x_N, y_N = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    `trials` has the columns panel, group, x > 0, loss and seed. A place is one panel, group and x.
+    A loss is the mean of its place, plus an effect of its seed that is common to all places, plus a
+    rest, which has one variance over all places of a group. Rests at one panel, x and seed are
+    correlated between groups, and the draws keep that correlation: groups that share seeds differ
+    by as much as their pairs do. Effects and rests are drawn from Student's t with the degrees of
+    freedom of their estimates, so that an interval of a linear function is the exact one for normal
+    values. A group in which no place has two values has no draws. Raises ValueError for values that
+    are not finite, and for x <= 0."""
+    x_N, y_N = (trials[name].to_numpy(dtype=np.float64) for name in ("x", "loss"))
     if not (np.isfinite(x_N) & (x_N > 0) & np.isfinite(y_N)).all():
         raise ValueError("a power law needs finite values at finite places above zero")
-    (part_names, part_N), (group_names, group_N), (_, seed_N) = map(codes, (parts, groups, seeds))
+    (part_names, part_N), (group_names, group_N), (_, seed_N) = (
+        codes(list(trials[name])) for name in ("panel", "group", "seed")
+    )
     (part_P, group_P, x_P), place_N = _unique(part_N, group_N, x_N)
     group_P = group_P.astype(np.intp)
     site_P, cell_N = _unique(part_P, x_P)[1], _unique(part_N, x_N, seed_N)[1]
@@ -199,6 +198,7 @@ def fit_laws(curves: Sequence[Curve]) -> Laws:
     mean_B = mean_BR @ count_R / count_R.sum()
     falls_B = np.isfinite(squares_B)
     return Laws(
+        curves=curves,
         limit_B=np.where(falls_B, limit_B, mean_B),
         exponent_B=exponent_B,
         factor_KB=np.where(falls_B, factor_KB * unit**exponent_B, 0.0),
@@ -249,11 +249,11 @@ def _profile(exponent: Array, points: Sequence[tuple[Array, ...]]) -> tuple[Arra
     return limit_BG, np.where(rising, np.inf, squares_BG), factor_KBG
 
 
-def lack_of_fit(curves: Sequence[Curve], squares: float, parameters: int) -> float | None:
-    """The p-value of the F-test that laws of so many numbers, which leave these squares, leave no
-    more than the spread of seeds does (Fisher 1922); None where there is no such spread, or no
-    number less than places."""
-    return f_test(curves, squares, sum(len(curve.x_R) for curve in curves) - parameters)
+def lack_of_fit(laws: Laws) -> float | None:
+    """Return the p-value of the F-test that the laws leave no more than the spread of seeds does
+    (Fisher 1922); None without such a spread, or if they have no fewer numbers than places."""
+    places = sum(len(curve.x_R) for curve in laws.curves)
+    return f_test(laws.curves, float(laws.squares_B[0]), places - 2 - len(laws.curves))
 
 
 def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
@@ -266,16 +266,15 @@ def f_test(curves: Sequence[Curve], squares: float, df: int) -> float | None:
     return float(fdtrc(df, within_df, max(squares, 0.0) / df / (within / within_df)))
 
 
-def seed_by_group_p(
-    x: Sequence[Any], y: ArrayLike, seeds: Sequence[Any], groups: Sequence[Any]
-) -> float | None:
+def seed_by_group_p(trials: pd.DataFrame) -> float | None:
     """Return the p-value of the F-test for an effect of a seed on one group at every x, beyond that
     on all groups.
 
     `curves_over_seeds` does not model this effect, so its intervals are too narrow if there is one.
     None if the values leave no degrees of freedom for the test."""
-    y_N = np.asarray(y, dtype=np.float64)
-    labels = list(zip(groups, x, strict=True)), list(seeds), list(zip(groups, seeds, strict=True))
+    y_N = trials["loss"].to_numpy(dtype=np.float64)
+    columns = (["group", "x"], ["seed"], ["group", "seed"])
+    labels = [list(trials[names].itertuples(index=False, name=None)) for names in columns]
     places_NP, seeds_NS, both_NC = (
         np.eye(len(names))[codes_N] for names, codes_N in map(codes, labels)
     )

@@ -6,11 +6,11 @@ Legend: N trials, S settings, K columns of a design, M metrics, B draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from orchestrator.analysis.statistics.correlation import student_statistic
@@ -36,35 +36,30 @@ Shape = Literal["none", "lines", "levels", "pairs", "triples"]
 """How settings are taken away: not at all, a straight line in each, a level for each value of each,
 or a level for each pair of values of any two, or each triple of any three."""
 SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
-TOGETHER: Mapping[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
+TOGETHER: dict[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 """How many settings share a level."""
 
 
-def design(settings: Sequence[Sequence[Any]], shape: Shape, *, count: int) -> Array:
-    """The N x K columns that a shape takes away, beside a constant; S sequences of N values each,
-    N being `count`.
+def design(settings: pd.DataFrame, shape: Shape) -> Array:
+    """Return the N x K columns that a shape takes away, next to a constant; `settings` has a row a
+    trial and a column a setting.
 
-    Columns may follow from one another. What are no numbers have levels in place of a straight
-    line."""
-    if shape == "none" or not settings:
-        return np.zeros((count, 0))
+    Columns may follow from one another. Settings that are no numbers have levels in place of a
+    straight line."""
+    columns = [np.zeros((len(settings), 0))]
     if shape == "lines":
-        columns = [
-            np.asarray(values, dtype=np.float64)[:, None]
-            if all(map(is_number, values))
-            else _levels(values)
-            for values in settings
-        ]
-        return np.concatenate(columns, axis=1)
-    size = min(TOGETHER[shape], len(settings))
-    return np.concatenate(
-        [_levels(list(zip(*some, strict=True))) for some in combinations(settings, size)], axis=1
-    )
+        for name in settings:
+            one, is_line = settings[[name]], all(map(is_number, settings[name]))
+            columns.append(one.to_numpy(dtype=np.float64) if is_line else _levels(one))
+    elif shape != "none" and len(settings.columns):
+        size = min(TOGETHER[shape], len(settings.columns))
+        columns += [_levels(settings[list(some)]) for some in combinations(settings, size)]
+    return np.concatenate(columns, axis=1)
 
 
-def _levels(labels: Sequence[Any]) -> Array:
-    """A column for each label but the first."""
-    names, codes_N = codes(labels)
+def _levels(settings: pd.DataFrame) -> Array:
+    """A column for each combination of values but the first."""
+    names, codes_N = codes(list(settings.itertuples(index=False, name=None)))
     return np.eye(len(names))[codes_N][:, 1:]
 
 
@@ -72,14 +67,10 @@ def alike(values: ArrayLike, name: str) -> str:
     """That a metric is one number in nine trials of ten, so that a correlation would be of the
     tenth alone; else ""."""
     numbers, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
-    often, count = int(counts.max(initial=0)), int(counts.sum())
+    often, count = int(counts.max()), int(counts.sum())
     if often < MOST_ALIKE * count:
         return ""
-    return (
-        f"{name} is {numbers[counts.argmax()]:g} in {often} of {count} trials"
-        if count
-        else f"no trial has {name}"
-    )
+    return f"{name} is {numbers[counts.argmax()]:g} in {often} of {count} trials"
 
 
 def correlation_without(

@@ -3,56 +3,50 @@ them together.
 
 The model is the additive one with crossed random effects: a value is its cell's part, plus its
 seed's, which is common to all cells, plus a rest, normal and of the same variance everywhere
-(Searle, Casella and McCulloch 1992, chapters 4 and 5). Values may be missing. Where no two cells
-share a seed, nothing is common to them: values are nested in cells. Legend: N values, C cells, S
+(Searle, Casella and McCulloch 1992, chapters 4 and 5). Points have the columns group (their cell)
+and seed, and may be missing. If no two cells share a seed, nothing is common to them: values are
+nested in cells. Legend: N values, C cells, S
 seeds; a 3 stands for the squares of x, those of y and their products."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pandas as pd
 from scipy.special import fdtri
 
-from orchestrator.analysis.statistics.correlation import on_line, student_statistic
+from orchestrator.analysis.statistics.correlation import (
+    fisher_interval,
+    on_line,
+    student_statistic,
+)
 from orchestrator.analysis.statistics.estimates import TAILS, Array, Interval, Statistic
 from orchestrator.analysis.statistics.jackknife import over_blocks
+from orchestrator.analysis.tidy_frames import estimated
 
 ROUNDING = 1e-12
 """What sums and eigenvalues that should be zero are at most, as a share of the largest."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VarianceComponents:
-    """Of one metric over cells; None and words in `share.missing` where the values do not allow
-    it."""
+def variance_components(points: pd.DataFrame, metric: str) -> dict[str, Any]:
+    """Return the components of a metric by Henderson's (1953) method 3 as a row, whose numbers are
+    None if the values do not allow them:
 
-    cells: int
-    values: int
-    own: float | None
-    """The cells' own variance; zero where the estimate is negative."""
-    common: float | None
-    """That of what a seed does to all cells alike, which cancels between them; None where no two
-    cells share one."""
-    rest: float | None
-    """That of what a seed does to one cell."""
-    share: Statistic
-    """rest / (own + rest): the seed's share of the variance between cells of one seed."""
-    reliability: Statistic
-    """The cells' own share of the variance of their means."""
+    - metric, cells, trials.
+    - variance_cells: the cells' own; zero if the estimate is negative.
+    - variance_seed_in_one_cell: what a seed does to one cell.
+    - variance_seed_in_all_cells: what a seed does to all cells alike, which cancels between them;
+      None if no two cells share a seed.
+    - seed_share [95%]: the seed's share, in one cell, of the variance between cells of one seed.
+    - reliability [95%]: the cells' own share of the variance of their means.
+    - missing: why there is no share.
 
-
-def variance_components(
-    values: ArrayLike, cells: ArrayLike, seeds: ArrayLike
-) -> VarianceComponents:
-    """The components by Henderson's (1953) method 3, with 95% intervals.
-
-    `values` are N finite numbers, `cells` and `seeds` their labels. The interval of own / rest is
-    Harville's and Fenech's (1985), exact under the model whatever the seeds have in common and
-    whichever values are missing, cut at zero; those of the two shares follow from it."""
-    crossed = _Crossed(values, values, cells, seeds)
+    The interval of own / rest is Harville's and Fenech's (1985), exact under the model whatever the
+    seeds have in common and whichever values are missing, cut at zero; those of the two shares
+    follow from it."""
+    crossed = _Crossed(points, metric, metric)
     own = common = rest = None
     share = reliability = Statistic(missing=crossed.missing or "the cells do not differ")
     if not crossed.missing:
@@ -69,27 +63,27 @@ def variance_components(
             if common > 0:
                 words = "the seeds differ by the same in every cell"
             share = Statistic(value=0.0, missing=words)
-            reliability = Statistic(value=1.0, missing=words)
-        if not crossed.shared:
-            common = None
-    return VarianceComponents(
-        cells=crossed.cells,
-        values=crossed.total,
-        own=own,
-        common=common,
-        rest=rest,
-        share=share,
-        reliability=reliability,
-    )
+            reliability = Statistic(value=1.0)
+    return {
+        "metric": metric,
+        "cells": crossed.cells,
+        "trials": crossed.total,
+        "variance_cells": own,
+        "variance_seed_in_one_cell": rest,
+        "variance_seed_in_all_cells": common if crossed.shared else None,
+        **estimated("seed_share", share),
+        **estimated("reliability", reliability),
+        "missing": share.missing,
+    }
 
 
-def within_correlation(x: ArrayLike, y: ArrayLike, cells: ArrayLike, seeds: ArrayLike) -> Statistic:
-    """The correlation of the rests of x and y, once the means of cells and of seeds are taken away,
-    both at once.
+def within_correlation(points: pd.DataFrame, x: str, y: str) -> Statistic:
+    """Return the correlation of the rests of x and y, once the means of cells and of seeds are
+    taken away, both at once.
 
     With d degrees of freedom left (N - C - S + 1 where every cell has every seed), its interval is
     Fisher's for d + 1 pairs and its p that of Student's t with d - 1."""
-    crossed = _Crossed(x, y, cells, seeds)
+    crossed = _Crossed(points, x, y)
     if crossed.missing:
         return Statistic(missing=crossed.missing)
     xx, yy, xy = crossed.rest
@@ -98,58 +92,43 @@ def within_correlation(x: ArrayLike, y: ArrayLike, cells: ArrayLike, seeds: Arra
     value = float(np.clip(xy / math.sqrt(xx * yy), -1, 1))
     if crossed.df < 3 or on_line(value):
         return Statistic(value=value, missing="too few values a cell for an interval")
-    return student_statistic(value, crossed.df - 1)
+    return student_statistic(value, crossed.df - 1, fisher_interval(value, 1 / (crossed.df - 2)))
 
 
-def between_correlation(
-    x: ArrayLike,
-    y: ArrayLike,
-    cells: ArrayLike,
-    seeds: ArrayLike,
-    *,
-    blocks: ArrayLike | None = None,
-    name: str = "",
-) -> Statistic:
-    """The correlation of the cells' own parts of x and y: that of the cells' means without what
-    their seeds add to it.
+def between_correlation(points: pd.DataFrame, x: str, y: str, *, blocks: str) -> Statistic:
+    """Return the correlation of the cells' own parts of x and y: that of the cells' means without
+    what their seeds add to it.
 
     From the components of variance and covariance, so that rests of x and y that come from the same
     seed may go together, which the usual correction for attenuation excludes. The interval is a
-    jackknife over cells, or over `blocks` of them, called `name`. There is no correlation where the
-    cells' own variance of either cannot be told from zero: it would be of noise."""
-    crossed = _Crossed(x, y, cells, seeds)
-    if crossed.missing:
-        return Statistic(missing=crossed.missing)
-    for values in (x, y):
-        reliability = variance_components(values, cells, seeds).reliability
-        interval = reliability.interval
-        if reliability.value is None or (interval and interval.low <= 0):
+    jackknife over the values of `blocks`. There is no correlation if the cells' own variance of
+    either cannot be told from zero: it would be of noise."""
+    if missing := _Crossed(points, x, y).missing:
+        return Statistic(missing=missing)
+    for metric in (x, y):
+        parts = variance_components(points, metric)
+        low = parts["reliability_low"]
+        if parts["reliability"] is None or (low is not None and low <= 0):
             return Statistic(missing="the cells' own variance cannot be told from zero")
-    arrays = [np.asarray(values) for values in (x, y, cells, seeds)]
 
-    def estimate(kept: NDArray[np.bool_]) -> Statistic:
-        part = _Crossed(*(values[kept] for values in arrays))
-        value = None if part.missing else _correlation(part.own)
-        return Statistic(value=value, missing=part.missing)
+    def estimate(part: pd.DataFrame) -> Statistic:
+        crossed = _Crossed(part, x, y)
+        value = None if crossed.missing else _correlation(crossed.own)
+        return Statistic(value=value, missing=crossed.missing)
 
-    return over_blocks(estimate, cells if blocks is None else blocks, name=name or "the settings")
+    return over_blocks(estimate, points, blocks)
 
 
 class _Crossed:
     """Sums over a table of cells and seeds, and the components that follow from them."""
 
-    def __init__(self, x: ArrayLike, y: ArrayLike, cells: ArrayLike, seeds: ArrayLike) -> None:
-        values_2N = np.array([x, y], dtype=np.float64)
+    def __init__(self, points: pd.DataFrame, x: str, y: str) -> None:
+        values_2N = np.array([points[x], points[y]], dtype=np.float64)
+        if not np.isfinite(values_2N).all():
+            raise ValueError("components of variance need finite values")
         cell_N, seed_N = (
-            np.unique(np.asarray(labels), return_inverse=True)[1] for labels in (cells, seeds)
+            np.unique(points[name].to_numpy(), return_inverse=True)[1] for name in ("group", "seed")
         )
-        if (
-            not values_2N.shape[1:] == cell_N.shape == seed_N.shape
-            or not np.isfinite(values_2N).all()
-        ):
-            raise ValueError(
-                "values are finite numbers, each with the labels of its cell and its seed"
-            )
         total, cells_count = len(cell_N), len(set(cell_N))
         self.total, self.cells = total, cells_count
         self.shared = len(set(zip(cell_N, seed_N, strict=True))) > len(set(seed_N))

@@ -3,11 +3,9 @@ out."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import statistics
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,10 +15,8 @@ from scipy.stats import ttest_ind_from_stats
 from orchestrator.analysis import AuditNumbers, audit_numbers
 from orchestrator.analysis.audit.claims import claims, look_up
 from orchestrator.analysis.audit.rules import SAMUELSON, joined_deviation
-from search_spaces.published import FOLDER, TITLES, predictions, rows
+from search_spaces.published import FOLDER, TITLES, rows
 
-SHARED = Path(__file__).parents[3].parent / "shared" / "paper"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/paper")
 NOTHING_RUN = pd.DataFrame({"trial_id": []})
 DIFFERING = {
     ("Table 5, PTB", "p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}"),
@@ -126,11 +122,6 @@ def test_every_reference_matches_a_printed_number() -> None:
             assert {*written} & {cell.numbers[0] for cell in claim.cells}, claim.row
 
 
-def test_names_are_those_of_the_papers(numbers: AuditNumbers) -> None:
-    texts = numbers.checks[["source", "what", "printed", "recomputed", "rule"]].to_numpy().ravel()
-    assert all(texts) and not [text for text in texts if re.search(r"[a-z]_[a-z0-9]|_1e", text)]
-
-
 def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
     account = numbers.account.set_index("table")
     files = {path.stem for path in FOLDER.glob("*.csv")} - {"claims"}
@@ -152,29 +143,6 @@ def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
     assert list(account.loc["table2_seeds", fates]) == [0, 40, 58, 0, 10]
     assert list(account.loc["sm_table1_significance", fates]) == [0, 28, 0, 10, 0]
     assert list(account.loc["sm_table2_predictions", fates]) == [130, 0, 0, 0, 650]
-
-
-@needs_shared
-def test_project_has_every_table() -> None:
-    for path in SHARED.glob("*.csv"):
-        assert (FOLDER / path.name).read_text().split() == path.read_text().split(), path.name
-
-
-@needs_shared
-def test_every_printed_word_and_probability() -> None:
-    contexts = json.loads((SHARED / "qualitative_contexts.json").read_text())
-    following = {f"{at['group']} {at['number']}": at["next_token"] for at in contexts}
-    printed = json.loads((SHARED / "sm_table2_predictions.json").read_text())
-    ours = predictions()
-    assert len(printed) == sum(map(len, ours.values())) == 156
-    for row in printed:
-        context = f"{row['group']} {row['number']}"
-        here, words = ours[row["model"]][context], [word for word, _ in row["predictions"]]
-        assert [list(pair) for pair in here["top"]] == row["predictions"]
-        true = following[context]
-        assert here["next"] == true
-        assert here["rank"] == (1 + words.index(true) if true in words else None)
-        assert here["probability"] == dict(row["predictions"]).get(true)
 
 
 def test_flagged_probabilities_by_brute_force(numbers: AuditNumbers) -> None:

@@ -178,13 +178,6 @@ def test_a_setting_is_left_out_by_levels_and_lines(seeds: int) -> None:
     assert numbers.components.empty == (seeds == 1)
 
 
-def test_a_cell_whose_trials_have_no_result_is_no_point() -> None:
-    frame = grid_frame()
-    frame.loc[frame["group"] == "gss c=0 k=2", "state"] = "failed"
-    numbers = numbers_of(frame)
-    assert lines_of(numbers)[CELLS].n == 19 and "3 of 60 trials failed" in numbers.left_out
-
-
 def defined(noise_seed: int = 2) -> CorrelationNumbers:
     """Three definitions of rank, one of them of centred rows, and one that no trial has."""
     frame, rng = grid_frame(), np.random.default_rng(noise_seed)

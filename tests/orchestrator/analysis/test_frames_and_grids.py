@@ -13,13 +13,13 @@ from tests.support.synthetic_results import KEY, STUDY, fail, make_results, tria
 from trainables.trial_folder import check_metrics
 
 
-def test_the_well_known_metrics_are_numbers_in_every_result_that_is_read() -> None:
+def test_well_known_metrics_are_numbers() -> None:
     for name in {*METRICS} - {"rank_method"}:
         with pytest.raises(ValueError, match=f"the metric {name} is a number"):
             check_metrics({name: "low"})
 
 
-def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() -> None:
+def test_columns_are_in_reading_order() -> None:
     rows = [
         trial_row(
             "a", config={"seed": 1, "layer": {"name": "gss", "k": 2.0}}, zeta=1, press_rank=5
@@ -38,7 +38,7 @@ def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() 
     assert all(list(record) == list(results.columns) for record in results.records)
 
 
-def test_the_generalisation_gap_is_test_minus_train_perplexity_where_both_are() -> None:
+def test_generalisation_gap_needs_both_perplexities() -> None:
     rows = [
         trial_row("a", config={"seed": 1}, train_perplexity=40.0, test_perplexity=61.5),
         trial_row("b", config={"seed": 2}, train_perplexity=40.0),
@@ -53,29 +53,19 @@ def test_the_generalisation_gap_is_test_minus_train_perplexity_where_both_are() 
     ]
 
 
-def test_the_frame_tells_the_forms_of_a_softcap_apart_and_names_other_layers_alone() -> None:
+def test_the_frame_tells_forms_of_a_softcap_apart() -> None:
     layers: list[dict[str, object]] = [
-        {"name": "softcap", "form": "tanh", "cap": 15.0},
-        {"name": "softcap", "form": "sigmoid", "cap": 23.0},
-        {"name": "mos", "mixtures": 3},
-        {"name": "custom", "layer": "Mine", "sha256": "0" * 64},
+        {"output_layer": {"name": "softcap", "form": "tanh", "cap": 15.0}},
+        {"output_layer": {"name": "mos", "mixtures": 3}},
+        {"output_layer": {"name": "custom", "layer": "Mine", "sha256": "0" * 64}},
+        {"noise": 1.0},
     ]
     rows = [
-        trial_row(f"{place}", config={"seed": 1, "output_layer": layer})
-        for place, layer in enumerate(layers)
+        trial_row(f"{place}", config={"seed": 1, **config}) for place, config in enumerate(layers)
     ]
-    assert list(flatten(rows).frame()["output_layer"]) == [
-        "softcap tanh",
-        "softcap sigmoid",
-        "mos",
-        "custom Mine",
-    ]
-    assert list(flatten(rows[2:3]).frame()["output_layer"]) == ["mos"]
-    of_no_layer = trial_row("d", config={"seed": 1, "noise": 1.0})
-    assert flatten([*rows, of_no_layer]).frame()["output_layer"].isna().tolist() == [
-        *[False] * 4,
-        True,
-    ]
+    *names, none = flatten(rows).frame()["output_layer"]
+    assert names == ["softcap tanh", "mos", "custom Mine"] and math.isnan(none)
+    assert list(flatten(rows[1:2]).frame()["output_layer"]) == ["mos"]
 
 
 def test_a_grid_has_means_and_the_worst_state() -> None:
@@ -115,7 +105,7 @@ def test_the_summary_of_a_whole_grid() -> None:
     assert summary.trials_per_setting == 1 and summary.seeds == (1111,)
 
 
-def test_trials_of_different_settings_under_one_name_are_no_repetitions() -> None:
+def test_settings_under_one_name_are_told_apart() -> None:
     rows = [
         trial_row(
             f"softmax seed={seed}", config={"seed": seed, "training": {"learning_rate": rate}}
@@ -127,7 +117,7 @@ def test_trials_of_different_settings_under_one_name_are_no_repetitions() -> Non
     assert list(flatten(rows).frame()["group"]) == groups * 2
 
 
-def test_environments_are_counted_the_most_frequent_value_first_and_those_without_one_too() -> None:
+def test_environments_are_counted_most_frequent_first() -> None:
     counted = count_values(
         [{"code": "c"}, {"code": "a", "torch": "2.13.0"}, {"code": "c"}, {"code": "b"}]
     )
@@ -136,7 +126,7 @@ def test_environments_are_counted_the_most_frequent_value_first_and_those_withou
     assert count_values([]) == count_values([{}, {}]) == {}
 
 
-def test_of_a_language_whose_entropy_is_known_there_is_what_the_loss_lacks_to_it() -> None:
+def test_excess_cross_entropy_needs_a_known_language() -> None:
     rows = [
         trial_row(name, config={"corpus": {"name": name}}, test_perplexity=6.0)
         for name in ("spam-1000", "spam-32000", "ptb", "spam-7")

@@ -119,7 +119,7 @@ def test_counts_have_values_that_never_came_up() -> None:
     ]
 
 
-def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> None:
+def test_a_printed_point_stands_at_our_group() -> None:
     rows = [
         row("K=1", test_perplexity=9.0),
         row("K=22", test_perplexity=8.0),
@@ -139,7 +139,7 @@ def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> Non
     assert numbers.printed["x"].to_dict() == {"K=1": 3.0}
 
 
-def test_a_curve_goes_through_the_means_over_seeds_with_the_single_trials_behind() -> None:
+def test_a_curve_goes_through_means_over_seeds() -> None:
     rows = [
         row("a seed=1", seed=1, press_rank=10, test_perplexity=100.0),
         row("b seed=1", seed=1, press_rank=30, test_perplexity=80.0),
@@ -160,7 +160,7 @@ def test_a_curve_goes_through_the_means_over_seeds_with_the_single_trials_behind
     assert len(np.asarray(axes.collections[0].get_offsets())) == 3
 
 
-def test_the_printed_gap_is_the_difference_of_the_printed_perplexities() -> None:
+def test_printed_gap_is_of_printed_perplexities() -> None:
     printed = {
         "press_rank": PublishedNumber(value=7.0),
         "train_perplexity": PublishedNumber(value=3.0),
@@ -199,7 +199,7 @@ def test_predictions_are_read_and_counted() -> None:
     assert two_seeds.models == ("a seed=1", "a seed=2")
 
 
-def test_an_unknown_word_is_nobodys_hit_and_own_contexts_stay_apart() -> None:
+def test_unknown_words_and_own_contexts_stay_apart() -> None:
     unknown = json.dumps({"next": "<unk>", "probability": 0.5, "rank": 1, "top": [["<unk>", 0.5]]})
     known = json.dumps({"next": "of", "probability": 0.5, "rank": 1, "top": [["of", 0.5]]})
     rows = [

@@ -7,12 +7,10 @@ import re
 
 import pandas as pd
 import pytest
-import torch
 
 from orchestrator.analysis import kl_curves, rows
 from orchestrator.report.figures import draw_as
 from orchestrator.report.sections.kl_curves import kl_curve_section
-from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks
 
 CURVES = {
     ("a", 1): {0: 2.0, 1: 0.5, 2: 0.02, 4: 0.0004},
@@ -70,23 +68,3 @@ def test_the_section_names_its_points(frame: pd.DataFrame) -> None:
     titles = re.findall(r"<title>(.*?)</title>", svg, flags=re.S)
     assert any("a, rank 2" in title and "mean of 2 trials" in title for title in titles)
     assert not any("rank 0" in title for title in titles), "it has no place on a logarithmic axis"
-
-
-def test_a_measured_curve_equals_brute_force() -> None:
-    torch.manual_seed(0)
-    logits_NV = torch.randn(60, 6, dtype=torch.float64) @ torch.randn(6, 40, dtype=torch.float64)
-    log_p_NV = torch.log_softmax(logits_NV, dim=1)
-    metrics = kl_rank_metrics(kl_ranks(lambda: [log_p_NV], rows=60, columns=40))
-    frame = pd.DataFrame(
-        [{"group": "g", "name": "g seed=1", "trial_id": "1", "state": "done", **metrics}]
-    )
-    left_NN, sigma_N, right_NV = torch.linalg.svd(
-        log_p_NV - log_p_NV.mean(1, keepdim=True), full_matrices=False
-    )
-    costs = kl_curves(frame)
-    assert costs is not None and list(costs["rank"]) == [0, 1, 2, 4]
-    for point in rows(costs):
-        rank = point.rank
-        best_NV = (left_NN * sigma_N)[:, :rank] @ right_NV[:rank]
-        kl_N = (log_p_NV.exp() * (log_p_NV - torch.log_softmax(best_NV, dim=1))).sum(1)
-        assert point.mean == pytest.approx(float(kl_N.mean()), rel=1e-9)

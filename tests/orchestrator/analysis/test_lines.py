@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis import LineNumbers, line_numbers, line_of, rows
+from orchestrator.analysis import LineNumbers, line_numbers, rows
 from orchestrator.report.figures import draw
 from orchestrator.report.sections.lines import line_section
 from search_spaces.analyses import Claim, Lines, Reach
@@ -59,8 +58,11 @@ def numbers() -> LineNumbers:
 
 
 def points(numbers: LineNumbers, panel: float | None, metric: str, group: str) -> list[list[float]]:
-    line = line_of(numbers.points, panel, metric, group)
-    return [[x, one.mean, one.least, one.greatest, one.n] for x, one in line.items()]
+    return [
+        [point.x, point.mean, point.least, point.greatest, point.n]
+        for point in rows(numbers.points)
+        if (point.panel, point.metric, point.group) == (panel, metric, group)
+    ]
 
 
 def test_a_point_is_the_mean_of_done_trials(numbers: LineNumbers) -> None:
@@ -141,20 +143,6 @@ def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
     assert len(section.written["lines.csv"]) == 1 + 2 * len(SCORES)
 
 
-def test_lines_differ_in_colour_and_marker(numbers: LineNumbers, tmp_path: Path) -> None:
-    drawing = line_section(numbers).drawings[0]
-    figure, svg = drawing.draw(), draw(drawing, tmp_path)[f"{drawing.name}.svg"].decode()
-    assert "alpha = 0.1" in svg and "Score" in svg
-    assert "mathdefault" not in svg, "labels of a logarithmic axis are numbers as one reads them"
-    drawn_lines = [
-        line
-        for line in figure.axes[0].lines
-        if np.size(line.get_xdata()) == 3 and line.get_linewidth() == 1.2
-    ]
-    looks = {(line.get_color(), line.get_marker()) for line in drawn_lines}
-    assert len(looks) == 2 and len({marker for _, marker in looks}) == 2
-
-
 @pytest.mark.parametrize(
     "data", [frame(SCORES).assign(state="planned"), frame(SCORES)[["name", "state"]]]
 )
@@ -218,8 +206,3 @@ def test_settings_tried_after_training_are_lines() -> None:
     assert level[["n", "least", "greatest"]].to_numpy().tolist() == [[2, 50, 50]]
     unmeasured = line_numbers(data.drop(columns="at 2 score"), request)
     assert unmeasured.groups == ("a", "b")
-
-
-def test_a_value_asked_for_is_a_dotted_line(numbers: LineNumbers) -> None:
-    drawn = line_section(numbers).drawings[0].draw().axes[0].lines
-    assert 90 in [line.get_ydata()[0] for line in drawn if line.get_linestyle() == ":"]  # type: ignore[index]

@@ -96,14 +96,6 @@ def test_at_the_printed_size_counts_are_compared() -> None:
     assert "at c = 1e-23 the law is then at most 10," in first and "6,869 is printed" in first
 
 
-def test_trials_of_the_first_version_are_left_out(frame: pd.DataFrame) -> None:
-    old = pd.DataFrame(
-        [{"state": "done", "kept": "all", "round_trips": 2}, {"state": "done", "kept": "all"}]
-    )
-    both, without = press_noise_numbers(pd.concat([frame, old])), press_noise_numbers(frame)
-    assert both.noise.equals(without.noise) and both.trips.equals(without.trips)
-
-
 def test_nothing_measured_is_reported() -> None:
     numbers = press_noise_numbers(pd.DataFrame({"state": ["planned"]}))
     assert press_noise_section(numbers).findings == ("No matrix was measured yet.",)

@@ -8,7 +8,7 @@ import pandas as pd
 from orchestrator.analysis.spectra import trial_spectra
 
 
-def test_spectra_that_cannot_be_divided_by_their_largest_value_are_left_out() -> None:
+def test_spectra_without_a_positive_largest_value_are_out() -> None:
     spectra = {
         "good": np.array([2.0, 1.0]),
         "zero": np.zeros(3),

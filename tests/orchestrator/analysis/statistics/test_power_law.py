@@ -27,13 +27,9 @@ RANKS = np.repeat(SIZES, 3)
 
 def curve_of(x: ArrayLike, y: ArrayLike, resamples: int = 999) -> Curve:
     """One curve; values of one x get the seeds 0, 1, 2 ... in their order."""
-    sizes = np.asarray(x, dtype=float)
-    seeds = [int((sizes[:index] == size).sum()) for index, size in enumerate(sizes)]
-    alone = [None] * len(sizes)
-    [curve] = curves_over_seeds(
-        sizes, y, seeds, groups=alone, parts=alone, resamples=resamples
-    ).values()
-    return curve
+    trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
+    seeds = trials.groupby("x").cumcount()
+    return curves_over_seeds(trials.assign(seed=seeds), resamples=resamples)[None, None]
 
 
 def law(x: Array, limit: float = 4.0, factor: float = 3.0, exponent: float = 0.5) -> Array:
@@ -114,15 +110,10 @@ def crossed(seed: int, common: float, rest: float) -> tuple[list[Array], list[Cu
     rng = np.random.default_rng(seed)
     shared_RS = rng.normal(0, common, 3) + rng.normal(0, 4 * rest, (6, 3))
     tables = [group + shared_RS + rng.normal(0, rest, (6, 3)) for group in (0, 1)]
-    curves = curves_over_seeds(
-        np.tile(RANKS, 2),
-        np.ravel(tables),
-        [0, 1, 2] * 12,
-        groups=[0] * 18 + [1] * 18,
-        parts=[None] * 36,
-        resamples=20_000,
-    )
-    return tables, list(curves.values())
+    trials = pd.DataFrame(
+        {"x": np.tile(RANKS, 2), "loss": np.ravel(tables), "seed": [0, 1, 2] * 12}
+    ).assign(group=np.repeat([0, 1], 18), panel=None)
+    return tables, list(curves_over_seeds(trials, resamples=20_000).values())
 
 
 def test_draws_give_exact_t_intervals() -> None:
@@ -152,8 +143,8 @@ def test_groups_that_share_seeds_differ_by_their_pairs(common: float) -> None:
 
 
 def test_seeds_of_one_place_are_no_common_effect() -> None:
-    y, alone = noisy(0), [None] * 18
-    [curve] = curves_over_seeds(RANKS, y, range(18), groups=alone, parts=alone).values()
+    trials = pd.DataFrame({"x": RANKS, "loss": (y := noisy(0)), "seed": range(18)})
+    [curve] = curves_over_seeds(trials.assign(panel=None, group=None)).values()
     assert curve.df == 12
     assert curve.variance == pytest.approx(y.reshape(6, 3).var(axis=1, ddof=1).mean())
 
@@ -163,15 +154,15 @@ def test_one_seed_has_a_law_without_interval() -> None:
     statistic = over_draws(fit_laws([curve]).limit_B)
     assert statistic.value == pytest.approx(4.0, rel=1e-4)
     assert statistic.interval is None and "seeds" in statistic.missing
-    assert lack_of_fit([curve], 1.0, 3) is None
+    assert lack_of_fit(fit_laws([curve])) is None
 
 
 def test_misfit_is_the_f_test_of_pure_error() -> None:
     curve = curve_of(RANKS, y := noisy(3))
-    squares = float(fit_laws([curve]).squares_B[0])
+    laws = fit_laws([curve])
     error = (two_way(y.reshape(6, 3)) ** 2).sum() / 10
-    expected = stats.f.sf(squares / 3 / error, 3, 10)
-    assert lack_of_fit([curve], squares, 3) == pytest.approx(expected)
+    expected = stats.f.sf(laws.squares_B[0] / 3 / error, 3, 10)
+    assert lack_of_fit(laws) == pytest.approx(expected)
     assert f_test([curve], -1e-18, 2) == 1.0
 
 
@@ -189,20 +180,24 @@ def test_seed_by_group_is_an_f_test_of_nested_models(own: float) -> None:
     effect = rng.normal(0, own, (3, 3))
     frame = pd.DataFrame(
         [
-            {"group": f"g{g}", "x": x, "seed": s, "y": g + 1 / x + effect[g, s] + s + rng.normal()}
+            {
+                "group": f"g{g}",
+                "x": x,
+                "seed": s,
+                "loss": g + 1 / x + effect[g, s] + s + rng.normal(),
+            }
             for g in range(3)
             for x in (1, 2, 4, 8)
             for s in range(3)
         ]
     ).drop(index=17)
 
-    def p_of(frame: pd.DataFrame) -> float | None:
-        return seed_by_group_p(list(frame.x), frame.y, list(frame.seed), list(frame.group))
-
-    small = smf.ols("y ~ C(group) * C(x) + C(seed)", frame).fit()
-    large = smf.ols("y ~ C(group) * C(x) + C(seed) + C(group):C(seed)", frame).fit()
+    small = smf.ols("loss ~ C(group) * C(x) + C(seed)", frame).fit()
+    large = smf.ols("loss ~ C(group) * C(x) + C(seed) + C(group):C(seed)", frame).fit()
     expected = anova_lm(small, large)["Pr(>F)"].iloc[1]
-    assert p_of(frame) == pytest.approx(expected, rel=1e-6) and (expected < 0.05) == (own > 0)
-    assert p_of(frame[frame.seed == 0]) is None
-    same = frame.y.groupby([frame.group, frame.x]).transform("first")
-    assert p_of(frame.assign(y=same)) is None
+    assert seed_by_group_p(frame) == pytest.approx(expected, rel=1e-6) and (expected < 0.05) == (
+        own > 0
+    )
+    assert seed_by_group_p(frame[frame.seed == 0]) is None
+    same = frame.loss.groupby([frame.group, frame.x]).transform("first")
+    assert seed_by_group_p(frame.assign(loss=same)) is None

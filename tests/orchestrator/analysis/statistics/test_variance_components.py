@@ -4,10 +4,12 @@ truth."""
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from orchestrator.analysis.statistics.estimates import Array
@@ -29,7 +31,7 @@ def simulated(
     rho: float = 0.0,
     rho_seed: float = 0.0,
     common: float | None = 0.0,
-) -> tuple[Array, Array, Labels, Labels]:
+) -> pd.DataFrame:
     """Two values of each cell's first seeds. Cells and rests have variance 1 together, of which
     `share` is the rests', and correlations rho and rho_seed. What a seed does to all cells has the
     deviation `common`; None: every value has a seed of its own."""
@@ -42,7 +44,13 @@ def simulated(
     values = pairs(rho, len(counts))[cells] * math.sqrt(1 - share)
     values += pairs(rho_seed, len(cells)) * math.sqrt(share)
     values += (common or 0.0) * pairs(0.9, max(counts))[seeds]
-    return values[:, 0], values[:, 1], cells, np.arange(len(cells)) if common is None else seeds
+    seeds = np.arange(len(cells)) if common is None else seeds
+    return points_of(values[:, 0], cells, seeds, y=values[:, 1])
+
+
+def points_of(x: ArrayLike, cells: Any, seeds: Any, y: Any = 0.0) -> pd.DataFrame:
+    x_N = np.asarray(x, dtype=float)
+    return pd.DataFrame({"x": x_N, "group": cells, "seed": seeds}).assign(y=y)
 
 
 def residuals(values: Array, *labels: Labels) -> tuple[Array, int]:
@@ -60,25 +68,28 @@ def test_components_are_those_of_regressions_on_dummies(
 ) -> None:
     """Henderson's method 3: variances within cells, within seeds and within both. If no two cells
     share a seed, one-way analysis of variance."""
-    x, y, cells, seeds = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
+    points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
+    x, y, cells, seeds = (points[name].to_numpy() for name in ("x", "y", "group", "seed"))
     crossed = (cells,) if common is None else (cells, seeds)
     (rest, df), (other, _) = (residuals(values, *crossed) for values in (x, y))
-    ours, spread = variance_components(x, cells, seeds), rest @ rest / df
-    assert (ours.cells, ours.values) == (8, len(x)) and ours.rest == pytest.approx(spread)
+    ours, spread = variance_components(points, "x"), rest @ rest / df
+    assert (ours["cells"], ours["trials"]) == (8, len(x))
+    assert ours["variance_seed_in_one_cell"] == pytest.approx(spread)
     if common is None:
         n0 = (len(x) - sum(count**2 for count in counts) / len(x)) / 7
         means = np.bincount(cells, x) / counts
         between = ((means - x.mean()) ** 2 @ counts / 7 - spread) / n0
-        assert ours.common is None
+        assert ours["variance_seed_in_all_cells"] is None
     else:
         (in_cells, df_cells), (in_seeds, df_seeds) = (residuals(x, by) for by in (cells, seeds))
         between = in_seeds @ in_seeds / df_seeds - spread
-        assert ours.common == pytest.approx(in_cells @ in_cells / df_cells - spread)
-    assert ours.own == pytest.approx(between)
-    assert ours.share.value == pytest.approx(spread / (spread + between))
+        all_cells = in_cells @ in_cells / df_cells - spread
+        assert ours["variance_seed_in_all_cells"] == pytest.approx(all_cells)
+    assert ours["variance_cells"] == pytest.approx(between)
+    assert ours["seed_share"] == pytest.approx(spread / (spread + between))
     noise = spread * np.mean([1 / count for count in counts])
-    assert ours.reliability.value == pytest.approx(between / (between + noise))
-    within = within_correlation(x, y, cells, seeds)
+    assert ours["reliability"] == pytest.approx(between / (between + noise))
+    within = within_correlation(points, "x", "y")
     assert within.value == pytest.approx(np.corrcoef(rest, other)[0, 1]) and within.df == df - 1
 
 
@@ -93,12 +104,11 @@ def test_intervals_of_equal_numbers_are_the_textbooks(shared: bool) -> None:
     ratio = 3 * np.var(table.mean(axis=1), ddof=1) / ((rest**2).sum() / df)
     low, high = (ratio / stats.f.ppf(q, 3, df) for q in (0.975, 0.025))
     seed = seeds.ravel() if shared else range(12)
-    ours = variance_components(table.ravel(), cells.ravel(), seed)
-    assert ours.share.interval is not None and ours.reliability.interval is not None
-    assert 1 - ours.share.interval.high == pytest.approx((low - 1) / (low + 2), rel=1e-9)
-    assert 1 - ours.share.interval.low == pytest.approx((high - 1) / (high + 2), rel=1e-9)
-    assert ours.reliability.value == pytest.approx(1 - 1 / ratio, rel=1e-12)
-    assert ours.reliability.interval.low == pytest.approx(1 - 1 / low, rel=1e-9)
+    ours = variance_components(points_of(table.ravel(), cells.ravel(), seed), "x")
+    assert 1 - ours["seed_share_high"] == pytest.approx((low - 1) / (low + 2), rel=1e-9)
+    assert 1 - ours["seed_share_low"] == pytest.approx((high - 1) / (high + 2), rel=1e-9)
+    assert ours["reliability"] == pytest.approx(1 - 1 / ratio, rel=1e-12)
+    assert ours["reliability_low"] == pytest.approx(1 - 1 / low, rel=1e-9)
 
 
 @pytest.mark.parametrize("common", [None, 1.4])
@@ -107,13 +117,12 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
     rng, share, within, by_chance = np.random.default_rng(3), 0, 0, 0
     for _ in range(300):
         drawn = simulated(rng, [1, 2, 3, 5] * 8, share=0.4, rho=-0.6, rho_seed=-0.5, common=common)
-        ours = variance_components(drawn[0], *drawn[2:]).share
-        pair = within_correlation(*drawn)
-        assert ours.interval is not None and pair.interval is not None
-        share += 0.4 in ours.interval
+        ours, pair = variance_components(drawn, "x"), within_correlation(drawn, "x", "y")
+        assert pair.interval is not None
+        share += ours["seed_share_low"] <= 0.4 <= ours["seed_share_high"]
         within += -0.5 in pair.interval
         unrelated = simulated(rng, [3] * 20, share=0.5, rho=0.9, common=common)
-        by_chance += (within_correlation(*unrelated).p_value or 1) < 0.05
+        by_chance += (within_correlation(unrelated, "x", "y").p_value or 1) < 0.05
     assert (share / 300, within / 300) == pytest.approx((0.95, 0.95), abs=0.035)
     assert by_chance / 300 == pytest.approx(0.05, abs=0.035)
 
@@ -122,14 +131,15 @@ def test_intervals_cover_the_truth(common: float | None) -> None:
 def test_correlation_of_cells_excludes_that_of_seeds(common: float | None) -> None:
     """The means' covariance less that of the rests; the means alone say something else."""
     rng = np.random.default_rng(8)
-    x, y, cells, seeds = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
+    points = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
+    x, y, cells, seeds = (points[name].to_numpy() for name in ("x", "y", "group", "seed"))
     covariance = np.cov([values.reshape(-1, 3).mean(axis=1) for values in (x, y)])
     labels = (cells,) if common is None else (cells, seeds)
     (rest, df), (other, _) = (residuals(values, *labels) for values in (x, y))
     rests = np.array([rest, other])
     own = covariance - rests @ rests.T / df / 3
     expected = own[0, 1] / math.sqrt(own[0, 0] * own[1, 1])
-    value = between_correlation(x, y, cells, seeds).value
+    value = between_correlation(points, "x", "y", blocks="group").value
     assert value == pytest.approx(expected, rel=1e-10)
     assert value == pytest.approx(-0.6, abs=0.12)
     assert covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1]) > -0.4
@@ -137,10 +147,9 @@ def test_correlation_of_cells_excludes_that_of_seeds(common: float | None) -> No
 
 def test_noise_alone_has_no_correlation_of_cells() -> None:
     rng = np.random.default_rng(13)
-    x, y, cells, seeds = simulated(rng, [3] * 10, share=1.0, rho_seed=0.9, common=1.0)
-    share = variance_components(x, cells, seeds).share
-    assert share.interval is not None and share.interval.high == 1
-    assert "told from zero" in between_correlation(x, y, cells, seeds).missing
+    points = simulated(rng, [3] * 10, share=1.0, rho_seed=0.9, common=1.0)
+    assert variance_components(points, "x")["seed_share_high"] == 1
+    assert "told from zero" in between_correlation(points, "x", "y", blocks="group").missing
 
 
 def test_rounding_is_no_spread() -> None:
@@ -148,11 +157,14 @@ def test_rounding_is_no_spread() -> None:
     values, cells = np.repeat([1.0, 2, 3, 4, 5, 7], 3), np.repeat(np.arange(6), 3)
     seeds, noise = np.tile([1, 2, 3], 6), np.random.default_rng(15).normal(size=18)
     for constant in (values, values / 3 + 1e5, values * 0.1 + seeds * 0.3):
-        assert "no spread" in within_correlation(constant, noise, cells, seeds).missing
-        ours = variance_components(constant, cells, seeds)
-        assert (ours.share.value, ours.reliability.value) == (0.0, 1.0) and ours.share.missing
-    assert variance_components(values + seeds, cells, seeds).common == pytest.approx(1.0)
-    means = between_correlation(values, noise[cells], cells, seeds)
+        points = points_of(constant, cells, seeds, y=noise)
+        assert "no spread" in within_correlation(points, "x", "y").missing
+        ours = variance_components(points, "x")
+        assert (ours["seed_share"], ours["reliability"]) == (0.0, 1.0) and ours["missing"]
+    seeded = variance_components(points_of(values + seeds, cells, seeds), "x")
+    assert seeded["variance_seed_in_all_cells"] == pytest.approx(1.0)
+    points = points_of(values, cells, seeds, y=noise[cells])
+    means = between_correlation(points, "x", "y", blocks="group")
     assert means.value == pytest.approx(np.corrcoef(values[::3], noise[:6])[0, 1])
 
 
@@ -169,10 +181,10 @@ def test_rounding_is_no_spread() -> None:
 def test_impossible_components_say_why(
     values: list[float], cells: str, seeds: list[int], words: str
 ) -> None:
-    share = variance_components(values, list(cells), seeds).share
-    assert share.value is None and words in share.missing
+    ours = variance_components(points_of(values, list(cells), seeds), "x")
+    assert ours["seed_share"] is None and words in ours["missing"]
 
 
 def test_components_need_finite_values() -> None:
     with pytest.raises(ValueError, match="finite"):
-        variance_components([1.0, math.nan], ["a", "b"], [1, 1])
+        variance_components(points_of([1.0, math.nan], ["a", "b"], [1, 1]), "x")
