@@ -37,7 +37,7 @@ class PartsMs(NamedTuple):
     output: float
     """Output layer and loss, forward and back."""
     optimiser: float
-    """Clipping, update and averaging."""
+    """Clipping and update."""
 
 
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
@@ -75,7 +75,7 @@ def _forward_and_back(
         of_models, [trainer.masks for trainer in trainers], embedding, window.steps
     )
     draws.draw(lengths)
-    masks = draws.masks()
+    masks = draws.masks
     states = stacked_states([trainer.state for trainer in trainers])
     hidden = (
         model.contexts(tokens_GTB, states, lengths_G, masks).dropped_GTBC.detach().requires_grad_()
@@ -97,17 +97,13 @@ def _forward_and_back(
 
 def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) -> Callable[[], None]:
     update, where = StackedUpdate(trainers, weights), weights["embedding_VD"].device
-    update.adopt_averages()
-    shares_G, rates = (
-        torch.tensor(numbers, dtype=torch.float64, device=where)
-        for numbers in (update.shares(), update.rates([window] * len(trainers)))
-    )
+    rates = torch.tensor(update.rates([window] * len(trainers)), dtype=torch.float64, device=where)
     gradients = [(weight, torch.zeros_like(weight)) for weight in weights if weight.requires_grad]
 
     def optimiser() -> None:
         for weight, gradient in gradients:
             weight.grad = gradient
-        update.step(rates.view(-1, len(trainers)), shares_G)
+        update.step(rates.view(-1, len(trainers)))
 
     return optimiser
 
@@ -142,13 +138,11 @@ def stacked_losses(
     """
     weights = Weights.shared_by(models)
     model, embedding = stacked_model(models, weights), weights["embedding_VD"]
-    draws = StackedDraws([()] * len(models), [torch.Generator() for _ in models], embedding, 1)
-    draws.draw([1] * len(models))
     rows = torch.arange(hidden_GNC.shape[1], device=embedding.device)
     weights_GN = torch.stack([(rows < length).float() / length for length in lengths])
     hidden = hidden_GNC.clone().requires_grad_()
     losses_G = model.losses(
-        hidden.unsqueeze(2), model.output_weight(), (targets_GN, weights_GN), draws.masks()
+        hidden.unsqueeze(2), model.output_weight(), (targets_GN, weights_GN), {}
     )
     named = {"hidden": hidden, "embedding_VD": embedding}
     named |= {

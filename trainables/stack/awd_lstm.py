@@ -54,7 +54,7 @@ class StackedAwdLstm(StackedModel):
         lengths_G: Tensor,
         masks: Masks | None = None,
     ) -> StackedLstmContexts:
-        drawn = {} if masks is None else masks.by_name
+        drawn = masks or {}
         dtype = self.network_dtype(masks)
         undropped, dropout = self._embedded(tokens_GTB, drawn), drawn.get("embedded")
         after = list[StackedState]()
@@ -69,7 +69,7 @@ class StackedAwdLstm(StackedModel):
         hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
         return StackedLstmContexts(dropped_GTBC=hidden, states=after, h3_GTBC=undropped)
 
-    def _embedded(self, tokens_GTB: Tensor, drawn: dict[str, Tensor]) -> Tensor:
+    def _embedded(self, tokens_GTB: Tensor, drawn: Masks) -> Tensor:
         rows_GTB, embedded_GTBD = self.embedded(tokens_GTB)
         if (words_GV := drawn.get("words")) is not None:
             embedded_GTBD = embedded_GTBD * words_GV.reshape(-1)[rows_GTB].unsqueeze(3)

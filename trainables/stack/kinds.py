@@ -14,8 +14,9 @@ from trainables.config import (
 )
 from trainables.language_model import AwdLstm, LanguageModel
 from trainables.stack.awd_lstm import ActivationPenalties, StackedAwdLstm, lstm_draws
-from trainables.stack.masks import LATENT, Draw
+from trainables.stack.masks import Draw
 from trainables.stack.model import StackedContexts, StackedModel
+from trainables.stack.outputs import latent_mask
 from trainables.stack.transformer import StackedTransformer, transformer_draws
 from trainables.stack.weights import Weights
 
@@ -40,9 +41,8 @@ def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list
         draws = lstm_draws(config, vocabulary)
     if isinstance(layer := config.output_layer, MixtureConfig):
         width = layer.mixtures * config.model.embedding_width
-        draws.append(
-            Draw(f"{LATENT}{width}", (config.training.batch_size, width), layer.latent_dropout)
-        )
+        shape = config.training.batch_size, width
+        draws.append(Draw(latent_mask(width), shape, layer.latent_dropout))
     return [draw for draw in draws if draw.rate]
 
 

@@ -84,9 +84,9 @@ class StackedModel(ABC):
     ) -> Tensor:
         """Every model's mean cross-entropy, G, by these output weights; `rows` are the targets, G x
         N, and what each weighs in that mean."""
-        latent = None if masks is None else masks.latent
-        losses = [out.losses(hidden_GTBC, weight_GVD, rows, latent) for out in self._outputs]
-        return torch.cat(losses)
+        return torch.cat(
+            [out.losses(hidden_GTBC, weight_GVD, rows, masks) for out in self._outputs]
+        )
 
 
 def stacked_states(states: Sequence[Sequence[LstmState]]) -> list[StackedState]:

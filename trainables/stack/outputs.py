@@ -25,8 +25,14 @@ from trainables.output_layers import (
     Softcap,
     cross_entropies,
 )
+from trainables.stack.masks import Masks
 
 FUNCTION = "function."
+
+
+def latent_mask(width: int) -> str:
+    """Return the name of the masks of mixtures whose latent contexts have `width` numbers in all."""
+    return f"latent.{width}"
 
 
 def output_kind(layer: OutputLayer) -> Hashable:
@@ -66,16 +72,16 @@ class StackedOutput:
         hidden_GTBC: Tensor,
         weight_GVD: Tensor,
         rows: tuple[Tensor, Tensor],
-        latent_masks: Sequence[Tensor | None] | None,
+        masks: Masks | None,
     ) -> Tensor:
         """The mean cross-entropy of every model of the part; what is passed is of all models.
-        `rows` as `cross_entropies` takes them, `latent_masks` of mixtures, B x K D a model; None
-        outside training, when factors are not cast either."""
+        `rows` as `cross_entropies` takes them; `masks` are None outside training, when factors are
+        not cast either."""
         parameters, part = self._parameters, self._part
         if part != slice(0, len(hidden_GTBC)):  # the gradient of a slice is a copy
             hidden_GTBC, weight_GVD = hidden_GTBC[part], weight_GVD[part]
         dtype = hidden_GTBC.dtype
-        if latent_masks is not None and self._product_dtype is not None:
+        if masks is not None and self._product_dtype is not None:
             dtype = self._product_dtype
         hidden_GNC = hidden_GTBC.flatten(1, 2)
         if self._kind is PointwiseSoftmax:
@@ -84,8 +90,10 @@ class StackedOutput:
         else:
             logits_GNK = torch.bmm(hidden_GNC.to(dtype), parameters["prior_KC"].to(dtype).mT)
             prior_GNK = torch.log_softmax(logits_GNK.to(hidden_GNC.dtype), dim=2)
-            masks = () if latent_masks is None else latent_masks[part]
-            experts_GNKD = _latent(hidden_GTBC, parameters, masks, dtype)
+            width = parameters["latent_bias_KD"][0].numel()
+            mask_GBX = (masks or {}).get(latent_mask(width))
+            kept_GBX = None if mask_GBX is None else mask_GBX[part]
+            experts_GNKD = _latent(hidden_GTBC, parameters, kept_GBX, dtype)
         if self._kind is MixtureOfContexts:
             experts_GNKD = torch.einsum(
                 "gnk,gnkd->gnd", prior_GNK.exp().to(dtype), experts_GNKD.to(dtype)
@@ -100,20 +108,18 @@ class StackedOutput:
 def _latent(
     hidden_GTBC: Tensor,
     parameters: Mapping[str, Tensor],
-    masks: Sequence[Tensor | None],
+    kept_GBX: Tensor | None,
     dtype: torch.dtype,
 ) -> Tensor:
     """The context vectors of mixtures, G x N x K x D, with locked dropout; by a product in this
     dtype."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, context_width = latent.shape
-    steps, batch = hidden_GTBC.shape[1:3]
+    steps = hidden_GTBC.shape[1]
     hidden_GNC, weight_GXC = hidden_GTBC.flatten(1, 2).to(dtype), latent.flatten(1, 2).to(dtype)
     if zeros := -context_width % ALIGNMENT:  # autograd does not follow `aligned`
         hidden_GNC, weight_GXC = pad(hidden_GNC, (0, zeros)), pad(weight_GXC, (0, zeros))
     flat = torch.baddbmm(bias.flatten(1).unsqueeze(1).to(dtype), hidden_GNC, weight_GXC.mT).tanh()
-    if any(mask is not None for mask in masks):
-        ones = hidden_GTBC.new_ones(batch, experts * width)
-        stacked_GBX = torch.stack([ones if mask is None else mask for mask in masks])
-        flat = (flat.view(models, steps, batch, -1) * stacked_GBX.unsqueeze(1)).flatten(1, 2)
-    return flat.view(models, steps * batch, experts, width)
+    if kept_GBX is not None:
+        flat = (flat.unflatten(1, (steps, -1)) * kept_GBX.unsqueeze(1)).flatten(1, 2)
+    return flat.view(models, -1, experts, width)

@@ -51,23 +51,21 @@ class StepProgram:
         self._states = stacked_states([trainer.state for trainer in trainers])
         rows = (slice(index, index + 1) for index in range(len(trainers)))
         self._rows = [[(h[row], c[row]) for h, c in self._states] for row in rows]
-        self._numbers = self._losses_G.new_zeros(len(trainers) * (3 + self._update.weights))
-        """Of one step: the windows' starts and lengths, the shares in the averages, the learning
-        rates."""
+        self._numbers = self._losses_G.new_zeros(len(trainers) * (2 + self._update.weights))
+        """Of one step: the windows' starts and lengths, and the learning rates."""
         self._replays = _Replays(like.device)
 
     def run(self, windows: Sequence[Window]) -> None:
         """One step of all, through these windows."""
         lengths = [window.steps for window in windows]
-        averages_moved, draws_moved = self._update.adopt_averages(), self._draws.draw(lengths)
-        if averages_moved or draws_moved:
-            self._replays = _Replays(self._numbers.device)
+        self._draws.draw(lengths)
         self._adopt_states()
         starts = [window.start for window in windows]
-        write_numbers(
-            self._numbers, [*starts, *lengths, *self._update.shares(), *self._update.rates(windows)]
-        )
+        write_numbers(self._numbers, [*starts, *lengths, *self._update.rates(windows)])
         self._replays.run(max(lengths), partial(self._step, max(lengths)))
+        for trainer in self._trainers:
+            if trainer.average is not None:
+                trainer.average.update(trainer.model)
 
     def _adopt_states(self) -> None:
         """Take what trainers start from where it is not what the last step left them: at the start
@@ -82,12 +80,12 @@ class StepProgram:
     def _step(self, steps: int) -> None:
         """The device's part, for a longest window of so many time steps."""
         trials = len(self._trainers)
-        starts_G, lengths_G, shares_G = self._numbers[: 3 * trials].view(3, trials)
+        starts_G, lengths_G = self._numbers[: 2 * trials].view(2, trials)
         self._update.drop_gradients()
         with products_in(self._precision, self._device):
             losses_G, objective, states = self._forward(steps, starts_G.long(), lengths_G)
             objective.backward()
-        self._update.step(self._numbers[3 * trials :].view(-1, trials), shares_G)
+        self._update.step(self._numbers[2 * trials :].view(-1, trials))
         self._losses_G.add_(losses_G.detach().double() * lengths_G * self._text_TB.shape[1])
         for state, after in zip(self._states, states, strict=True):
             state.h.copy_(after.h)
@@ -102,7 +100,7 @@ class StepProgram:
         # Beyond a trial's window comes more of the text, which weighs nothing.
         places_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
         within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._dtype)
-        masks = self._draws.masks()
+        masks = self._draws.masks
         tokens_GTB = self._text_TB[places_GT]
         contexts = self._model.contexts(tokens_GTB, self._states, lengths_G.long(), masks)
         rows = self._targets(places_GT, within_GT, lengths_G)

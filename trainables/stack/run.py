@@ -10,17 +10,14 @@ from contextlib import ExitStack
 from trainables.config import PERPLEXITY, SPECTRUM
 from trainables.device import wait
 from trainables.runtime import Runtime
-from trainables.stack.measuring import measure_stack
 from trainables.stack.stack import Stack
 from trainables.stack.validation import valid_losses
 from trainables.training import STEPS_PER_LOOK, DivergedError, PrunedError, Trainer
 from trainables.trial import TrialRun, TrialTask
-from trainables.trial_folder import Measured, TrialOutcome
+from trainables.trial_folder import TrialOutcome
 
 Ended = tuple[TrialTask, TrialOutcome | Exception]
 """A trial with its outcome, or with what came between."""
-Taken = tuple[dict[str, Measured] | Exception, float]
-"""The measurements of a trial or what came between, and its seconds."""
 
 
 class StoppedError(Exception):
@@ -42,7 +39,7 @@ def run_stack(
     All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves
     it. What a trial of its own raises, at its start, at the end of an epoch or in its measurements,
     is yielded in place of its outcome, and its mates go on; what comes of the step of all, or of
-    their pass through the test text, is raised. `taken_up` gets every trial that is about to start.
+    their validation, is raised. `taken_up` gets every trial that is about to start.
     `stopped` is asked by trial id, after every step, who is to leave: at a checkpoint, and
     StoppedError is yielded."""
     waiting, live = iter(tasks), list[TrialRun]()
@@ -67,10 +64,9 @@ def run_stack(
             if not live:
                 return
             ended = _train(live, stopped)
-            taken = _measured([run for run, ending in ended if ending is None], measurements)
-            for run, ending in ended:
+            for run, ending in ended.items():
                 live.remove(run)
-                yield run.task, _recorded(run, ending, taken.get(run))
+                yield run.task, _recorded(run, ending)
 
 
 def _ended_before(run: TrialRun) -> TrialOutcome | None:
@@ -86,10 +82,10 @@ def _ended_before(run: TrialRun) -> TrialOutcome | None:
 
 def _train(
     live: Sequence[TrialRun], stopped: Callable[[str], bool]
-) -> list[tuple[TrialRun, Exception | None]]:
-    """Step by step until one of them or several have come to an end; these, in the order of the
-    stack, each with what ended it."""
-    stack, ended = Stack([run.trainer for run in live]), dict[Trainer, Exception | None]()
+) -> dict[TrialRun, Exception | None]:
+    """Step by step until one of them or several have come to an end; these, each with what ended
+    it."""
+    stack, ended = Stack([run.trainer for run in live]), dict[TrialRun, Exception | None]()
     while not ended:
         started = time.monotonic()
         stack.step()
@@ -102,14 +98,12 @@ def _train(
         for run in live:
             trouble = _trouble(run, seconds, losses.get(run.trainer), len(live), stopped)
             if trouble is not None or run.trainer.finished:
-                ended[run.trainer] = trouble
-    for trainer in ended:
-        stack.leave(trainer)
-    runs = {run.trainer: run for run in live}
-    in_order = [(runs[trainer], ended[trainer]) for trainer in stack.trainers if trainer in ended]
+                ended[run] = trouble
+    for run in ended:
+        stack.leave(run.trainer)
     # What ended a trial holds this frame: without this, the stack would outlive its successors.
     del stack
-    return in_order
+    return ended
 
 
 def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
@@ -123,19 +117,6 @@ def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
     for trainer in trainers:
         trainer.progress.wall_seconds += seconds
     return losses
-
-
-def _measured(runs: Sequence[TrialRun], names: Sequence[str]) -> dict[TrialRun, Taken]:
-    """What was measured of trials that ended together, and each one's share of the time; of a
-    single one, nothing."""
-    if len(runs) < 2:
-        return {}
-    started = time.monotonic()
-    for run in runs:
-        run.trainer.take_kept_weights()
-    measured = measure_stack(names, [run.trainer for run in runs])
-    seconds = (time.monotonic() - started) / len(runs)
-    return {run: (result, seconds) for run, result in zip(runs, measured, strict=True)}
 
 
 def _trouble(
@@ -161,16 +142,11 @@ def _trouble(
     return None
 
 
-def _recorded(
-    run: TrialRun, ending: Exception | None, taken: Taken | None
-) -> TrialOutcome | Exception:
-    """Record the end of a trial; returns what came between, if something did."""
-    measured, seconds = taken or (None, 0.0)
+def _recorded(run: TrialRun, ending: Exception | None) -> TrialOutcome | Exception:
+    """Measure and record a trial that has ended; return what came between, if something did."""
     try:
-        if isinstance(measured, Exception):
-            return measured
         if ending is None or isinstance(ending, DivergedError | PrunedError):
-            return run.end(ending, None if measured is None else (measured, seconds))
+            return run.end(ending)
         return ending
     except Exception as error:
         return error

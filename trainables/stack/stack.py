@@ -2,7 +2,7 @@
 
 Every trial keeps its `Trainer`: its random streams, its place in the text, its progress and its
 checkpoints are those of the trial alone. What the stack holds is the numbers: parameters, moments,
-averages and states of all trials in one tensor a name, of which the trainers' are views. A trial
+losses and states of all trials in one tensor a name, of which the trainers' are views. A trial
 can leave after any step, and another one join."""
 
 from __future__ import annotations
@@ -43,12 +43,5 @@ class Stack:
         mates."""
         for parameter in trainer.model.parameters():
             parameter.data = parameter.data.clone()
-        trainer.state = [(h.clone(), c.clone()) for h, c in trainer.state]
-        trainer.epoch_loss = trainer.epoch_loss.clone()
-        for moments in trainer.optimizer.state.values():
-            for key, moment in moments.items():
-                moments[key] = moment.clone()
-        if trainer.average is not None:
-            trainer.average.tensors = {
-                name: mean.clone() for name, mean in trainer.average.tensors.items()
-            }
+        tensors, state = trainer.snapshot()
+        trainer.restore({name: tensor.detach().clone() for name, tensor in tensors.items()}, state)

@@ -54,7 +54,7 @@ class StackedTransformer(StackedModel):
         lengths_G: Tensor,
         masks: Masks | None = None,
     ) -> StackedContexts:
-        drawn = {} if masks is None else masks.by_name
+        drawn = masks or {}
         dtype, config = self.network_dtype(masks), self._config
         _, embedded_GBTD = self.embedded(tokens_GTB.transpose(1, 2))
         rotation = self._rotation(tokens_GTB.shape[1], dtype, embedded_GBTD)

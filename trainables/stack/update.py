@@ -1,9 +1,8 @@
-"""One update of all models of a stack: clipped gradients, SGD, Adam or AdamW, the running means of
-the weights.
+"""One update of all models of a stack: clipped gradients, SGD, Adam or AdamW.
 
-Every model has a learning rate, weight decay, threshold, step count and average of its own. What
-changes from step to step is decided on the host, and then a row of numbers on the device. Shapes: G
-models, P weights that are trained."""
+Every model has a learning rate, weight decay, threshold and step count of its own. What changes
+from step to step is decided on the host, and then a row of numbers on the device. Shapes: G models,
+P weights that are trained."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from torch.optim import SGD, AdamW
 
 from trainables.device import runs_triton
 from trainables.stack.weights import Weights
-from trainables.training import ADAM_STATE, Trainer, WeightAverage, Window
+from trainables.training import ADAM_STATE, Trainer, Window
 
 EPSILON = 1e-8
 """Of every Adam here, the usual one (Kingma and Ba 2015)."""
@@ -30,8 +29,6 @@ class ModelNumbers(NamedTuple):
     """What clipping multiplies the gradients by."""
     rate_G: Tensor
     decay_G: Tensor
-    share_G: Tensor
-    """Share of the new weights in the average."""
 
 
 class Adam(NamedTuple):
@@ -49,8 +46,6 @@ class Adam(NamedTuple):
 class _Weight:
     """Parameters of one name, and what moves them."""
 
-    index: int
-    """Among all weights."""
     tensor: Tensor
     part: slice
     """Whose they are."""
@@ -71,7 +66,7 @@ class StackedUpdate:
     """Moves the weights by their gradients."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
-        self._trainers, self._named = trainers, list(weights.named())
+        self._trainers = trainers
         like = weights["embedding_VD"]
         norms = [trainer.config.training.gradient_clip_norm for trainer in trainers]
         self._clip_G = like.new_tensor(norms)
@@ -80,17 +75,15 @@ class StackedUpdate:
         self._decays_apart = isinstance(optimizer, AdamW)
         """Decay shrinks the weights; else it is added to their gradients."""
         self._weights = [
-            self._weight(i, *named) for i, named in enumerate(self._named) if named[2].requires_grad
+            self._weight(name, part, tensor)
+            for name, part, tensor in weights.named()
+            if tensor.requires_grad
         ]
-        self._averages: list[Tensor] = []
-        """Of all weights, where a trainer averages."""
-        self._adopted: list[WeightAverage | None] = [None] * len(trainers)
 
-    def _weight(self, index: int, name: str, part: slice, tensor: Tensor) -> _Weight:
+    def _weight(self, name: str, part: slice, tensor: Tensor) -> _Weight:
         groups = [_group(trainer, name) for trainer in self._trainers[part]]
         before, behind = part.start, len(self._trainers) - part.stop
         return _Weight(
-            index,
             tensor,
             part,
             [*[0.0] * before, *(group["base_lr"] for group in groups), *[0.0] * behind],
@@ -103,31 +96,6 @@ class StackedUpdate:
         """How many are trained."""
         return len(self._weights)
 
-    @torch.no_grad()
-    def adopt_averages(self) -> bool:
-        """Have the averages that trainers have begun be rows of one tensor a name; returns whether
-        there were none."""
-        averages = [trainer.average for trainer in self._trainers]
-        began = not self._averages and any(average is not None for average in averages)
-        if began:
-            self._averages = [tensor.detach().clone() for _, _, tensor in self._named]
-        for index, average in enumerate(averages):
-            if average is None or average is self._adopted[index]:
-                continue
-            for (name, part, _), stacked in zip(self._named, self._averages, strict=True):
-                if index in _indices(part):
-                    stacked[index - part.start].copy_(average.tensors[name])
-                    average.tensors[name] = stacked[index - part.start]
-            self._adopted[index] = average
-        return began
-
-    def shares(self) -> list[float]:
-        """Count a step in the averages; what share it has in every model's, 0 without one."""
-        return [
-            0.0 if trainer.average is None else trainer.average.count_step()
-            for trainer in self._trainers
-        ]
-
     def rates(self, windows: Sequence[Window]) -> list[float]:
         """The learning rates of this step, P x G in a row; 0 where the model has no such weight."""
         of_models = list(zip(self._trainers, windows, strict=True))
@@ -138,7 +106,7 @@ class StackedUpdate:
         ]
 
     @torch.no_grad()
-    def step(self, rates_PG: Tensor, shares_G: Tensor) -> None:
+    def step(self, rates_PG: Tensor) -> None:
         """Use up the gradients of one window a model."""
         squares_G = torch.zeros_like(self._clip_G)
         for weight in self._weights:
@@ -149,17 +117,9 @@ class StackedUpdate:
         update_ = _update_of(self._clip_G)
         for weight, rates_G in zip(self._weights, rates_PG, strict=True):
             part = weight.part
-            average = self._averages[weight.index] if self._averages else None
-            numbers = ModelNumbers(shrink_G[part], rates_G[part], weight.decay_G, shares_G[part])
+            numbers = ModelNumbers(shrink_G[part], rates_G[part], weight.decay_G)
             adam = None if self._betas is None else _next_moments(weight.moments, self._betas)
-            update_(
-                weight.tensor,
-                weight.gradient,
-                average,
-                numbers,
-                adam,
-                decays_apart=self._decays_apart,
-            )
+            update_(weight.tensor, weight.gradient, numbers, adam, decays_apart=self._decays_apart)
         self.drop_gradients()
 
     def drop_gradients(self) -> None:
@@ -188,14 +148,13 @@ def _update_of(like: Tensor) -> Callable[..., None]:
 def _update_(
     weight: Tensor,
     gradient: Tensor,
-    average: Tensor | None,
     numbers: ModelNumbers,
     adam: Adam | None,
     *,
     decays_apart: bool,
 ) -> None:
-    """Overwrite weight, moments, average and gradient."""
-    shrink, rate, decay, share = (_column(number_G, weight) for number_G in numbers)
+    """Overwrite weight, moments and gradient."""
+    shrink, rate, decay = (_column(number_G, weight) for number_G in numbers)
     gradient.mul_(shrink)
     if decays_apart:
         weight.mul_(1 - rate * decay)
@@ -203,8 +162,6 @@ def _update_(
         gradient.addcmul_(weight, decay)
     change = gradient if adam is None else _adam_change(adam, gradient)
     weight.sub_(change.mul_(rate))
-    if average is not None:
-        average.lerp_(weight, share)
 
 
 def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
@@ -235,10 +192,6 @@ def _no_moments(parameter: Tensor) -> dict[str, Tensor]:
     step = torch.zeros((), dtype=torch.float32, device=parameter.device)
     zeros = torch.zeros_like(parameter, requires_grad=False)
     return dict(zip(ADAM_STATE, (step, zeros, zeros), strict=True))
-
-
-def _indices(part: slice) -> range:
-    return range(part.start, part.stop)
 
 
 def _group(trainer: Trainer, name: str) -> dict[str, Any]:

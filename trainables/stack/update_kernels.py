@@ -25,25 +25,23 @@ BLOCK, WARPS = 2048, 8
 def update_(
     weight: Tensor,
     gradient: Tensor,
-    average: Tensor | None,
     numbers: ModelNumbers,
     adam: Adam | None,
     *,
     decays_apart: bool,
 ) -> None:
-    """Overwrite weight (G x ...), moments and average. Decay is added to the gradient, or shrinks
-    the weight itself."""
+    """Overwrite weight (G x ...) and moments. Decay is added to the gradient, or shrinks the weight
+    itself."""
     # Unused arguments get any valid pointer.
-    averages = weight if average is None else average
     mean, square, *by_moments, betas = (
         (weight, weight, *numbers[:2], (0.0, 0.0)) if adam is None else adam
     )
-    tensors = weight, gradient, averages, mean, square
+    tensors = weight, gradient, mean, square
     assert all(tensor.dtype == torch.float32 and tensor.is_contiguous() for tensor in tensors)
     models, size = len(weight), weight[0].numel()
     _update[triton.cdiv(size, BLOCK), models](
         *tensors, *numbers, *by_moments, size, 1 - betas[0], 1 - betas[1], EPSILON,
-        AVERAGED=average is not None, ADAM=adam is not None, DECAYS_APART=decays_apart, BLOCK=BLOCK, num_warps=WARPS,
+        ADAM=adam is not None, DECAYS_APART=decays_apart, BLOCK=BLOCK, num_warps=WARPS,
     )  # fmt: skip
 
 
@@ -54,9 +52,8 @@ def _of_model(values):
 
 @triton.jit
 def _update(
-    weight, gradient, average, mean, square, shrink, rate, decay, share, by_mean, by_square,
-    size, rest1, rest2, epsilon, AVERAGED: tl.constexpr, ADAM: tl.constexpr, DECAYS_APART: tl.constexpr,
-    BLOCK: tl.constexpr,
+    weight, gradient, mean, square, shrink, rate, decay, by_mean, by_square,
+    size, rest1, rest2, epsilon, ADAM: tl.constexpr, DECAYS_APART: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = place < size
@@ -77,6 +74,3 @@ def _update(
         change = m / _of_model(by_mean) / (tl.sqrt(s / _of_model(by_square)) + epsilon)
     w -= step * change
     tl.store(weight + at, w, mask=real)
-    if AVERAGED:
-        a = tl.load(average + at, mask=real)
-        tl.store(average + at, a + _of_model(share) * (w - a), mask=real)

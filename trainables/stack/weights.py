@@ -18,10 +18,9 @@ OUTPUT = "output."
 class Weights:
     """Of models that stand in the order of the kinds of their output layers."""
 
-    def __init__(
-        self, models: Sequence[LanguageModel], tensors: Sequence[Mapping[str, Tensor]]
-    ) -> None:
-        """`tensors`: of every model, by the names of its parameters; they are copied."""
+    def __init__(self, models: Sequence[LanguageModel]) -> None:
+        """Copy the parameters."""
+        tensors = [{name: p.detach() for name, p in m.named_parameters()} for m in models]
         kinds = [output_kind(model.output) for model in models]
         self._common = _stacked(tensors, output=False)
         self.outputs: list[tuple[slice, dict[str, Tensor]]] = []
@@ -35,14 +34,12 @@ class Weights:
     def shared_by(cls, models: Sequence[LanguageModel]) -> Weights:
         """Those of the models, whose parameters become rows of them; to be trained where theirs
         are."""
-        named = [dict(model.named_parameters()) for model in models]
-        weights = cls(
-            models, [{name: p.detach() for name, p in parameters.items()} for parameters in named]
-        )
+        weights = cls(models)
         for name, part, tensor in weights.named():
-            for parameters, row in zip(named[part], tensor, strict=True):
-                parameters[name].data = row
-            tensor.requires_grad_(named[part.start][name].requires_grad)
+            parameters = [model.get_parameter(name) for model in models[part]]
+            for parameter, row in zip(parameters, tensor, strict=True):
+                parameter.data = row
+            tensor.requires_grad_(parameters[0].requires_grad)
         return weights
 
     def __getitem__(self, name: str) -> Tensor:

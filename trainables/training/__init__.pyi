@@ -1,4 +1,5 @@
 from .averaging import WeightAverage as WeightAverage
+from .averaging import weights_swapped as weights_swapped
 from .loop import ADAM_STATE as ADAM_STATE
 from .loop import MAX_LOSS as MAX_LOSS
 from .loop import STEPS_PER_LOOK as STEPS_PER_LOOK

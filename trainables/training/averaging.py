@@ -42,12 +42,8 @@ class WeightAverage:
         """Take in the parameters after one more step."""
         parameters: dict[str, Tensor] = dict(model.named_parameters())
         averages = [self.tensors[name] for name in parameters]
-        torch._foreach_lerp_(averages, list(parameters.values()), self.count_step())
-
-    def count_step(self) -> float:
-        """Count one more step; what share the parameters after it have in the mean."""
         self.steps += 1
-        return 1.0 / self.steps
+        torch._foreach_lerp_(averages, list(parameters.values()), 1.0 / self.steps)
 
 
 @contextmanager

@@ -1,27 +1,20 @@
-"""The steps of a stack as graphs: the same done again on the same tensors, without its Python; and
-shared draws."""
+"""The steps of a stack as graphs: the same done again on the same tensors, without its Python."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
-from tests.support.cpu_graphs import DRAWS, CpuGraphs
+from tests.support.cpu_graphs import CpuGraphs
 from tests.support.device_trials import STACKED
 from trainables.config import (
     EtAsgdConfig,
-    GssConfig,
     LanguageTrialConfig,
-    MosConfig,
-    SoftmaxConfig,
-    TrialConfig,
 )
 from trainables.runtime import Runtime
 from trainables.stack import Stack, program
@@ -110,83 +103,3 @@ def test_graphs_are_captured_at_the_second_time(monkeypatch: pytest.MonkeyPatch)
         replays.run(key, lambda key=key: done.append(key))  # type: ignore[misc]
     assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (5, 2, 4)
     assert done == [12, 13, 12, 14, 13, 14, 14]
-
-
-class Drawing(TorchDispatchMode):
-    """Counts what is drawn inside."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.draws = 0
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        self.draws += func.overloadpacket.__name__ in DRAWS
-        return func(*args, **(kwargs or {}))
-
-
-def noisy(config: TrialConfig, deviation: float = 0.1) -> TrialConfig:
-    return config.with_values({"model.embedding_noise": deviation})
-
-
-def draws_of_steps(trainers: Sequence[Trainer], steps: int) -> int:
-    """How many draws the last of these steps of a stack takes; those of windows, which are of the
-    host, are not counted."""
-    stack = Stack(trainers)
-    for _ in range(steps):
-        with Drawing() as drawing:
-            stack.step()
-    return drawing.draws - 2 * len(trainers)
-
-
-def assert_as_alone(trainers: Sequence[Trainer]) -> None:
-    for trainer in trainers:
-        alone = Trainer(trainer.config, tiny.corpus(), Runtime())
-        for _ in range(trainer.progress.step):
-            alone.step()
-        assert torch.equal(trainer.masks.get_state(), alone.masks.get_state())
-        for name, parameter in alone.model.named_parameters():
-            torch.testing.assert_close(
-                trainer.model.get_parameter(name), parameter, rtol=1e-9, atol=1e-9, msg=name
-            )
-
-
-@pytest.mark.usefixtures("in_float64")
-def test_equal_draws_are_shared() -> None:
-    """The first two models differ in the length of windows alone, and the next two in nothing that
-    is drawn: these share. Others differ by windows where there is noise, by dropout, seed and the
-    width of a mixture."""
-    plain = noisy(tiny.trial(), 0.0)
-    configs = [
-        plain,
-        noisy(tiny.trial(bptt=9), 0.0),
-        noisy(tiny.trial()),
-        noisy(tiny.trial(output_layer=SoftmaxConfig())),
-        noisy(tiny.trial(bptt=9)),
-        plain.with_values({"model.dropout_hidden": 0.4}),
-        plain.with_values({"seed": 8}),
-    ]
-    for mixtures in (2, 3):
-        layer = MosConfig(mixtures=mixtures, latent_dropout=0.3)
-        configs.append(plain.model_copy(update={"output_layer": layer}))
-    trainers = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
-    # Of words, embedded words, and weights and outputs of three layers; noise; latent vectors.
-    assert draws_of_steps(trainers, 8) == 7 * 8 + 2 + 2
-    assert_as_alone(trainers)
-
-
-@pytest.mark.usefixtures("in_float64")
-def test_parted_models_stay_apart() -> None:
-    """One of them makes a step alone, and comes back."""
-    layers = (SoftmaxConfig(), GssConfig(c=1.0, k=2.0))
-    configs = [noisy(tiny.trial(output_layer=layer)) for layer in layers]
-    trainers = [Trainer(config, tiny.corpus(), Runtime()) for config in configs]
-    assert draws_of_steps(trainers, 3) == 9
-    trainers[0].step()
-    assert draws_of_steps(trainers, 3) == 18
-    assert_as_alone(trainers)
