@@ -5,7 +5,6 @@ from .building import build_output_layer as build_output_layer
 from .cross_entropy import cross_entropies as cross_entropies
 from .custom import load_layers as load_layers
 from .fused import Inputs as Inputs
-from .fused import kernels_fit as kernels_fit
 from .gss import SmoothBend as SmoothBend
 from .mixtures import Mixture as Mixture
 from .mixtures import MixtureOfContexts as MixtureOfContexts

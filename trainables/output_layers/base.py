@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from trainables.config import chunk_rows
 from trainables.errors import UserError
 from trainables.output_layers.cross_entropy import linear_cross_entropy
-from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise, centred_bias
+from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,25 +72,16 @@ class OutputLayer(nn.Module, ABC):
         make log P about `log_share_V` where they say nothing; here, leave them as they are."""
 
 
-class BentLogSoftmax:
+def bent_log_softmax_(function: Pointwise, logits_NV: Tensor) -> Tensor:
     """log_softmax(f(x)) of every row of logits; outside autograd it uses the logits up, a chunk at
     a time."""
-
-    def __init__(self, function: Pointwise) -> None:
-        self._function = function
-        self._chunk_pass: ChunkPass | None = None
-
-    def __call__(self, logits_NV: Tensor) -> Tensor:
-        """N x V log-probabilities; no call may have more columns or another dtype than the
-        first."""
-        if torch.is_grad_enabled():
-            return torch.log_softmax(self._function(logits_NV), dim=1)
-        rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)
-        if self._chunk_pass is None:
-            self._chunk_pass = self._function.chunk_pass(logits_NV[:rows])
-        for chunk_nV in logits_NV.split(rows):
-            self._chunk_pass.apply_(chunk_nV)
-        return torch.log_softmax(logits_NV, dim=1)
+    if torch.is_grad_enabled():
+        return torch.log_softmax(function(logits_NV), dim=1)
+    rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)
+    chunk_pass = function.chunk_pass(logits_NV[:rows])
+    for chunk_nV in logits_NV.split(rows):
+        chunk_pass.apply_(chunk_nV)
+    return torch.log_softmax(logits_NV, dim=1)
 
 
 class PointwiseSoftmax(OutputLayer):
@@ -104,17 +95,16 @@ class PointwiseSoftmax(OutputLayer):
         super().__init__()
         if shape.context_width != shape.embedding_width:
             raise UserError(
-                f"logits are the hidden state times the embedding, so both have one width; here "
-                f"they have "
-                f"{shape.context_width} and {shape.embedding_width}: set model.context_width to "
-                f"the latter, or use a "
-                "layer that maps one to the other"
+                "logits are the hidden state times the embedding, so both have one width; here "
+                f"they have {shape.context_width} and {shape.embedding_width}: set "
+                "model.context_width to the latter, or use a layer that maps one to the other"
             )
         self.bias_V = nn.Parameter(torch.zeros(shape.vocabulary_size))
         self.function = function or Identity()
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
-        return BentLogSoftmax(self.function)(torch.addmm(self.bias_V, hidden_NC, weight_VD.t()))
+        logits_NV = torch.addmm(self.bias_V, hidden_NC, weight_VD.t())
+        return bent_log_softmax_(self.function, logits_NV)
 
     def loss(
         self,

@@ -27,7 +27,6 @@ vocabulary; n rows and nK logit rows in a chunk."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -36,8 +35,7 @@ from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
 from trainables.output_layers.fused import Inputs, fused_cross_entropy, kernels_fit
-from trainables.output_layers.plif import PiecewiseLinear
-from trainables.output_layers.pointwise import ChunkPass, Pointwise
+from trainables.output_layers.pointwise import Pointwise
 
 Rows = tuple[Tensor, Tensor | None]
 """Targets, and what each weighs in a sum that takes the mean's place."""
@@ -77,7 +75,7 @@ def cross_entropies(
 
     `rows` are the targets, G x N or with probabilities G x N x V, and what every row weighs in its
     model's mean, G x N: 1 over their count, or 0 beyond a model's own window; None: all alike.
-    `parameters` are those of the functions, with a leading G. The way back through several models
+    `parameters` are those of the functions, with a leading G, and equal to them. The way back through several models
     assumes loss gradients of 1: differentiate the sum of the losses, or that sum plus other
     terms."""
     needed = any(tensor.requires_grad for tensor in (*inputs, *parameters))
@@ -149,18 +147,13 @@ def _forward(
         return losses.to(inputs.weight.dtype), by_parameters
     results = []
     for g, function in enumerate(functions):
-        chunk_pass = (
-            partial(function.chunk_pass, weight_K=parameters[0][g])
-            if isinstance(function, PiecewiseLinear)
-            else function.chunk_pass
-        )
         of_model, by_model = (
             None if tensors is None else Inputs(*(tensor[g] for tensor in tensors))
             for tensors in (inputs, gradients)
         )
         assert of_model is not None
         of_rows = targets[g], None if weights is None else weights[g]
-        results.append(_chunked(of_model, of_rows, chunk_pass, by_model))
+        results.append(_chunked(of_model, of_rows, function, by_model))
     of_models, by_functions = zip(*results, strict=True)
     losses = torch.stack(of_models)
     if targets.dim() == 2:
@@ -171,7 +164,7 @@ def _forward(
 def _chunked(
     inputs: Inputs,
     rows: Rows,
-    chunk_pass_like: Callable[[Tensor], ChunkPass],
+    function: Pointwise,
     gradients: Inputs | None,
 ) -> Result:
     """Of one model, whose gradients by weights and bias are zero so far. Of probabilities, the
@@ -186,7 +179,7 @@ def _chunked(
     # hours of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
     loss = torch.zeros((), dtype=torch.float64, device=weight_VD.device)
-    chunk_pass = chunk_pass_like(buffer)
+    chunk_pass = function.chunk_pass(buffer)
     factor_VD = weight_VD.to(hidden_NKD.dtype)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))

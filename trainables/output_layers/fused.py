@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,14 +20,47 @@ from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import Identity, Pointwise
 from trainables.output_layers.softcap import Softcap
 
-if TYPE_CHECKING:
-    from trainables.output_layers.kernels import Bend, IntervalSums
-
 ALIGNMENT = 16
 """Rows of logits begin at multiples of so many numbers, as tensor cores and wide reads want it."""
 CHUNK_BYTES = 2**30
 """Bytes of logits per chunk. Each chunk also reads and writes the gradient by the weights, G x V x
 D."""
+UNIT = 2.0**-60
+"""Of the sums by interval, which are integers: their sum does not depend on the order, as that of
+floats does."""
+
+
+class Bend(NamedTuple):
+    """The functions of the models, of one kind."""
+
+    kind: str
+    """`identity`, `smooth`, `softcap` or `piecewise`."""
+    table: Tensor
+    """G x 1 x 2, of softcaps G x 2 x 2, or G x K x 2 in float32; any for the identity."""
+    width: float = 1.0
+    """Of an interval."""
+
+    def arguments(self) -> tuple[Tensor, int, float, str]:
+        return self.table, self.table.shape[1], 1 / self.width, self.kind
+
+
+class IntervalSums(NamedTuple):
+    """What the gradient by the table of piecewise linear functions needs, over all chunks: of g,
+    the gradient by f, and of g times the place in the interval, 0 left and 1 right. The outer
+    places have no bound, and so sums of floats."""
+
+    inner_GK2: Tensor
+    """In units of `UNIT`: as sums of |g| are at most 2, no more than a quarter of what an int64
+    holds."""
+    outer_G2: Tensor
+    """Of g times the place, in the first interval and in the last; float64."""
+
+    def by_table(self) -> tuple[Tensor, Tensor]:
+        """The sums of g, and of g times the place, G x K in float64."""
+        by_start_GK, by_rise_GK = (self.inner_GK2.double() * UNIT).unbind(2)
+        by_rise_GK[:, 0] += self.outer_G2[:, 0]
+        by_rise_GK[:, -1] += self.outer_G2[:, 1]
+        return by_start_GK, by_rise_GK
 
 
 class Inputs(NamedTuple):
@@ -71,7 +104,14 @@ def fused_cross_entropy(
     targets_GN, weights_GN = rows
     count, total, experts, width = inputs.hidden.shape
     bend = _bend_of(functions, parameters, inputs.bias)
-    sums = _empty_sums(bend) if gradients is not None and _trained(functions) else None
+    first, sums = functions[0], None
+    if (
+        gradients is not None
+        and isinstance(first, PiecewiseLinear)
+        and first.weight_K.requires_grad
+    ):
+        inner_GK2 = torch.zeros_like(bend.table, dtype=torch.int64)
+        sums = IntervalSums(inner_GK2, inner_GK2.new_zeros(count, 2, dtype=torch.float64))
     dtype = inputs.hidden.dtype
     factor_GVD = aligned(inputs.weight, dtype)
     logits = count * experts * _stride(factor_GVD)
@@ -95,7 +135,11 @@ def fused_cross_entropy(
             )
             torch.bmm(product, factor_GVD, out=gradients.hidden[:, chunk].view(count, -1, width))
             add_batched_product_(gradients.weight, product.mT, hidden, first=start == 0)
-    return losses_G, () if gradients is None else _by_parameters(functions, parameters, sums)
+    if gradients is None:
+        return losses_G, ()
+    if sums is not None and isinstance(first, PiecewiseLinear):
+        return losses_G, (first.gradient_of(parameters[0].detach(), *sums.by_table()),)
+    return losses_G, tuple(map(torch.zeros_like, parameters))
 
 
 def _stride(factor_GVD: Tensor) -> int:
@@ -120,11 +164,9 @@ def _mix(log_p_Gm: Tensor, log_prior_GnK: Tensor, weights_Gn: Tensor) -> tuple[T
 
 
 def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like: Tensor) -> Bend:
-    from trainables.output_layers.kernels import Bend
-
     first = functions[0]
     if isinstance(first, PiecewiseLinear):
-        table_GK2 = torch.stack(first.tables_of(parameters[0].detach(), torch.float32), 2)
+        table_GK2 = torch.stack(first.tables(parameters[0].detach(), torch.float32), 2)
         return Bend("piecewise", table_GK2, first.width)
     if all(isinstance(function, Identity) for function in functions):
         return Bend("identity", like.unsqueeze(2))
@@ -142,25 +184,3 @@ def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Te
     """In pairs, G x 1 x 2 or G x 2 x 2: on the device once, as a step would wait for it, and for
     good, as captured graphs read it."""
     return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))
-
-
-def _trained(functions: Sequence[Pointwise]) -> bool:
-    return isinstance(functions[0], PiecewiseLinear) and functions[0].weight_K.requires_grad
-
-
-def _empty_sums(bend: Bend) -> IntervalSums:
-    from trainables.output_layers.kernels import IntervalSums
-
-    models = len(bend.table)
-    inner = torch.zeros_like(bend.table, dtype=torch.int64)
-    return IntervalSums(inner, inner.new_zeros(models, 2, dtype=torch.float64))
-
-
-def _by_parameters(
-    functions: Sequence[Pointwise], parameters: Sequence[Tensor], sums: IntervalSums | None
-) -> tuple[Tensor, ...]:
-    if sums is None:
-        return tuple(torch.zeros_like(parameter) for parameter in parameters)
-    function = functions[0]
-    assert isinstance(function, PiecewiseLinear)
-    return (function.gradient_of(parameters[0].detach(), *sums.by_table()),)

@@ -11,17 +11,14 @@ interval and the rise over it. Only `fused` imports this, and only where there i
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-UNIT = 2.0**-60
-"""Of the sums by interval, which are integers: their sum does not depend on the order, as that of
-floats does."""
-UNITS = tl.constexpr(2.0**60)
+from trainables.output_layers.fused import UNIT, Bend, IntervalSums
+
+UNITS = tl.constexpr(1 / UNIT)
 MOST_COLUMNS, MOST_BYTES = 2048, 2048
 """Columns of the first kernel's blocks, and bytes of the second's: a thread reads 16 bytes at
 once."""
@@ -32,39 +29,6 @@ ROWS = 16
 """Rows of a program of the second kernel, which adds up the gradient by its columns of the bias."""
 NOT_SPECIALISED = ["rows", "knots"]
 """Kernels compiled for their divisors would be no faster."""
-
-
-class Bend(NamedTuple):
-    """The functions of the models, of one kind."""
-
-    kind: str
-    """`identity`, `smooth`, `softcap` or `piecewise`."""
-    table: Tensor
-    """G x 1 x 2, of softcaps G x 2 x 2, or G x K x 2 in float32; any for the identity."""
-    width: float = 1.0
-    """Of an interval."""
-
-    def arguments(self) -> tuple[Tensor, int, float, str]:
-        return self.table, self.table.shape[1], 1 / self.width, self.kind
-
-
-class IntervalSums(NamedTuple):
-    """What the gradient by the table of piecewise linear functions needs, over all chunks: of g,
-    the gradient by f, and of g times the place in the interval, 0 left and 1 right. The outer
-    places have no bound, and so sums of floats."""
-
-    inner_GK2: Tensor
-    """In units of `UNIT`: as sums of |g| are at most 2, no more than a quarter of what an int64
-    holds."""
-    outer_G2: Tensor
-    """Of g times the place, in the first interval and in the last; float64."""
-
-    def by_table(self) -> tuple[Tensor, Tensor]:
-        """The sums of g, and of g times the place, G x K in float64."""
-        by_start_GK, by_rise_GK = (self.inner_GK2.double() * UNIT).unbind(2)
-        by_rise_GK[:, 0] += self.outer_G2[:, 0]
-        by_rise_GK[:, -1] += self.outer_G2[:, 1]
-        return by_start_GK, by_rise_GK
 
 
 def forward(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from trainables.draws import locked_dropout
-from trainables.output_layers.base import BentLogSoftmax, LayerShape, OutputLayer
+from trainables.output_layers.base import LayerShape, OutputLayer, bent_log_softmax_
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
 
@@ -75,11 +75,10 @@ class MixtureOfSoftmaxes(Mixture):
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         log_prior_NK, latent_NKD = self.log_prior(hidden_NC), self.latent(hidden_NC.unsqueeze(1))
-        log_softmax = BentLogSoftmax(self.function)
         log_p_NV: Tensor | None = None
         for k in range(self.mixtures):
             logits_NV = torch.addmm(self.bias_V, latent_NKD[:, k], weight_VD.t())
-            expert_NV = log_softmax(logits_NV) + log_prior_NK[:, k, None]
+            expert_NV = bent_log_softmax_(self.function, logits_NV) + log_prior_NK[:, k, None]
             log_p_NV = expert_NV if log_p_NV is None else torch.logaddexp(log_p_NV, expert_NV)
         assert log_p_NV is not None, "a mixture has at least one expert"
         return log_p_NV
@@ -108,7 +107,8 @@ class MixtureOfContexts(Mixture):
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         mixed_ND = self._mixed(hidden_NC.unsqueeze(1), None)
-        return BentLogSoftmax(self.function)(torch.addmm(self.bias_V, mixed_ND, weight_VD.t()))
+        logits_NV = torch.addmm(self.bias_V, mixed_ND, weight_VD.t())
+        return bent_log_softmax_(self.function, logits_NV)
 
     def loss(
         self,

@@ -44,12 +44,9 @@ class PiecewiseLinear(Pointwise):
     def own_learning_rate(self) -> float | None:
         return self.learning_rate
 
-    def tables(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """f at the left end of each interval, and its rise over the interval; summed in float64."""
-        return self.tables_of(self.weight_K, dtype)
-
-    def tables_of(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """The same for other weights, of any number of such functions: along the last axis."""
+    def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """f at the left end of each interval, and its rise over the interval; summed in float64.
+        Along the last axis of the weights of one such function or of several."""
         rise_K = softplus(weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
         middle = start_K.shape[-1] // 2
@@ -85,24 +82,21 @@ class PiecewiseLinear(Pointwise):
     def forward(self, logits: Tensor) -> Tensor:
         indices = torch.empty(logits.shape, dtype=torch.int64, device=logits.device)
         self.locate_(logits.detach().clone(), indices, torch.empty_like(logits))
-        start_K, rise_K = self.tables(logits.dtype)
+        start_K, rise_K = self.tables(self.weight_K, logits.dtype)
         places = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
         return start_K[indices] + rise_K[indices] * places
 
-    def chunk_pass(self, like_nV: Tensor, weight_K: Tensor | None = None) -> ChunkPass:
-        """As for any function; `weight_K` are weights in place of its own."""
-        return _LookUpPass(
-            self, like_nV, (self.weight_K if weight_K is None else weight_K).detach()
-        )
+    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
+        return _LookUpPass(self, like_nV)
 
 
 class _LookUpPass(ChunkPass):
     """With t the place in the interval, df / d start = 1 and df / d rise = t: two sums over the
     logits of each one."""
 
-    def __init__(self, function: PiecewiseLinear, like_nV: Tensor, weight_K: Tensor) -> None:
-        self._function, self._weight_K = function, weight_K
-        self._start_K, self._rise_K = function.tables_of(weight_K, like_nV.dtype)
+    def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
+        self._function, self._weight_K = function, function.weight_K.detach()
+        self._start_K, self._rise_K = function.tables(self._weight_K, like_nV.dtype)
         self._sum_start_K = torch.zeros_like(self._start_K)
         self._sum_rise_K = torch.zeros_like(self._rise_K)
         self._indices = torch.empty(like_nV.shape, dtype=torch.int64, device=like_nV.device)

@@ -25,23 +25,22 @@ def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     stack."""
     models, evaluation = [trainer.model for trainer in trainers], trainers[0].config.evaluation
     device, batch = trainers[0].runtime.device, evaluation.valid_batch_size
-    with ExitStack() as swaps:
-        for trainer in trainers:
-            swaps.enter_context(weights_swapped(trainer.model, trainer.average))
-        stacked = stacked_model(models, Weights(models))
     streams_TB = parallel_streams(trainers[0].valid, batch, device, split="valid")
     states = stacked_states([model.zero_state(batch) for model in models])
     total_G = torch.zeros(len(models), dtype=torch.float64, device=device)
     last, end, predicted, pending = len(streams_TB) - 1, 0, 0, list[Tensor]()
-    with products_in("float32", device):
+    with ExitStack() as swaps, products_in("float32", device):
+        for trainer in trainers:
+            swaps.enter_context(weights_swapped(trainer.model, trainer.average))
+        stacked = stacked_model(models, Weights(models))
         weight_GVD = stacked.output_weight()
         for window_TB in streams_TB[:last].split(evaluation.window):
             PULSE.touch()
             end += len(window_TB)
             lengths_G = torch.full((len(models),), len(window_TB), device=device)
-            contexts = stacked.contexts(window_TB.expand(len(models), -1, -1), states, lengths_G)
-            states = contexts.states
-            pending.append(contexts.dropped_GTBC)
+            read = stacked.contexts(window_TB.expand(len(models), -1, -1), states, lengths_G)
+            states = read.states
+            pending.append(read.dropped_GTBC)
             if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
                 targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
                 targets_GN = targets_N.expand(len(models), -1)
