@@ -8,3 +8,4 @@ from .head import OutputHead as OutputHead
 from .transformer import NORM_EPSILON as NORM_EPSILON
 from .transformer import Rotation as Rotation
 from .transformer import Transformer as Transformer
+from .transformer import rotation_of as rotation_of

@@ -52,23 +52,11 @@ class LstmLayer(nn.Module):
         Cast here, as torch's autocast on a GPU casts an LSTM to float16 whatever dtype it is told.
         """
         dtype = network_dtype(precision, self.weight_ih)
-        weights = [self.weight_ih, weight_hh, self.bias_ih, self.bias_hh]
-        if dtype == inputs_TBI.dtype:
-            return self._run(inputs_TBI, state, weights)
-        inputs, h, c, *weights = (tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights))
-        outputs, (h, c) = self._run(inputs, (h, c), weights)
-        return outputs.to(inputs_TBI.dtype), (h.to(inputs_TBI.dtype), c.to(inputs_TBI.dtype))
-
-    def _run(
-        self, inputs_TBI: Tensor, state: LstmState, weights: list[Tensor]
-    ) -> tuple[Tensor, LstmState]:
-        outputs_TBH, h, c = torch.lstm(
-            inputs_TBI, state, weights, True, 1, 0.0, self.training, False, False
-        )
-        dtype = inputs_TBI.dtype
-        assert outputs_TBH.dtype == h.dtype == c.dtype == dtype, (
-            f"an LSTM in {dtype} gave {outputs_TBH.dtype}"
-        )
+        weights = self.weight_ih, weight_hh, self.bias_ih, self.bias_hh
+        inputs, h, c, *cast = (tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights))
+        results = torch.lstm(inputs, (h, c), cast, True, 1, 0.0, self.training, False, False)
+        assert all(result.dtype == dtype for result in results)
+        outputs_TBH, h, c = (result.to(inputs_TBI.dtype) for result in results)
         return outputs_TBH, (h, c)
 
 

@@ -194,9 +194,7 @@ class Transformer(LanguageModel):
         generator = masks if self.training else None
         dtype = network_dtype(self.precision if self.training else "float32", self.embedding_VD)
         config, rows_BT = self.config, tokens_TB.t()
-        rotation = _rotation(
-            len(tokens_TB), config.width // config.heads, dtype, self.embedding_VD.device
-        )
+        rotation = rotation_of(config, len(tokens_TB), dtype, self.embedding_VD.device)
         embedded_BTD = embedding(rows_BT, self.embedding_VD)
         hidden_BTD = dropout(embedded_BTD / self.embedding_deviation, config.dropout, generator)
         for layer in self.layers:
@@ -204,7 +202,11 @@ class Transformer(LanguageModel):
         return Contexts(dropped_TBC=self.norm(hidden_BTD).transpose(0, 1), state=state)
 
 
-@functools.lru_cache(maxsize=8)
-def _rotation(steps: int, head_width: int, dtype: torch.dtype, device: torch.device) -> Rotation:
-    """Made once for windows of this length."""
+@functools.cache
+def rotation_of(
+    config: TransformerConfig, steps: int, dtype: torch.dtype, device: torch.device
+) -> Rotation:
+    """Return the rotation of windows of this length: always the same tensors, as a captured step
+    reads them where they are."""
+    head_width = config.width // config.heads
     return Rotation(steps, head_width, torch.empty(0, dtype=dtype, device=device))

@@ -15,7 +15,13 @@ from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
 from typing_extensions import override
 
 from trainables.config import TransformerTrialConfig
-from trainables.language_model import NORM_EPSILON, LanguageModel, Rotation, Transformer
+from trainables.language_model import (
+    NORM_EPSILON,
+    LanguageModel,
+    Rotation,
+    Transformer,
+    rotation_of,
+)
 from trainables.stack.lstm import StackedState
 from trainables.stack.masks import Draw, Masks
 from trainables.stack.model import StackedContexts, StackedModel
@@ -43,8 +49,6 @@ class StackedTransformer(StackedModel):
         first = models[0]
         assert isinstance(first, Transformer)
         self._config, self._deviation = first.config, first.embedding_deviation
-        self._rotations: dict[tuple[int, torch.dtype], Rotation] = {}
-        """By time steps and dtype; kept here, as a captured step reads them where they are."""
 
     @override
     def contexts(
@@ -57,7 +61,7 @@ class StackedTransformer(StackedModel):
         drawn = masks or {}
         dtype, config = self.network_dtype(masks), self._config
         _, embedded_GBTD = self.embedded(tokens_GTB.transpose(1, 2))
-        rotation = self._rotation(tokens_GTB.shape[1], dtype, embedded_GBTD)
+        rotation = rotation_of(config, tokens_GTB.shape[1], dtype, tokens_GTB.device)
         hidden_GBTD = _dropped(embedded_GBTD / self._deviation, drawn.get("embedded"))
         for number in range(config.layers):
             layer = f"layers.{number}"
@@ -69,14 +73,6 @@ class StackedTransformer(StackedModel):
             hidden_GBTD = hidden_GBTD + _dropped(fed, drawn.get(f"feed_forward.{number}"))
         context_GBTD = self._normed(hidden_GBTD, "norm", hidden_GBTD.dtype)
         return StackedContexts(dropped_GTBC=context_GBTD.transpose(1, 2), states=list(states))
-
-    def _rotation(self, steps: int, dtype: torch.dtype, like: Tensor) -> Rotation:
-        if (steps, dtype) not in self._rotations:
-            head_width = self._config.width // self._config.heads
-            self._rotations[steps, dtype] = Rotation(
-                steps, head_width, like.new_empty(0, dtype=dtype)
-            )
-        return self._rotations[steps, dtype]
 
     def _normed(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
         """After the RMSNorm of this name, in this dtype."""

@@ -5,6 +5,7 @@ Sources: Merity et al. 2018 (NT-ASGD), Takase et al. 2018 and the AAAI-2021 pape
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -14,18 +15,16 @@ from torch import Tensor, nn
 from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 
 
-def should_switch(
-    config: AveragingConfig, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]
-) -> bool:
-    """Whether to switch to averaged SGD after this epoch (1 for the first).
+def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
+    """Whether to switch to averaged SGD after epochs with these validation losses.
 
-    NT-ASGD: the validation loss exceeds the minimum of all but the last n losses before it.
-    ET-ASGD: after a fixed epoch."""
+    NT-ASGD: the last loss exceeds the minimum of all but the last n losses before it. ET-ASGD:
+    after a fixed epoch."""
     match config:
         case EtAsgdConfig(switch_epoch=switch_epoch):
-            return epoch >= switch_epoch
+            return len(losses) >= switch_epoch
         case NtAsgdConfig(nonmonotone_interval=n):
-            return len(earlier_losses) > n and valid_loss > min(earlier_losses[:-n])
+            return losses[-1] > min(losses[: -1 - n], default=math.inf)
 
 
 class WeightAverage:
@@ -50,16 +49,15 @@ class WeightAverage:
 def weights_swapped(model: nn.Module, average: WeightAverage | None) -> Iterator[None]:
     """Inside, the model has the averaged weights; afterwards its own again. Without an average,
     nothing changes."""
-    if average is None:
-        yield
-        return
-    _swap(model, average)
+    own = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
+        if average is not None:
+            _set_weights(model, average.tensors)
         yield
     finally:
-        _swap(model, average)
+        _set_weights(model, own)
 
 
-def _swap(model: nn.Module, average: WeightAverage) -> None:
+def _set_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     for name, parameter in model.named_parameters():
-        parameter.data, average.tensors[name] = average.tensors[name], parameter.data
+        parameter.data = tensors[name]

@@ -53,11 +53,10 @@ STEPS_PER_LOOK = 50
 RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], EpochRanks]
 
 
-def recipe_of(config: LanguageTrialConfig, corpus: Corpus) -> Recipe:
-    """How the model of this config is trained."""
+def _recipe_of(config: LanguageTrialConfig, length: int) -> Recipe:
     if isinstance(config, TransformerTrialConfig):
-        return TransformerRecipe(config, len(corpus.train))
-    return LstmRecipe(config)
+        return TransformerRecipe(config, length)
+    return LstmRecipe(config, length)
 
 
 class Trainer:
@@ -76,20 +75,21 @@ class Trainer:
         # For output layers of a user's own, which may draw from the global generators.
         torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
-        self._recipe = recipe_of(config, corpus)
+        self.streams_TB = parallel_streams(
+            corpus.train, training.batch_size, runtime.device, split="train"
+        )
+        self._recipe = _recipe_of(config, len(self.streams_TB))
+        self.longest_window = self._recipe.longest_window
         self.model = self._recipe.model(corpus, self.draws)
         self.model.to(runtime.device)
         self.model.train_in(training.precision)
         self.masks = generator(config.seed, runtime.device)
         self._parameters = tuple(self.model.parameters())
         self.optimizer = optimizer_of(self.model, training)
-        self.streams_TB = parallel_streams(
-            corpus.train, training.batch_size, runtime.device, split="train"
-        )
         self.valid = corpus.valid[: evaluation.valid_tokens]
         self.state: list[LstmState] = self.model.zero_state(training.batch_size)
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
-        self.progress = Progress(position=self._start_of_text())
+        self.progress = Progress(position=self._recipe.first_position(self.draws))
         self.ends_epoch = False
         """Whether the last step was the last one of an epoch."""
         self.average: WeightAverage | None = None
@@ -179,16 +179,11 @@ class Trainer:
         loss = model.output.loss(contexts.dropped_TBC, model.output_weight(), targets_N, self.masks)
         return loss, self._recipe.objective(loss, contexts)
 
-    @property
-    def longest_window(self) -> int:
-        """The most time steps that a window has."""
-        return self._recipe.longest_window(len(self.streams_TB))
-
     def next_window(self) -> Window:
         """Draw the window of the next step."""
         progress = self.progress
         PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
-        return self._recipe.window(progress.position, len(self.streams_TB), self.draws)
+        return self._recipe.window(progress.position, self.draws)
 
     def tokens(self, window: Window) -> tuple[Tensor, Tensor]:
         """What is read, T x B, and what is predicted, T B in a row."""
@@ -211,15 +206,12 @@ class Trainer:
         progress.tokens += tokens
         progress.epoch_tokens += tokens
         progress.position = window.end
-        at_end = self._recipe.pass_is_over(window.end, len(self.streams_TB))
+        at_end = self._recipe.pass_is_over(window.end)
         limit = training.epoch_tokens
         self.ends_epoch = at_end if limit is None else progress.epoch_tokens >= limit
         if at_end:
-            progress.position = self._start_of_text()
+            progress.position = self._recipe.first_position(self.draws)
             self.state = self.model.zero_state(training.batch_size)
-
-    def _start_of_text(self) -> int:
-        return self._recipe.first_position(len(self.streams_TB), self.draws)
 
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
         """Validate, take the ranks, keep the weights if they are the best so far, see whether to
@@ -228,6 +220,7 @@ class Trainer:
         `valid_loss` is what validation gives, where that was done already.
         """
         progress, evaluation = self.progress, self.config.evaluation
+        number = len(progress.epochs) + 1
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
         self._raise_if_diverged(train_loss, "train")
         PULSE.enter("in validation")
@@ -239,9 +232,8 @@ class Trainer:
                 )
             self._raise_if_diverged(valid_loss, "validation")
             ranks = self._ranks(self.model, self.corpus, self.config)
-            earlier_losses = [epoch.valid_loss for epoch in progress.epochs]
-            number = len(progress.epochs) + 1
-            if valid_loss < min(earlier_losses, default=math.inf):
+            losses = [epoch.valid_loss for epoch in progress.epochs]
+            if valid_loss < min(losses, default=math.inf):
                 self.kept = {name: p.detach().clone() for name, p in self.model.named_parameters()}
                 progress.kept_epoch = number
         metrics = EpochMetrics(
@@ -253,9 +245,7 @@ class Trainer:
             seconds=progress.epoch_seconds,
             **ranks._asdict(),
         )
-        if self.average is None and self._recipe.starts_averaging(
-            epoch=number, valid_loss=valid_loss, earlier_losses=earlier_losses
-        ):
+        if self.average is None and self._recipe.starts_averaging([*losses, valid_loss]):
             self.average = WeightAverage(self.model)
         progress.epochs.append(metrics)
         progress.epoch_tokens, progress.epoch_seconds, self.ends_epoch = 0, 0.0, False

@@ -22,10 +22,10 @@ from trainables.training.streams import MAX_EXTRA, draw_window
 
 
 class LstmRecipe(Recipe):
-    """Of this trial."""
-
-    def __init__(self, config: TrialConfig) -> None:
-        self.config = config
+    def __init__(self, config: TrialConfig, length: int) -> None:
+        """`length`: time steps of the train streams."""
+        self.config, self._length = config, length
+        self.longest_window = min(config.training.bptt + MAX_EXTRA, length - 1)
 
     @override
     def model(self, corpus: Corpus, draws: torch.Generator) -> AwdLstm:
@@ -37,22 +37,18 @@ class LstmRecipe(Recipe):
         return model
 
     @override
-    def first_position(self, length: int, draws: torch.Generator) -> int:
+    def first_position(self, draws: torch.Generator) -> int:
         return 0
 
     @override
-    def window(self, position: int, length: int, draws: torch.Generator) -> Window:
+    def window(self, position: int, draws: torch.Generator) -> Window:
         drawn = draw_window(self.config.training.bptt, draws)
-        return Window(position, min(position + drawn, length - 1), drawn)
+        return Window(position, min(position + drawn, self._length - 1), drawn)
 
     @override
-    def longest_window(self, length: int) -> int:
-        return min(self.config.training.bptt + MAX_EXTRA, length - 1)
-
-    @override
-    def pass_is_over(self, position: int, length: int) -> bool:
+    def pass_is_over(self, position: int) -> bool:
         """A window needs two steps: one to read, one to predict."""
-        return position >= length - 2
+        return position >= self._length - 2
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
@@ -74,17 +70,9 @@ class LstmRecipe(Recipe):
         activation = contexts.dropped_TBC.to(dtype).square().mean()
         change = (contexts.h3_TBC[1:].to(dtype) - contexts.h3_TBC[:-1]).square().mean()
         training = self.config.training
-        alpha, beta = (
-            training.activation_regularisation,
-            training.temporal_activation_regularisation,
-        )
-        return loss + alpha * activation + beta * change
+        penalties = training.activation_regularisation * activation
+        return loss + penalties + training.temporal_activation_regularisation * change
 
     @override
-    def starts_averaging(
-        self, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]
-    ) -> bool:
-        averaging = self.config.training.averaging
-        return should_switch(
-            averaging, epoch=epoch, valid_loss=valid_loss, earlier_losses=earlier_losses
-        )
+    def starts_averaging(self, losses: Sequence[float]) -> bool:
+        return should_switch(self.config.training.averaging, losses)

@@ -28,28 +28,26 @@ class Window(NamedTuple):
 
 
 class Recipe(ABC):
-    """Decides by the config alone and holds nothing of a run's state. `length` is the train
-    streams' time steps; `draws` is the run's generator, and what is drawn from it is drawn in the
-    order of the steps."""
+    """Decides by the config and the train text alone, and holds nothing of a run's state. `draws`
+    is the run's generator, and what is drawn from it is drawn in the order of the steps."""
+
+    longest_window: int
+    """The most time steps that a window has."""
 
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
         """The model with its starting weights."""
 
     @abstractmethod
-    def first_position(self, length: int, draws: torch.Generator) -> int:
+    def first_position(self, draws: torch.Generator) -> int:
         """The time step at which a pass through the text starts."""
 
     @abstractmethod
-    def window(self, position: int, length: int, draws: torch.Generator) -> Window:
+    def window(self, position: int, draws: torch.Generator) -> Window:
         """The next window from this time step on."""
 
     @abstractmethod
-    def longest_window(self, length: int) -> int:
-        """The most time steps that a window has."""
-
-    @abstractmethod
-    def pass_is_over(self, position: int, length: int) -> bool:
+    def pass_is_over(self, position: int) -> bool:
         """Whether no window is left from this time step on."""
 
     @abstractmethod
@@ -61,12 +59,6 @@ class Recipe(ABC):
         """What a step minimises; here, the loss."""
         return loss
 
-    def starts_averaging(
-        self,
-        *,
-        epoch: int,  # noqa: ARG002
-        valid_loss: float,  # noqa: ARG002
-        earlier_losses: Sequence[float],  # noqa: ARG002
-    ) -> bool:
-        """Whether weights are averaged after this epoch (1 for the first); here, never."""
+    def starts_averaging(self, losses: Sequence[float]) -> bool:  # noqa: ARG002
+        """Whether weights are averaged after epochs with these validation losses; here, never."""
         return False

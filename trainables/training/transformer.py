@@ -15,20 +15,19 @@ from trainables.training.start import start_at_frequencies
 
 
 class TransformerRecipe(Recipe):
-    """Of this trial. Every step has the same number of tokens.
+    """Every step has the same number of tokens.
 
     A pass starts at a random one of the first `window` time steps, so that windows are cut
     elsewhere in every pass and the tokens which one of them leaves out, before its first window and
     behind its last one, are in others."""
 
-    def __init__(self, config: TransformerTrialConfig, train_tokens: int) -> None:
-        """`train_tokens`: of the whole train text."""
-        self.config = config
+    def __init__(self, config: TransformerTrialConfig, length: int) -> None:
+        """`length`: time steps of the train streams."""
+        self.config, self._length = config, length
         training = config.training
-        length = train_tokens // training.batch_size
-        self._window = min(training.window, length - 1)
-        step = self._window * training.batch_size
-        windows_a_pass = (length - 1) // self._window
+        self.longest_window = min(training.window, length - 1)
+        step = self.longest_window * training.batch_size
+        windows_a_pass = (length - 1) // self.longest_window
         steps_an_epoch = (
             windows_a_pass
             if training.epoch_tokens is None
@@ -46,21 +45,17 @@ class TransformerRecipe(Recipe):
         return model
 
     @override
-    def first_position(self, length: int, draws: torch.Generator) -> int:
-        most = min(self._window, length - self._window)
+    def first_position(self, draws: torch.Generator) -> int:
+        most = min(self.longest_window, self._length - self.longest_window)
         return int(torch.randint(most, (), generator=draws).item())
 
     @override
-    def window(self, position: int, length: int, draws: torch.Generator) -> Window:
-        return Window(position, position + self._window, self._window)
+    def window(self, position: int, draws: torch.Generator) -> Window:
+        return Window(position, position + self.longest_window, self.longest_window)
 
     @override
-    def longest_window(self, length: int) -> int:
-        return self._window
-
-    @override
-    def pass_is_over(self, position: int, length: int) -> bool:
-        return position + self._window > length - 1
+    def pass_is_over(self, position: int) -> bool:
+        return position + self.longest_window > self._length - 1
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:

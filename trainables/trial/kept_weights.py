@@ -37,8 +37,7 @@ def measure_kept(
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(
             f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which "
-            f"keeps no weights: run "
-            "the study again with another --storage (and --store)"
+            "keeps no weights: run the study again with another --storage (and --store)"
         )
     folder = TrialFolder(directory, config.trial_id, note)
     _require_weights(folder)
@@ -75,8 +74,8 @@ def _require_weights(folder: TrialFolder) -> None:
     if not folder.kept_weights.is_file():
         raise UserError(
             f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: "
-            f"put the trial's folder "
-            "back, or train the study again with another --storage (and --store)"
+            "put the trial's folder back, or train the study again with another --storage (and "
+            "--store)"
         )
 
 

@@ -155,7 +155,12 @@ class TrialRun:
 
     def tell(self, epoch: EpochMetrics) -> None:
         """An epoch has ended."""
-        self._folder.log(_line(epoch))
+        train, valid = perplexity(epoch.train_loss), perplexity(epoch.valid_loss)
+        averaging = ", averaging" if epoch.averaging else ""
+        self._folder.log(
+            f"epoch {epoch.epoch}: perplexity {train:.2f}, in validation {valid:.2f}{averaging}, "
+            f"{epoch.seconds:.1f} s"
+        )
         self.task.on_epoch(epoch)
 
     def experiment(self) -> TrialOutcome:
@@ -169,44 +174,38 @@ class TrialRun:
         cost = Measured({"wall_seconds": seconds, "peak_memory_mib": peak_mib})
         return self._record({"cost@1": cost, **measured})
 
-    def end(
-        self,
-        error: DivergedError | PrunedError | None = None,
-        taken: tuple[Mapping[str, Measured], float] | None = None,
-    ) -> TrialOutcome:
-        """Record how the training ended; without an error, measure on the weights that it kept,
-        unless the measurements were `taken` already, in so many seconds."""
+    def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
+        """Record how the training ended; without an error, measure on the weights that it kept."""
         trainer = self.trainer
         self.checkpoints.wait()
         if isinstance(error, PrunedError):
             self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
         if error is not None:
             return self._record({}, error)
-        measured, measured_s = taken or self._measured()
-        cost = _training_metrics(trainer, self._memory, measured_s)
-        self._folder.check_fence()
-        self._folder.forget_measurements()
-        save_tensors(self._folder.kept_weights, trainer.kept, {"trial_id": self._folder.trial_id})
-        return self._record({"training@1": Measured(cost), **measured})
-
-    def _measured(self) -> tuple[Mapping[str, Measured], float]:
-        trainer, trained_at = self.trainer, time.monotonic()
+        started = time.monotonic()
         trainer.take_kept_weights()
+        epochs = trainer.progress.epochs
         measured = measure(
             self._names,
             trainer.model,
             trainer.corpus,
             trainer.config,
-            trainer.runtime,
-            epochs=trainer.progress.epochs,
+            self._runtime,
+            epochs=epochs,
         )
-        return measured, time.monotonic() - trained_at
+        cost = _training_metrics(trainer, self._memory, time.monotonic() - started)
+        self._folder.check_fence()
+        self._folder.forget_measurements()
+        save_tensors(self._folder.kept_weights, trainer.kept, {"trial_id": self._folder.trial_id})
+        return self._record({"training@1": Measured(cost), **measured})
 
     def _record(
         self, measured: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
     ) -> TrialOutcome:
-        folder, state = self._folder, _state_of(error)
-        trains = isinstance(self.task.config, LanguageTrialConfig)
+        folder, trains = self._folder, isinstance(self.task.config, LanguageTrialConfig)
+        state: FinalState = "done"
+        if error is not None:
+            state = "pruned" if isinstance(error, PrunedError) else "diverged"
         outcome = TrialOutcome(
             trial_id=self.task.config.trial_id,
             state=state,
@@ -221,22 +220,6 @@ class TrialRun:
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
         folder.leave()
         return outcome
-
-
-def _state_of(error: DivergedError | PrunedError | None) -> FinalState:
-    match error:
-        case None:
-            return "done"
-        case PrunedError():
-            return "pruned"
-        case DivergedError():
-            return "diverged"
-
-
-def _line(epoch: EpochMetrics) -> str:
-    perplexities = f"perplexity {perplexity(epoch.train_loss):.2f}, in validation {perplexity(epoch.valid_loss):.2f}"
-    averaging = ", averaging" if epoch.averaging else ""
-    return f"epoch {epoch.epoch}: {perplexities}{averaging}, {epoch.seconds:.1f} s"
 
 
 def _earlier(folder: TrialFolder) -> TrialOutcome | None:
