@@ -23,10 +23,6 @@ from .ranks import stable_rank as stable_rank
 from .registry import epoch_ranks as epoch_ranks
 from .registry import log_p_matrix as log_p_matrix
 from .registry import measure as measure
-from .registry import perplexity_of as perplexity_of
-from .registry import rank_tokens as rank_tokens
-from .registry import ranks_of as ranks_of
-from .registry import spectrum_at as spectrum_at
 from .spectrum import FLOAT64_EPS as FLOAT64_EPS
 from .spectrum import Method as Method
 from .spectrum import Spectrum as Spectrum

@@ -114,11 +114,7 @@ def _perplexity(trained: Trained) -> Measured:
     evaluation = trained.config.evaluation
     tokens = trained.corpus.test[: evaluation.test_tokens]
     batch, window = evaluation.test_batch_size, evaluation.window
-    return perplexity_of(mean_loss(trained.model, tokens, batch=batch, window=window, split="test"))
-
-
-def perplexity_of(loss: float) -> Measured:
-    """`perplexity@1` from the test loss. Raises DivergedError."""
+    loss = mean_loss(trained.model, tokens, batch=batch, window=window, split="test")
     if not loss <= MAX_LOSS:
         raise DivergedError(f"the test loss is {loss:.3g} nats per token")
     return Measured({"test_perplexity": math.exp(loss)})
@@ -127,7 +123,8 @@ def perplexity_of(loss: float) -> Measured:
 def _spectrum(trained: Trained) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram
     matrix in float64."""
-    return ranks_of(spectrum_at(trained.model, trained.contexts()))
+    spectrum = spectrum_at(trained.model, trained.contexts())
+    return Measured(rank_report(spectrum), spectrum.singular_values)
 
 
 def _centred_spectrum(trained: Trained) -> Measured:
@@ -135,11 +132,6 @@ def _centred_spectrum(trained: Trained) -> Measured:
     not see. Their names begin with "centred_"."""
     report = rank_report(spectrum_at(trained.model, trained.contexts(), centre=True))
     return Measured({f"centred_{name}": report[name] for name in RANKS})
-
-
-def ranks_of(spectrum: Spectrum) -> Measured:
-    """`spectrum@1` from its singular values."""
-    return Measured(rank_report(spectrum), spectrum.singular_values)
 
 
 def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
