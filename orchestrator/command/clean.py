@@ -4,16 +4,13 @@ said here, too."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import print_out
 from trainables.errors import UserError
-
-if TYPE_CHECKING:
-    from orchestrator.guard import Leftovers
 
 
 def clean(
@@ -41,29 +38,15 @@ def clean(
             f"clean takes a folder that exists after --storage, and {folder} is none: name another "
             f"one"
         )
-    sentences = [sentence] if (sentence := removed_sentence(remove_leftovers())) else []
+    sentences = [removed_sentence(count)] if (count := remove_leftovers()) else []
     for place in (folder, copies_folder()):
-        if sizes := remove_unfinished(place):
-            sentences.append(
-                f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) "
-                f"below {place}."
-            )
+        if count := remove_unfinished(place):
+            sentences.append(f"Removed {counted(count, 'unfinished file')} below {place}.")
     print_out("\n".join(sentences or ["There was nothing to remove."]))
 
 
-def removed_sentence(removed: Leftovers) -> str:
-    """What was removed of earlier runs; empty where nothing was."""
-    from orchestrator.words import counted, listed
+def removed_sentence(count: int) -> str:
+    """Return the sentence about removed temporary folders of earlier runs."""
+    from orchestrator.words import counted
 
-    parts = []
-    if removed.folders:
-        parts.append(
-            f"{counted(removed.folders, 'temporary folder')} ({_megabytes(removed.size_bytes)})"
-        )
-    if removed.processes:
-        parts.append(counted(removed.processes, "process", "processes"))
-    return f"Removed {listed(parts)} that earlier runs had left." if parts else ""
-
-
-def _megabytes(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:.1f} MB"
+    return f"Removed {counted(count, 'temporary folder')} that earlier runs had left."

@@ -193,8 +193,8 @@ def _run_all(
     from orchestrator.guard import remove_leftovers
     from orchestrator.sweep import INTERRUPTED, Typed, run_study
 
-    if removed := removed_sentence(remove_leftovers()):
-        print_err(removed)
+    if count := remove_leftovers():
+        print_err(removed_sentence(count))
     statuses = []
     with shared():
         for plan, study_options in runs:

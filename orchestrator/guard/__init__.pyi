@@ -16,7 +16,6 @@ from .inside import watched as watched
 from .leftovers import OWNER as OWNER
 from .leftovers import PREFIX as PREFIX
 from .leftovers import SHORT_BASE as SHORT_BASE
-from .leftovers import Leftovers as Leftovers
 from .leftovers import machine as machine
 from .leftovers import remove_folder as remove_folder
 from .leftovers import remove_leftovers as remove_leftovers

@@ -12,7 +12,6 @@ import shutil
 import stat
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -30,54 +29,36 @@ END_S = 5.0
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(frozen=True)
-class Leftovers:
-    """What was removed."""
-
-    folders: int
-    size_bytes: int
-    processes: int
-
-
-def remove_leftovers() -> Leftovers:
+def remove_leftovers() -> int:
     """Remove this user's temporary folders whose runs are gone, and kill the processes that work in
-    them.
+    them; return how many folders were removed.
 
     What lives, what is another user's and what a link leads to stays. Raises nothing.
     """
     bases = {SHORT_BASE}
     with suppress(OSError):  # nowhere can anything be written
         bases.add(tempfile.gettempdir())
-    removals = []
+    count = 0
     for base in bases:
         with suppress(OSError):
-            removals += [
-                _remove_abandoned(folder)
-                for folder in Path(base).iterdir()
-                if FOLDER.fullmatch(folder.name)
-            ]
-    removed = [removal for removal in removals if removal is not None]
-    return Leftovers(
-        len(removed), sum(size for size, _ in removed), sum(killed for _, killed in removed)
-    )
+            for folder in Path(base).iterdir():
+                count += bool(FOLDER.fullmatch(folder.name)) and _remove_abandoned(folder)
+    return count
 
 
-def remove_folder(folder: Path) -> tuple[int, int]:
-    """Kill what works in a run's folder, and remove that; return its size in bytes, and how many
-    processes there were."""
+def remove_folder(folder: Path) -> None:
+    """Kill what works in a run's folder, and remove the folder."""
     processes = [process for process in psutil.process_iter() if _works_in(process, folder)]
     for process in processes:
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(processes, timeout=END_S)
-    size_bytes = _size_bytes(folder)
     # The owner's file goes last: should this process be killed, the folder can still be told from
     # others.
     with suppress(OSError):
         for path in folder.iterdir():
             shutil.rmtree(path, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
-    return size_bytes, len(processes)
 
 
 def machine() -> set[str]:
@@ -89,20 +70,19 @@ def machine() -> set[str]:
     return names
 
 
-def _remove_abandoned(folder: Path) -> tuple[int, int] | None:
-    """See `remove_folder`; None if the run may live, and if the folder could not be removed."""
-    removed = None
+def _remove_abandoned(folder: Path) -> bool:
+    """Remove the folder unless its run may live; return whether it is gone."""
     with suppress(OSError):
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            return None
+            return False
         owner = os.open(folder / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             if _is_given_up(owner):
-                removed = remove_folder(folder)
+                remove_folder(folder)
         finally:
             os.close(owner)
-    return None if folder.exists() else removed
+    return not folder.exists()
 
 
 def _is_given_up(owner: int) -> bool:
@@ -131,13 +111,3 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
             f"/{folder.name}/" in file.path and file.mode != "r" for file in process.open_files()
         )
     return False
-
-
-def _size_bytes(folder: Path) -> int:
-    """Return what its files take on the disk."""
-    size_bytes = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                size_bytes += Path(parent, name).lstat().st_blocks * 512
-    return size_bytes

@@ -34,11 +34,11 @@ class Attempts:
     def failure(self, trial_id: str, ending: Ending) -> str | None:
         """Count a death; where it was the last one that the trial may have, why it fails.
 
-        One that runs out of memory gets another attempt in any case, alone on its machine, and no
-        more after that."""
+        One that runs out of memory gets another attempt in any case, alone, and no more after
+        that."""
         if ending.short_of_memory:
             if trial_id in self._starved:
-                return f"{ending.cause}, alone on its machine too: {MORE_MEMORY}"
+                return f"{ending.cause}, alone too: {MORE_MEMORY}"
             self._starved.add(trial_id)
             return None
         lost = ending.kind is EndingKind.MACHINE_LEFT
@@ -63,7 +63,7 @@ class Attempts:
         return min(most, self._most_mates.get(trial_id, most))
 
     def starved(self, trial_id: str) -> bool:
-        """Whether the trial has run out of memory, and has to be alone on its machine."""
+        """Return whether the trial has run out of memory and has to run alone."""
         return trial_id in self._starved
 
     def machines_left(self, present: Collection[str]) -> None:

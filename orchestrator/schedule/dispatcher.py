@@ -19,7 +19,6 @@ from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.storage import BucketError
 from orchestrator.store import PlannedTrial, expire_dead_owners
-from orchestrator.words import duration
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 
@@ -39,6 +38,7 @@ class Dispatcher:
         self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
         self._outcomes = Outcomes(work, self._table, self.attempts)
+        self.not_measured = self._outcomes.not_measured
         self._queue = PackQueue()
         self._flights: dict[str, Flight] = {}
         self._stop_requests: set[str] = set()
@@ -52,13 +52,6 @@ class Dispatcher:
         self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
 
-    def add(self, trials: Sequence[PlannedTrial]) -> None:
-        """Run these trials too, but for those that are known already."""
-        new = [trial for trial in trials if trial.trial_id not in self._table]
-        if new:
-            self._wait(new)
-            self._listener.added(len(new))
-
     def stop(self, trial_ids: Collection[str]) -> None:
         """Run these trials no more: they are given back, as they are, and are left to a later
         run."""
@@ -67,20 +60,6 @@ class Dispatcher:
         self._release(
             [trial for trial_id, trial in elsewhere.items() if trial_id in self._stop_requests]
         )
-
-    def leave_starved(self, waited_s: float) -> None:
-        """Leave what waits for a machine of its own to a later run, if that is what packs have
-        waited for so long."""
-        waiting = self._table.trials(State.CLAIMED, State.RETRIED, State.HANDED_OUT)
-        starved = {
-            trial_id for trial_id in waiting if self.attempts.starved(trial_id)
-        } - self._stop_requests
-        if starved and any(flight.pack.alone for flight in self._flights.values()):
-            waited = duration(waited_s)
-            self._listener.note(
-                f"For {waited} no machine was free of others, as what ran out of memory needs it."
-            )
-            self.stop(starved)
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
         """Return the packs to end that were not returned before: (1) a trial that is to stop runs
@@ -116,11 +95,6 @@ class Dispatcher:
         return not (
             self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source
         )
-
-    @property
-    def not_measured(self) -> dict[str, str]:
-        """By trial id, why a trial that lacked measurements did not get them."""
-        return self._outcomes.not_measured
 
     @property
     def claimed(self) -> list[PlannedTrial]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import NoReturn, TypeVar
 
 from orchestrator.cluster import (
@@ -18,13 +17,12 @@ from orchestrator.cluster import (
     signs,
 )
 from orchestrator.guard import beat, say_stopping, start_again
-from orchestrator.plan import text_of
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.endings import explained, kill_worker
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.worker_watch import WorkerWatch
-from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
+from orchestrator.store import LeaseKeeper, StudyKey
 from orchestrator.worker import (
     EVENTS,
     Beat,
@@ -34,7 +32,6 @@ from orchestrator.worker import (
     ask_to_leave,
     forget_asking,
 )
-from trainables.config import CustomConfig, LanguageTrialConfig, output_layer_of
 from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
@@ -43,9 +40,6 @@ KILL_S, GONE_S = 5.0, 60.0
 so long, is left to a new Ray."""
 START_S = 300.0
 """So long Ray may take to start a worker while none is at a pack."""
-ALONE_S = 600.0
-"""So long a trial that ran out of memory waits, while nothing else of this sweep runs, for a
-machine of its own."""
 
 
 class Driver:
@@ -72,7 +66,6 @@ class Driver:
         self._next_poll_s = 0.0
         self._looks_without_start = 0
         self._waits_for_machines = self._stop_announced = False
-        self._planned_at: datetime | None = None
 
     @property
     def stopping(self) -> bool:
@@ -210,16 +203,13 @@ class Driver:
             start_again_or_raise("A worker that stands still cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """See that Ray starts workers. A cluster may have others to serve, and no machine free of
-        them; a Ray of this command has not."""
+        """See that a Ray of this command starts workers; a cluster may have others to serve."""
         self._looks_without_start = (
             self._looks_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         )
         waited_s = self._looks_without_start * POLL_S
         if waited_s > START_S and self._work.options.address is None:
             start_again_or_raise(f"Ray has started no worker for {START_S:g} s")
-        if waited_s > ALONE_S and not (self._watch.keys or self._waits_for_machines):
-            self._dispatcher.leave_starved(waited_s)
 
     def _look_at_machines(self) -> None:
         check_ray()
@@ -237,39 +227,12 @@ class Driver:
 
     def _look_at_requests(self, study: StudyKey) -> None:
         """Do what was asked of the study since this run of it began."""
-        store, planned_ids = self._work.store, self._work.planned_ids
-        requests = store.requests(study, self._work.run_id)
+        requests = self._work.store.requests(study, self._work.run_id)
         if requests.stop_study:
             self._work.listener.note(f"Stopping, as `{PROGRAM} stop` asked.")
             self._interrupt.requested = True
-            return
-        self._dispatcher.stop(requests.stop_trials)
-        if planned_ids is not None and requests.planned_at != self._planned_at:
-            self._planned_at = requests.planned_at
-            rows = [
-                row
-                for row in store.trials(study)
-                if row.state == "planned" and row.trial_id not in planned_ids
-            ]
-            self._dispatcher.add(
-                [trial for trial in (row.planned() for row in rows) if self._can_run(trial)]
-            )
-
-    def _can_run(self, trial: PlannedTrial) -> bool:
-        """Whether the trial reads the text that this run has, and its output layer, if it is one of
-        the user's own, is among those that came with it."""
-        config, corpus = trial.validated, self._work.corpus
-        if (
-            isinstance(config, LanguageTrialConfig)
-            and corpus is not None
-            and config.corpus.sha256 != text_of(config, corpus).sha256
-        ):
-            return False
-        layer = output_layer_of(config)
-        files = self._work.options.runtime.layer_files
-        return not isinstance(layer, CustomConfig) or layer.sha256 in {
-            file.sha256 for file in files
-        }
+        else:
+            self._dispatcher.stop(requests.stop_trials)
 
 
 def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:

@@ -117,9 +117,9 @@ class Outcomes:
             ):
                 self._end(flight.left.pop(outcome.trial_id), outcome)
             return
-        may_be_pruned = bool(flight.pack.stop_above)
-        for outcome, taken in self._recorder.unreported(
-            list(flight.left), may_be_pruned=may_be_pruned
+        left, searched = list(flight.left.values()), bool(flight.pack.stop_above)
+        for outcome, taken in self._recorder.recover(
+            left, note=self._listener.note, may_be_pruned=lambda _: searched
         ):
             self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
 
@@ -168,7 +168,7 @@ class Outcomes:
         if failure is None:
             what_next = "it is measured again" if measured else what_next
             if ending.short_of_memory:
-                what_next += ", alone on its machine"
+                what_next += ", alone"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             if not measured:
                 self._end_attempt(trial, ending)

@@ -6,7 +6,7 @@ so that workers end at about the same time."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -41,8 +41,7 @@ class Flight:
 
 
 class PackQueue:
-    """Packs that wait for a worker. Those that have to be alone on their machines come last, when
-    no other is out."""
+    """Packs that wait for a worker. Those that run alone come last, one at a time."""
 
     def __init__(self) -> None:
         self.shared, self._alone = deque[Pack](), deque[Pack]()
@@ -59,12 +58,13 @@ class PackQueue:
         else:
             self.shared.extend(shared)
 
-    def ready(self, out: Iterable[Pack]) -> deque[Pack]:
-        """From where the next pack is to be taken, with those that are `out`."""
-        alone_out = {pack.alone for pack in out}
+    def ready(self, out: Collection[Pack]) -> deque[Pack]:
+        """Return the queue from which to take the next pack while these packs are `out`."""
+        if any(pack.alone for pack in out):
+            return deque()
         if self.shared:
-            return deque() if True in alone_out else self.shared
-        return deque() if False in alone_out else self._alone
+            return self.shared
+        return deque() if out else self._alone
 
 
 def pack(

@@ -17,10 +17,6 @@ STEP_BYTES = 250_000_000
 just as much."""
 
 
-WHOLE = ("CPU", "GPU")
-"""What nobody else can be without: who has all of it, and all of the memory, has the machine."""
-
-
 class Placement:
     """The machines that there are at a time, by Ray's ids."""
 
@@ -52,25 +48,17 @@ class Placement:
         return sum(fit_on(has, self._options) for has in self._machines.values()) or None
 
     def place(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> Place:
-        """What a pack of these trials asks for: never more memory than the largest machine has,
-        where it runs alone.
-
-        One that has to be `alone` asks for all that this machine has.
-        """
-        largest = max(self._machines.values(), key=lambda has: has.get("memory", 0), default={})
-        most = int(largest.get("memory", 0))
+        """Return what a pack of these trials asks for: at most the memory of the largest machine,
+        and all of it if the pack runs alone."""
+        most = int(max((has.get("memory", 0) for has in self._machines.values()), default=0))
         memory_bytes = most if alone else min(self._estimate(configs), most)
-        whole = {name: largest[name] for name in WHOLE if largest.get(name)} if alone else {}
-        return Place(memory_bytes, tuple(sorted(self._unfit)), whole)
+        return Place(memory_bytes, tuple(sorted(self._unfit)))
 
     def has(self, place: Place) -> bool:
-        """Whether a machine is there that such a pack can be put on; True, too, where none is there
-        for any pack."""
-        needs = {"memory": place.memory_bytes, **place.whole}
+        """Return whether a machine has the memory that such a pack asks for; True also while there
+        is no machine for any pack."""
         machines = self._machines.values()
-        return not machines or any(
-            all(has.get(name, 0) >= need for name, need in needs.items()) for has in machines
-        )
+        return not machines or any(has.get("memory", 0) >= place.memory_bytes for has in machines)
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
         """Bytes of memory; 0 where that is unknown."""

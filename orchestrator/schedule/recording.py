@@ -6,7 +6,6 @@ is found again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -47,50 +46,27 @@ class Recorder:
         *,
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
-    ) -> int:
-        """Record results that were left as files by a driver that died; returns how many.
+    ) -> list[tuple[TrialOutcome, bool]]:
+        """Record results that a driver or a worker left as files when it died; return them, each
+        with whether the store took it.
 
-        Looks at trials that are planned or running. One that was stopped early counts only where
-        `may_be_pruned` says so; any other runs on. Files that are truncated or belong to another
-        trial are set aside with a note: such a trial simply runs again."""
+        Looks at trials that are planned or running. One that was stopped early counts only if
+        `may_be_pruned`; any other runs on. Files that are truncated or belong to another trial are
+        set aside with a note: such a trial simply runs again."""
         states = self._store.states([trial.trial_id for trial in trials])
         left = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
         self._storage.bring([trial.trial_id for trial in left])
-        recorded = 0
+        outcomes = []
         for trial in left:
             try:
-                result = self._result(trial.trial_id, may_be_pruned=may_be_pruned(trial))
-                recorded += result is not None and self._record(*result)
+                result = self._storage.trial(trial.trial_id).result()
             except DamagedFileError as error:
                 note(f"{trial.name} runs again: {error}.")
                 self._storage.set_aside_result(trial.trial_id)
-        return recorded
-
-    def unreported(
-        self, trial_ids: Sequence[str], *, may_be_pruned: bool
-    ) -> list[tuple[TrialOutcome, bool]]:
-        """Record the results of these trials whose worker made them durable and did not report
-        them; returns them, and of each whether the store took it."""
-        self._storage.bring(trial_ids)
-        outcomes = []
-        for trial_id in trial_ids:
-            # Unusable files are set aside when the trial runs again.
-            with suppress(DamagedFileError):
-                result = self._result(trial_id, may_be_pruned=may_be_pruned)
-                if result is not None:
-                    outcomes.append((result[0], self._record(*result)))
+                continue
+            if result is not None and (result[0].state != "pruned" or may_be_pruned(trial)):
+                outcomes.append((result[0], self._record(*result)))
         return outcomes
-
-    def _result(
-        self, trial_id: str, *, may_be_pruned: bool
-    ) -> tuple[TrialOutcome, np.ndarray | None] | None:
-        """The result that lies in the trial's folder; None where there is none that counts."""
-        result = self._storage.trial(trial_id).result()
-        return (
-            None
-            if result is None or (result[0].state == "pruned" and not may_be_pruned)
-            else result
-        )
 
     def _record(self, outcome: TrialOutcome, spectrum: np.ndarray | None) -> bool:
         attempt = self._attempts.get(outcome.trial_id)

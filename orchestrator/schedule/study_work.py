@@ -3,7 +3,7 @@ Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -36,9 +36,6 @@ class StudyWork:
     study: StudyKey | None = None
     """Whose trials they are, for those who watch and whose requests to stop are followed; None:
     nobody's."""
-    planned_ids: Collection[str] | None = None
-    """The study's trials when this run was planned. Those that another command adds later are run,
-    too; None: they are not."""
     corpus: CorpusIdentity | None = None
     """What trials read; with it, what memory they need is known."""
     measurements: tuple[str, ...] = ()

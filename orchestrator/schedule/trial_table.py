@@ -65,9 +65,6 @@ class TrialTable:
         """Of each trial that was claimed, the attempt for which it was, last: what the store knows
         this driver by."""
 
-    def __contains__(self, trial_id: str) -> bool:
-        return trial_id in self._states
-
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
         """Those in one of these states, by id."""
         return {

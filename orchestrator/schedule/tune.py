@@ -99,11 +99,7 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
         place: Place = config["pack"].place
-        need = {
-            **bundle,
-            **place.whole,
-            **({"memory": place.memory_bytes} if place.memory_bytes else {}),
-        }
+        need = {**bundle, **({"memory": place.memory_bytes} if place.memory_bytes else {})}
         where: dict[str, Any] = {
             "bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(place.not_on)})"}]
         }
@@ -144,15 +140,9 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
 def _why(error: RayError | OSError) -> str:
     """Return why Tune ended, e.g. memory that another program took, or a folder that was
     removed."""
-    if not isinstance(error, OutOfMemoryError):
-        return f"Ray Tune failed ({last_line(error)})"
-    largest = re.search(r"MEM\(GB\)\s+COMMAND\s+(\d+)\s+([\d.]+)\s+(.+)", str(error))
-    most = (
-        f"; process {largest[1]} ({largest[3][:60].strip()}) held {largest[2]} GB, the most"
-        if largest
-        else ""
-    )
-    return f"Memory ran out, and Ray ended one of its processes{most}"
+    if isinstance(error, OutOfMemoryError):
+        return "Memory ran out, and Ray ended one of its processes"
+    return f"Ray Tune failed ({last_line(error)})"
 
 
 def _name(trial: Trial) -> str:

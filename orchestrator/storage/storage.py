@@ -162,7 +162,7 @@ class FolderStorage(Storage):
             # While it is open, no other folder gets its number.
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise self._no_folder(error) from error
+            raise self._changed(f"is gone ({error.strerror})") from error
         try:
             yield lambda: self._check_same(os.fstat(descriptor))
         finally:
@@ -172,25 +172,16 @@ class FolderStorage(Storage):
         try:
             now, flags = self.root.stat(), os.statvfs(self.root).f_flag
         except OSError as error:
-            raise self._no_folder(error) from error
+            raise self._changed(f"is gone ({error.strerror})") from error
         if not os.path.samestat(now, before):
-            raise UserError(
-                f"The storage folder {self} was replaced by another one, and nothing is recorded "
-                f"since: put the first "
-                "one back, and type the same command again."
-            )
+            raise self._changed("was replaced by another one")
         if flags & os.ST_RDONLY or not os.access(self.root, os.W_OK | os.X_OK):
-            raise UserError(
-                f"The storage folder {self} became read-only: make it writable, and type the same "
-                f"command again; what "
-                "was done before is kept."
-            )
+            raise self._changed("became read-only")
 
-    def _no_folder(self, error: OSError) -> UserError:
+    def _changed(self, change: str) -> UserError:
         return UserError(
-            f"The storage folder {self} is gone ({error.strerror}), and nothing is recorded since: "
-            f"put it back, or "
-            "name another one with --storage, and type the same command again."
+            f"The storage folder {self} {change}, and nothing is recorded since: put it back as it "
+            "was, or name another one with --storage, and type the same command again."
         )
 
     @override

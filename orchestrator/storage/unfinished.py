@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,28 +20,20 @@ IDLE_S = 600.0
 """Who has not written to a file for so long is gone, on whatever machine it ran."""
 
 
-def remove_unfinished(folder: Path) -> list[int]:
-    """Remove this user's unfinished files of processes that are gone, at any depth; their sizes in
-    bytes.
+def remove_unfinished(folder: Path) -> int:
+    """Remove this user's unfinished files of processes that are gone, at any depth; return how many
+    there were.
 
-    A folder shared by machines may hold files of processes elsewhere: of no file is this known
-    before `IDLE_S`."""
-    sizes = []
-    for path in _unfinished(folder):
+    A folder shared by machines may hold files of processes elsewhere: no file is known to be
+    unfinished before `IDLE_S`."""
+    count = 0
+    for path in folder.rglob(".*"):
+        match = UNFINISHED.fullmatch(path.name)
         with suppress(OSError):
-            size_bytes = path.lstat().st_size
-            path.unlink()
-            sizes.append(size_bytes)
-    return sizes
-
-
-def _unfinished(folder: Path) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            match = UNFINISHED.fullmatch(name)
-            with suppress(OSError):
-                if match and not _may_be_written(Path(parent, name), match["process"]):
-                    yield Path(parent, name)
+            if match and not _may_be_written(path, match["process"]):
+                path.unlink()
+                count += 1
+    return count
 
 
 def _may_be_written(path: Path, process: str | None) -> bool:

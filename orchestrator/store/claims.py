@@ -100,39 +100,19 @@ class Claims(Part):
         """Record that workers at these places ("host, GPU 3"), by trial id, have taken up trials,
         for the claims of these numbers. A start for a claim that is over is left out."""
         with self._database.write() as connection:
-            running = select(trial.c.id, trial.c.attempt).where(
-                trial.c.state == "running", trial.c.id.in_(places)
-            )
-            locked = running.order_by(trial.c.id).with_for_update(key_share=True)
-            taken_up = [
-                trial_id
-                for trial_id, claim in connection.execute(locked)
-                if claim == attempts[trial_id]
-            ]
-            if not taken_up:
-                return
-            moment = now(connection)
+            taken_up, moment = held(connection, places, attempts), now(connection)
             end_attempts(connection, taken_up, GONE_ON, moment)
-            rows = [
-                {
-                    "trial_id": trial_id,
-                    "place": storable(places[trial_id]),
-                    "started_at": moment,
-                }
-                for trial_id in taken_up
-            ]
-            connection.execute(attempt.insert(), rows)
+            for trial_id in taken_up:
+                place = storable(places[trial_id])
+                row = {"trial_id": trial_id, "place": place, "started_at": moment}
+                connection.execute(attempt.insert().values(row))
 
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
         """Record that the attempt under the claim of this number has ended for a cause (one
         sentence), and the trial is tried again. If the claim is over, nothing changes."""
         with self._database.write() as connection:
-            query = select(trial.c.attempt).where(
-                trial.c.id == trial_id, trial.c.state == "running"
-            )
-            held = connection.execute(query.with_for_update(key_share=True)).scalar_one_or_none()
-            if held == claim:
-                end_attempts(connection, [trial_id], storable(cause), now(connection))
+            ended = held(connection, [trial_id], {trial_id: claim})
+            end_attempts(connection, ended, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
         """Return the trial's attempts that a worker took up, in order."""
@@ -143,6 +123,19 @@ class Claims(Part):
             Attempt(number, row.place, row.started_at, row.ended_at, row.cause)
             for number, row in enumerate(rows, start=1)
         ]
+
+
+def held(
+    connection: Connection, trial_ids: Collection[str], attempts: Mapping[str, int]
+) -> list[str]:
+    """Return which of these trials run for the claims of these numbers, in the order of their ids;
+    their rows stay locked."""
+    running = select(trial.c.id, trial.c.attempt).where(
+        trial.c.state == "running", trial.c.id.in_(trial_ids)
+    )
+    # In one order: processes that lock the same trials in different orders block each other.
+    locked = running.order_by(trial.c.id).with_for_update(key_share=True)
+    return [key for key, claim in connection.execute(locked) if claim == attempts[key]]
 
 
 def end_attempts(

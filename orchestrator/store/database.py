@@ -19,7 +19,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
 from orchestrator.store.address import printable
-from orchestrator.store.sqlite_files import SqliteFiles, unchanging
+from orchestrator.store.sqlite_files import SqliteFile
 from orchestrator.store.troubles import NEVER_WRITTEN, damaged, passes, user_errors
 from trainables.errors import first_line, terminal_text
 
@@ -59,20 +59,17 @@ class Database:
         self._away_s, self._on_wait = away_s, on_wait
         self.address = printable(url)
         """Safe to print: without the password."""
-        self._files: SqliteFiles | None = None
+        self._file: SqliteFile | None = None
         self._answered = self._waiting = False
         self._shared: Connection | None = None
         if url.drivername == "sqlite":
-            path = Path(url.database or "")
-            read_only = unchanging(path)
+            self._file = SqliteFile(Path(url.database or ""))
             self._reader: Engine = create_engine(
-                read_only or url, connect_args={"timeout": BUSY_TIMEOUT_S}
+                self._file.url, connect_args={"timeout": BUSY_TIMEOUT_S}
             )
-            event.listen(
-                self._reader, "connect", _set_up_unchanging if read_only else _set_up_sqlite
-            )
+            set_up = _set_up_unchanging if self._file.is_unchanging else _set_up_sqlite
+            event.listen(self._reader, "connect", set_up)
             event.listen(self._reader, "begin", _begin_sqlite)
-            self._files = SqliteFiles(path, self._reader, is_unchanging=read_only is not None)
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
             arguments = {
@@ -91,8 +88,8 @@ class Database:
             try:
                 yield connection
             finally:
-                if self._files is not None and self._files.is_unchanging:
-                    self._files.check()  # before anything is said of what came of another's writing
+                if self._file is not None and self._file.is_unchanging:
+                    self._file.check()  # before anything is said of what came of another's writing
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -109,7 +106,7 @@ class Database:
         """A transaction that may write; an exception inside undoes all of it."""
         with self._transaction(self._writer) as connection:
             yield connection
-            self._check_files()
+            self._check_file()
 
     def close(self) -> None:
         """Close all connections."""
@@ -129,7 +126,7 @@ class Database:
     def check_pages(self) -> None:
         """Raise UserError if SQLite finds damage in its file: pages, indices, rules of the tables.
         PostgreSQL guards its own."""
-        if self._files is not None:
+        if self._file is not None:
             with self.read() as connection:
                 found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
             if found != "ok":
@@ -150,11 +147,11 @@ class Database:
         deadline_s = time.monotonic() + self._away_s
         while True:
             try:
-                self._check_files()  # a new connection beside a deleted log is told that the disk fails
+                self._check_file()  # a new connection would make a deleted file again
                 connection = engine.connect()
                 try:
                     transaction = connection.begin()
-                    self._check_files()
+                    self._check_file()
                 except BaseException:
                     connection.close()
                     raise
@@ -174,9 +171,9 @@ class Database:
             self._on_wait()
             time.sleep(AGAIN_S)
 
-    def _check_files(self) -> None:
-        if self._files is not None:
-            self._files.check()
+    def _check_file(self) -> None:
+        if self._file is not None:
+            self._file.check()
 
 
 class Part:

@@ -91,10 +91,8 @@ def _version(database: Database) -> int | None:
             if 0 < version <= newest_version():
                 return version
             problem = f"was made by a newer version of this program (schema version {version})"
-        elif "alembic_version" in tables:
-            problem = "was made by an older version of this program"
         else:
-            problem = f"holds something else (the table {min(tables)})"
+            problem = f"is none of this version of the program (it has the table {min(tables)})"
     raise UserError(
         f"The results store {database.address} {problem}: name another one with --store, or "
         f"{REBUILD}."

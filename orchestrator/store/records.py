@@ -168,8 +168,6 @@ class LostTrial:
 class Requests:
     """What a running sweep should know of what others did since it began."""
 
-    planned_at: datetime
-    """When the study was planned last: it may have more trials since."""
     stop_study: bool
     stop_trials: frozenset[str]
     """Trial ids, of any study."""

@@ -11,7 +11,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Select, delete, select, update
 
-from orchestrator.store.claims import end_attempts
+from orchestrator.store.claims import end_attempts, held
 from orchestrator.store.database import Part, now, storable
 from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
@@ -29,19 +29,16 @@ class Results(Part):
         self, epochs: Mapping[str, Sequence[EpochMetrics]], *, attempts: Mapping[str, int]
     ) -> None:
         """Record epochs of several trials, by trial_id, as those of the attempts for which the
-        trials were claimed.
+        trials were claimed; at least one epoch of each trial.
 
         Those of an attempt that is over, because the trial has ended or another driver owns it, are
         left out. An epoch recorded before is replaced, since a resumed trial repeats some."""
         with self._database.write() as connection:
-            # In the order of their ids: two processes that lock the same trials in different orders
-            # block each other.
-            for trial_id in sorted(epochs):
-                row, rows = _locked(connection, trial_id), _epoch_rows(trial_id, epochs[trial_id])
-                if rows and row.state == "running" and row.attempt == attempts[trial_id]:
-                    repeated = epoch.c.epoch.in_([row["epoch"] for row in rows])
-                    connection.execute(delete(epoch).where(epoch.c.trial_id == trial_id, repeated))
-                    connection.execute(epoch.insert(), rows)
+            for trial_id in held(connection, epochs, attempts):
+                rows = _epoch_rows(trial_id, epochs[trial_id])
+                repeated = epoch.c.epoch.in_([row["epoch"] for row in rows])
+                connection.execute(delete(epoch).where(epoch.c.trial_id == trial_id, repeated))
+                connection.execute(epoch.insert(), rows)
 
     def record(
         self,

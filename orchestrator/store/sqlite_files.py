@@ -1,79 +1,54 @@
-"""A SQLite database and its log as files: may they be written to, and are they those that were
-opened first?"""
+"""The file of a SQLite store: may it be written to, and is it still the one that was opened?"""
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Engine, event
 from sqlalchemy.engine import URL
 
 from orchestrator.store.troubles import StoreAwayError
 from trainables.errors import UserError
 
 
-def unchanging(database: Path) -> URL | None:
-    """Return the address by which SQLite reads a database that nobody writes and whose folder takes
-    no file, such as on a read-only disk; None for any other. With a log, a reader needs the file
-    next to it that all readers share."""
-    if (
-        not database.is_file()
-        or os.access(database.parent, os.W_OK)
-        or Path(f"{database}-wal").exists()
-    ):
-        return None
-    query = {"mode": "ro", "immutable": "1", "uri": "true"}
-    return URL.create("sqlite", database=f"file:{quote(str(database))}", query=query)
+class SqliteFile:
+    """The file behind an engine. Connections to a deleted file go on to read and write it."""
 
+    def __init__(self, path: Path) -> None:
+        self._path, self._log = path, Path(f"{path}-wal")
+        self._first: tuple[int, ...] | None = None
+        self.is_unchanging = (
+            path.is_file() and not os.access(path.parent, os.W_OK) and not self._log.exists()
+        )
+        """Nobody writes the file, and its folder takes no other one, such as on a read-only disk.
+        With a log, a reader needs a file beside it that all readers share."""
 
-class SqliteFiles:
-    """The files behind an engine. Connections hold on to deleted ones, and take into them whatever
-    they are given; one to an `unchanging` database sees nothing of what somebody else writes."""
-
-    def __init__(self, database: Path, engine: Engine, *, is_unchanging: bool) -> None:
-        self._database, self._log = database, Path(f"{database}-wal")
-        self.is_unchanging = is_unchanging
-        self._first: dict[Path, tuple[int, ...]] = {}
-        self._connections: set[int] = set()
-        event.listen(engine, "connect", self._note_connection)
-        event.listen(engine, "close", self._forget_connection)
+    @property
+    def url(self) -> URL:
+        """The address by which SQLite opens the file."""
+        if not self.is_unchanging:
+            return URL.create("sqlite", database=str(self._path))
+        query = {"mode": "ro", "immutable": "1", "uri": "true"}
+        return URL.create("sqlite", database=f"file:{quote(str(self._path))}", query=query)
 
     def check(self) -> None:
-        """Raise UserError if a file was deleted or replaced, or is written though it was not to
-        change."""
-        if self.is_unchanging and self._log.exists():
-            raise self._changed(self._log)
-        for path in (self._database, self._log) if self._connections else (self._database,):
-            try:
-                stat = path.stat()
-                now = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)
-            except OSError:
-                now = None
-            first = self._first.get(path) if now is None else self._first.setdefault(path, now)
-            if first != now:
-                raise self._changed(path)
-
-    def _changed(self, path: Path) -> UserError:
-        if self.is_unchanging:
-            return UserError(
-                f"Somebody writes into the results store {self._database}: type the same command "
-                f"again."
+        """Raise UserError if the file was deleted or replaced, or somebody writes the file that was
+        not to change: a connection to such a file does not notice."""
+        try:
+            stat = self._path.stat()
+            now = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)
+        except OSError:
+            now = None
+        self._first = self._first or now
+        if self.is_unchanging and (now != self._first or self._log.exists()):
+            raise UserError(
+                f"Somebody writes into the results store {self._path}: type the same command again."
             )
-        return StoreAwayError(
-            f"{path} was deleted or replaced while this command used it as its results store",
-            "put it back, or leave it as it is, and type the same command again, which records "
-            "result files again",
-        )
-
-    def _note_connection(self, connection: sqlite3.Connection, _record: object) -> None:
-        self._connections.add(id(connection))
-
-    def _forget_connection(self, connection: sqlite3.Connection, _record: object) -> None:
-        """SQLite removes the log with the last connection, which Ctrl-C during a statement
-        closes."""
-        self._connections.discard(id(connection))
-        if not self._connections:
-            self._first.pop(self._log, None)
+        if now != self._first:
+            raise StoreAwayError(
+                f"{self._path} was deleted or replaced while this command used it as its results "
+                "store",
+                "put it back, or leave it as it is, and type the same command again, which records "
+                "result files again",
+            )

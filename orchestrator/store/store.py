@@ -29,8 +29,8 @@ class Store(Studies, Claims, Results, Progress):
       nothing.
     - Configs, outcomes, epochs, measurements and spectra are read as they were written or not at
       all: damage is a `UserError`.
-    - A SQLite file, or its log, that is deleted or replaced while it is used is a `UserError` of
-      the next transaction.
+    - A SQLite file that is deleted or replaced while it is used is a `UserError` of the next
+      transaction.
     - NaN and infinity are never stored: one of them is a `ValueError`, and nothing of that call is
       written.
     - Reads see one moment: a trial is never seen half recorded.
@@ -41,7 +41,7 @@ class Store(Studies, Claims, Results, Progress):
     taken in any other state: a file found after a crash may belong to a trial that was given up
     meanwhile.
 
-    Writing of a trial that the store does not have is a `KeyError`. Trouble that the person at the
+    A result of a trial that the store does not have is a `KeyError`. Trouble that the person at the
     keyboard can cure (disk full, read-only folder, server gone, wrong password) is a `UserError`
     from any method. A store that has answered before and is away for a moment (a server that is
     started again, another's long transaction) is waited for."""

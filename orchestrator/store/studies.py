@@ -151,18 +151,13 @@ class Studies(Part):
                 raise KeyError(target)
 
     def requests(self, key: StudyKey, run_id: int) -> Requests:
-        """Return what was asked since the run began, by the store's clock, and when the study was
-        planned last."""
+        """Return what was asked since the run began, by the store's clock."""
         began = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
-        query = select(study.c.planned_at, (study.c.stop_asked_at > began).label("stop"))
+        query = select(study.c.stop_asked_at > began).where(is_study(key))
         stopped = select(trial.c.id).where(trial.c.stop_asked_at > began)
         with self._database.read() as connection:
-            row = connection.execute(query.where(is_study(key))).one_or_none()
-            if row is None:
-                raise KeyError(key)
             return Requests(
-                planned_at=row.planned_at,
-                stop_study=bool(row.stop),
+                stop_study=bool(connection.execute(query).scalar_one_or_none()),
                 stop_trials=frozenset(connection.execute(stopped).scalars()),
             )
 

@@ -87,7 +87,7 @@ def _record(
 ) -> int:
     """Record the results and later measurements of trials; returns how many have a result."""
     recorder = Recorder(store, storage, run_id=None)
-    count = recorder.recover(trials, note=say, may_be_pruned=lambda _: True)
+    recovered = recorder.recover(trials, note=say, may_be_pruned=lambda _: True)
     states = store.states([trial.trial_id for trial in trials])
     later = {
         trial_id: names
@@ -96,7 +96,7 @@ def _record(
     }
     for trial_id, problem in recorder.measurements(later)[1].items():
         say(f"{trial_id[:12]}: {problem}.")
-    return count
+    return len(recovered)
 
 
 def check_store(url: str, storage: Storage) -> list[str]:

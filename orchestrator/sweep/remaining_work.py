@@ -108,11 +108,12 @@ class RemainingWork:
         was any. A trial that was stopped early counts if it is searched."""
         expire_dead_owners(self.store)  # trials that they claimed take any result
         recorder, lacking = Recorder(self.store, self.options.storage, run_id), state.lacking
-        results = recorder.recover(
+        found = recorder.recover(
             state.trials,
             note=self.console.print,
             may_be_pruned=lambda trial: self.tuner is not None and self.tuner.is_searched(trial),
         )
+        results = sum(taken for _, taken in found)
         if results:
             lacking = self._lacking()
         # A measurement that cannot be recorded is taken again, and reported then.
@@ -135,18 +136,10 @@ class RemainingWork:
         # Ray takes seconds to import; without trials to run nothing needs it.
         from orchestrator.schedule import run_trials
 
-        planned_ids = None
-        if self.retried is None and self.tuner is None:
-            planned_ids = frozenset(trial.trial_id for trial in self.members)
         with watching(self.console, state.missing) as listener:
             return run_trials(
                 state.trials,
-                replace(
-                    work,
-                    listener=Several(listener, self.logs),
-                    planned_ids=planned_ids,
-                    source=self.tuner,
-                ),
+                replace(work, listener=Several(listener, self.logs), source=self.tuner),
             )
 
     def _measure_later(self, work: StudyWork) -> RunSummary:

@@ -29,11 +29,7 @@ class Listener:
         absent where another driver ran it."""
 
     def stopped(self, trial_id: str, name: str) -> None:
-        """This sweep runs the trial no more: somebody asked to stop it, or no machine became free
-        for it."""
-
-    def added(self, count: int) -> None:
-        """Another command added so many trials to the study, and this sweep runs them, too."""
+        """This sweep runs the trial no more: somebody asked to stop it."""
 
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
         """What goes on now, told several times a second.

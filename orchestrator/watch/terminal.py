@@ -18,7 +18,7 @@ from typing_extensions import override
 from orchestrator.forecast import seconds_left
 from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
-from orchestrator.words import counted, duration, short_id
+from orchestrator.words import duration, short_id
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 SHOWN_RUNNING = 12
@@ -104,11 +104,6 @@ class Terminal(Listener):
         self._running.pop(trial_id, None)
         self._total -= 1
         self.note(f"{name} was stopped; it goes on when the study is run again.")
-
-    @override
-    def added(self, count: int) -> None:
-        self._total += count
-        self.note(f"Another command added {counted(count, 'trial')} to the study: run here, too.")
 
     @override
     def note(self, text: str) -> None:

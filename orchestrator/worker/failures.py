@@ -35,8 +35,8 @@ def cause_of(
     be had.
 
     Raises HaltError if the disk takes nothing more, or the storage fails or is gone, which is no
-    trial's failure. And MemoryShortageError, since in a process of its own, alone on a machine, the trial may have
-    enough."""
+    trial's failure. And MemoryShortageError, since alone, in a process of its own, the trial may
+    have enough."""
     trouble = disk_trouble(error)
     if trouble is not None:
         raise HaltError(

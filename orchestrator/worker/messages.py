@@ -27,7 +27,7 @@ class Pack:
     lacking: tuple[str, ...] = ()
     """Measurements to take of these trials, which are done; empty where they are trained."""
     alone: bool = False
-    """Nothing else runs on the machine at that time."""
+    """No other pack of the sweep runs meanwhile."""
     at_once: int = 1
     """At most so many of the trials run at the same time, in one process."""
 
@@ -48,9 +48,6 @@ class Place:
     """0 where that is unknown."""
     not_on: tuple[str, ...]
     """Machines that must not get it, by Ray's ids."""
-    whole: Mapping[str, float] = field(default_factory=dict)
-    """Ray's resources of a whole machine, for a pack that has to be alone there; empty for any
-    other."""
 
 
 class Parcel:

@@ -87,4 +87,4 @@ def test_a_trial_killed_for_memory_is_retried_alone(tmp_path: Path) -> None:
             group.rmdir()
     failed, done = sorted(rows, key=lambda row: row["state"], reverse=True)
     assert (failed["state"], done["state"]) == ("failed", "done")
-    assert re.match("it ran out of memory .* alone on its", failed["cause"])
+    assert re.match("it ran out of memory .* alone too", failed["cause"])

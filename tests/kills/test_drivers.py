@@ -125,23 +125,25 @@ def test_signals_during_rays_start_and_end_count(
 
 
 def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
-    """In the middle of trials, then before what the driver would commit first, then after that."""
-    # With more cores at a time all trials would end too soon.
-    two_at_a_time = partial(train, options={"max_concurrent": 2})
-    driver = Process(tmp_path, two_at_a_time, tmp_path, SEEDS, ray=start_ray())
+    """Kill in the middle of trials, then before the first commit, then after the first commit."""
+    seeds = range(SLOW, SLOW + 12)  # a killed driver's workers may end the trials that they are at
+    train_two = partial(train, options={"max_concurrent": 2})
+    driver = Process(tmp_path, train_two, tmp_path, seeds, ray=start_ray())
     driver.wait_until(lambda: starts(tmp_path) >= 2)
     time.sleep(random.uniform(0.0, 1.5))
     driver.kill()
     for moment in (killed_before_a_commit, killed_after_a_commit):
-        driver = Process(tmp_path, partial(train, moment=moment), tmp_path, SEEDS, ray=start_ray())
+        train_until = partial(train_two, moment=moment)
+        driver = Process(tmp_path, train_until, tmp_path, seeds, ray=start_ray())
         driver.end(status=-signal.SIGKILL)
         assert "done" in states(tmp_path) or moment is killed_before_a_commit
         assert {"planned", "running"} & set(states(tmp_path))
-    start_s = time.monotonic()
-    train(print, tmp_path, SEEDS)
-    assert time.monotonic() - start_s < 50, "waited for the lease of a dead driver"
-    assert states(tmp_path) == ["done"] * len(SEEDS)
-    assert ends(tmp_path) == {f"end {seed}": 1 for seed in SEEDS}
+    said: list[Any] = []
+    train(said.append, tmp_path, seeds)
+    assert said[0]["notes"] == [], "no result is damaged, and no dead driver's lease is waited for"
+    assert states(tmp_path) == ["done"] * len(seeds)
+    # A worker may have died between its result and its line in the log.
+    assert len(ends(tmp_path)) >= len(seeds) - 4 and set(ends(tmp_path).values()) == {1}
 
 
 def test_sigkill_while_measuring_repeats_nothing(tmp_path: Path) -> None:

@@ -45,9 +45,7 @@ def test_leftovers_of_killed_sweeps_alone_are_removed(
     assert set(short_base.iterdir()) == folders["killed"] | folders["lives"]
     drivers["killed"].kill()
     working = working_in(folders["lives"])
-    removed = remove_leftovers()
-    assert removed.folders >= 2, "and what other tests have left in /tmp by now"
-    assert removed.size_bytes > 1_000_000
+    assert remove_leftovers() >= 2, "and what other tests have left in /tmp by now"
     assert set(short_base.iterdir()) == folders["lives"]
     assert working_in(folders["killed"]) == set()
     assert len(working) > 5

@@ -124,39 +124,6 @@ def test_a_killed_process_leaves_no_half_recorded_trial(store_url: str, tmp_path
     open_store(store_url, create=False).close()
 
 
-def work(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
-    """Claim trials, record what they come to, and say whose result was taken; take over what others
-    left."""
-    trial_ids = ids(plan(count))
-    random.Random(owner).shuffle(trial_ids)
-    with open_store(url) as store:
-        run_id = store.begin_run(RUN)
-        while left := [
-            trial_id for trial_id, state in store.states(trial_ids).items() if state != "done"
-        ]:
-            for trial_id, attempt in store.claim(left[:3], owner=owner, lease_s=1).items():
-                store.record_epochs({trial_id: [epoch(1)]}, attempts={trial_id: attempt})
-                if store.record(outcome(trial_id), run_id=run_id, spectrum=None, attempt=attempt):
-                    say(trial_id)
-            time.sleep(0.02)
-
-
-def test_one_of_four_is_killed_trials_done_once(store_url: str, tmp_path: Path) -> None:
-    trials = plan(200)
-    with open_store(store_url) as store:
-        store.register(KEY, trials)
-    first, *others = (Process(tmp_path, work, store_url, owner, len(trials)) for owner in "abcd")
-    said = [first.hear(), *first.kill()]
-    rest = [trial_id for process in others for trial_id in process.end()]
-    assert len(rest) == len(set(rest)), "a result was taken twice"
-    assert not set(said) & set(rest)
-    # Of the last one that it recorded, the killed process may not have said it.
-    assert len(said) + len(rest) in (len(trials), len(trials) - 1)
-    with open_store(store_url) as store:
-        assert {row.state for row in store.trials(KEY)} == {"done"}
-    open_store(store_url, create=False).close()
-
-
 LOT = 100
 """Trials of the study at a time, few, so that readers read often."""
 

@@ -124,23 +124,3 @@ def test_resuming_from_any_step_changes_no_step(
         tensors, _ = resumed.snapshot()
         for name, tensor in straight.snapshot()[0].items():
             assert torch.equal(tensor, tensors[name]), (straight.progress.step, name)
-
-
-def test_a_damaged_checkpoint_falls_back_to_the_earlier(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(TrialFolder(tmp_path, ET_ASGD.trial_id))
-    trainer = Trainer(ET_ASGD, tiny.corpus(), Runtime())
-    for step in (1, 2, 3):
-        trainer.step()
-        checkpoints.save(step, *trainer.snapshot())
-    files = sorted(tmp_path.iterdir())
-    assert len(files) == 2
-    files[-1].write_bytes(files[-1].read_bytes()[:-1000])
-    newest = checkpoints.latest("cpu")
-    assert newest is not None
-    assert newest[1]["progress"]["step"] == 2
-
-
-def test_a_checkpoint_of_another_trial_is_not_taken(tmp_path: Path) -> None:
-    trainer = Trainer(ET_ASGD, tiny.corpus(), Runtime())
-    Checkpoints(TrialFolder(tmp_path, "another")).save(1, *trainer.snapshot())
-    assert Checkpoints(TrialFolder(tmp_path, trainer.config.trial_id)).latest("cpu") is None

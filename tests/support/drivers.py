@@ -41,7 +41,6 @@ def train(
         fields = {
             "study": KEY,
             "seconds_per_trial": 1.2,
-            "planned_ids": set(ids),
             "listener": listener,
         } | changes
         work = work_in(folder, store, options, **fields)
@@ -53,7 +52,6 @@ def train(
         {
             "interrupted": summary.interrupted,
             "notes": listener.notes,
-            "added": sum(listener.added_counts),
         }
     )
 

@@ -14,13 +14,9 @@ class Heard(Listener):
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.added_counts: list[int] = []
         self.starts: list[str] = []
         self.outcomes: dict[str, TrialOutcome] = {}
         self.stopped_names: list[str] = []
-
-    def added(self, count: int) -> None:
-        self.added_counts.append(count)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

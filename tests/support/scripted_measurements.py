@@ -13,18 +13,14 @@ from typing import Any
 
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from tests.support.scripted_trials import SLOW, log, log_lines, misbehave
+from tests.support.scripted_trials import SLOW, log, misbehave
 from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
 from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
-IN_COMPANY = 900
 SLOW_S = 0.5
-COMPANY_S = 60.0
-"""How long a measurement waits for another one; starting a worker takes seconds on a busy
-machine."""
 NAMES = ("first@1", "second@1")
 
 
@@ -55,19 +51,8 @@ def measure_scripted(
             log(directory, f"start {config.seed} {name}")
             if behaviour == SLOW:
                 time.sleep(SLOW_S)
-            if behaviour == IN_COMPANY:
-                _wait_for_another(directory)
             if name == NAMES[1]:
                 misbehave(behaviour, again=True)
             metric = name.partition("@")[0]
             folder.write_measurement(name, ({metric: config.seed}, None))
             log(directory, f"end {config.seed} {name}")
-
-
-def _wait_for_another(directory: Path) -> None:
-    """Return once a measurement of another trial is under way or was; raise where none comes."""
-    deadline = time.monotonic() + COMPANY_S
-    while len({line.split()[1] for line in log_lines(directory.parents[2])}) < 2:
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"no other trial was measured within {COMPANY_S:.0f} s")
-        time.sleep(0.05)

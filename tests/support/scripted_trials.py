@@ -6,7 +6,6 @@ append-only file, so that a test can count them whatever happened to the process
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import signal
 import time
@@ -25,7 +24,7 @@ from orchestrator.worker import TrialFunctions
 from tests.support.store_rows import RUN
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
 
 SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
 STANDS = 1000
@@ -58,11 +57,11 @@ def run_scripted(
     """Count to STEPS, with the count on disk as a checkpoint, and do what the seed asks on the
     way."""
     behaviour = config.seed - config.seed % 100
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        result = directory / "result.json"
-        if result.exists():
-            return TrialOutcome.model_validate_json(result.read_bytes())
+    folder = TrialFolder(directory, config.trial_id)
+    with folder.locked():
+        done = folder.outcome()
+        if done is not None:
+            return done
         checkpoint = directory / "step.txt"
         first = int(checkpoint.read_text()) if checkpoint.exists() else 0
         log(directory, f"start {config.seed} {first}")
@@ -73,8 +72,7 @@ def run_scripted(
                 time.sleep(PAUSES[behaviour])
             write(checkpoint, str(step + 1))
             on_epoch(_epoch(step + 1))
-        outcome = _outcome(config, behaviour)
-        write(result, outcome.model_dump_json())
+        outcome = folder.write_result(_outcome(config, behaviour), None)
         log(directory, f"end {config.seed}")
         return outcome
 

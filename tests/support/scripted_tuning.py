@@ -5,7 +5,6 @@ one append-only file, so that a test can count them whatever happened to the pro
 
 from __future__ import annotations
 
-import fcntl
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from orchestrator.store.store import Store
 from search_spaces.tuning import Dimension, Tuning
 from tests.support.scripted_trials import log, write
 from trainables.config import CorpusConfig, SoftmaxConfig, TrainingConfig, TrialConfig
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
 
 EPOCHS = 4
 STEP_S = 0.05
@@ -107,13 +106,11 @@ def run_scripted_tuning(
 ) -> TrialOutcome:
     """Count the epochs, with the count on disk as a checkpoint, and obey the search's
     thresholds."""
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        result = directory / "result.json"
-        if result.exists():
-            outcome = TrialOutcome.model_validate_json(result.read_bytes())
-            if outcome.state != "pruned":
-                return outcome
+    folder = TrialFolder(directory, config.trial_id)
+    with folder.locked():
+        done = folder.outcome()
+        if done is not None:
+            return done
         checkpoint = directory / "epoch.txt"
         first = int(checkpoint.read_text()) if checkpoint.exists() else 0
         log(directory, f"start {config.trial_id} {first}")
@@ -126,7 +123,7 @@ def run_scripted_tuning(
                 break
         reached = int(checkpoint.read_text())
         outcome = ending(config, reached if _stops(rows[reached - 1], stop_above) else EPOCHS)
-        write(result, outcome.model_dump_json())
+        outcome = folder.write_result(outcome, None)
         if (
             reached > first
         ):  # not where a driver died and its worker had pruned the trial all the same

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from orchestrator.cluster import address
@@ -63,35 +58,6 @@ def test_a_server_that_is_no_ray_cluster_is_told_within_fifteen_seconds(
 def test_what_is_no_address_is_told_with_the_form_of_one(typed: str, advice: str) -> None:
     with pytest.raises(UserError, match=advice):
         check_address(typed)
-
-
-def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(
-    silent_server: str,
-) -> None:
-    # A suite that runs in the background of a shell hands down an ignored SIGINT; Ctrl-C is not
-    # ignored.
-    program = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from orchestrator.cluster.address import check_address; check_address(sys.argv[1])"
-    )
-    command = [sys.executable, "-c", program, silent_server]
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as asking:
-        deadline_s = time.monotonic() + 30
-        while not (probes := psutil.Process(asking.pid).children()):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
-        time.sleep(1)
-        start_s = time.monotonic()
-        os.killpg(asking.pid, signal.SIGINT)
-        _, errors = asking.communicate(timeout=20)
-        assert time.monotonic() - start_s < 5
-    assert asking.returncode == -signal.SIGINT
-    assert errors.rstrip().endswith("KeyboardInterrupt")
-    assert "UserError" not in errors
-    _, left_behind = psutil.wait_procs(probes, timeout=10)
-    assert left_behind == []
 
 
 def test_the_token_is_readable_by_its_user_alone(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.cluster import ray_private
-from orchestrator.cluster.ray_private import HEAD, LOSSES, STOP
+from orchestrator.cluster.ray_private import LOSSES
 from orchestrator.schedule import run_trials
 from orchestrator.store import Store, StudyKey, open_store
 from tests.support.notes import Heard
@@ -36,15 +36,6 @@ def states_of_a_sweep(store: Store, folder: Path) -> list[str]:
     store.register(KEY, plan)
     run_trials(plan, work_in(folder, store, study=KEY, listener=Heard()))
     return [row.state for row in store.trials(KEY)]
-
-
-@pytest.mark.usefixtures("one_ray")
-@pytest.mark.parametrize("name", [HEAD, STOP])
-def test_sweep_ends_without_a_private_name(
-    name: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ray_private, "find", others([name]))
-    assert states_of_a_sweep(store, tmp_path) == ["done", "failed"]
 
 
 def sweep_without_all(say: Say, folder: Path) -> None:

@@ -101,12 +101,6 @@ def test_status_of_the_command_is_the_guards(start: Start, body: str, status: in
     assert end(start(body, wait=False))[0] == status
 
 
-def test_bug_ends_with_its_traceback(start: Start) -> None:
-    status, said = end(start("    1 / 0", wait=False))
-    assert status == 1
-    assert "ZeroDivisionError" in said
-
-
 @pytest.mark.parametrize(
     ("number", "status"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
@@ -348,18 +342,3 @@ def test_processes_of_the_shell_are_left_alone(
     pid = int((tmp_path / "pid").read_text())
     assert is_alive(pid)
     os.kill(pid, signal.SIGKILL)
-
-
-def test_parent_that_ignores_children_gets_the_status(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{HEAD}    return 0\nsys.exit(guarded(run))"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
-    )
-    try:
-        assert end(process) == (0, "")
-    finally:
-        process.kill()

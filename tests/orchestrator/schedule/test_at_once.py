@@ -24,9 +24,6 @@ from tests.orchestrator.schedule.numbered_trials import (
 from tests.support.notes import Heard
 from tests.support.scripted_trials import work_in
 from tests.support.smoke_trials import smoke_trial
-from trainables.config import SoftmaxConfig
-from trainables.runtime import Runtime
-from trainables.trial import run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
@@ -123,26 +120,6 @@ def test_searched_trials_are_judged_one_by_one(
         sweep.events(str(number), [*map(started, numbers), *ends])
         sweep.ended(str(number), None)
     assert states(store)[:3] == ["pruned"] * 3
-
-
-@pytest.mark.usefixtures("one_ray")
-def test_run_over_ray_gives_what_trials_give_alone(store: Store, tmp_path: Path) -> None:
-    configs = [smoke_trial(seed=seed, **{"training.epochs": 2}) for seed in (1, 2)]
-    configs += [config.model_copy(update={"output_layer": SoftmaxConfig()}) for config in configs]
-    plan = [
-        PlannedTrial.of(config, f"{config.output_layer.name} {config.seed}") for config in configs
-    ]
-    heard, names = Heard(), ("perplexity@1",)
-    work = work_in(tmp_path, store, trials_at_once=4, measurements=names, study=KEY, listener=heard)
-    store.register(KEY, plan)
-    run_trials(plan, work)
-    assert [row.state for row in store.trials(KEY)] == ["done"] * 4
-    assert sorted(heard.starts) == sorted(trial.name for trial in plan)
-    for config, row in zip(configs, store.results(KEY), strict=True):
-        alone = run_trial(config, directory=tmp_path / "alone" / config.trial_id, runtime=Runtime())
-        expected = alone.measurements["perplexity@1"]["test_perplexity"]
-        assert row["metrics"]["test_perplexity"] == pytest.approx(expected, rel=1e-3)
-        assert len(store.epochs(config.trial_id)) == 2
 
 
 @pytest.mark.usefixtures("one_ray")

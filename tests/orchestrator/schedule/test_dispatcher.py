@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from orchestrator.schedule import dispatcher
-from orchestrator.schedule.trial_table import TrialTable
 from orchestrator.store import PlannedTrial, Store
 from orchestrator.worker import Ending, EndingKind
 from tests.orchestrator.schedule.numbered_trials import (
@@ -87,22 +86,12 @@ def test_waiting_pack_whose_trials_stop_is_given_up(store: Store, tmp_path: Path
     assert (sweep.finished, states(store)[:2]) == (True, ["planned"] * 2)
 
 
-def test_added_trials_run_once(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, 2)
-    sweep.add(PLAN[:4])
-    sweep.add(PLAN[:4])
-    assert sweep.heard.added_counts == [2]
-    assert [sweep.pack(key) for key in "ab"] == [[0, 1], [2, 3]]
-
-
 def test_number_of_packs_follows_the_machines(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, 4)
+    sweep = Sweep(store, tmp_path, seconds_per_trial=100.0)
     sweep.resize(1)
-    assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], [3]]
-    sweep.add(PLAN)
-    assert sweep.pack("c") == []
+    assert [sweep.pack(key) for key in "abc"] == [[0], [1], []]
     sweep.resize(2)
-    assert sweep.pack("c") == [4, 5]
+    assert sweep.pack("c") == [2]
 
 
 def test_user_may_limit_the_number_of_packs(store: Store, tmp_path: Path) -> None:
@@ -142,23 +131,12 @@ class Searches:
 
 
 def test_error_between_claim_and_hand_out_leaves_nothing_claimed(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path
 ) -> None:
     """The lease of a claim that leaked would be renewed as long as this process lives."""
-
-    def lost(_table: TrialTable) -> list[TrialOutcome]:
-        raise UserError("the connection was lost")
-
     searched = Sweep(store, tmp_path, source=Searches())
     with pytest.raises(UserError, match="was lost"):
         searched.pack("a")
     assert searched.claimed == PLAN[:1]
     searched.close()
     assert states(store) == ["planned"] * 6
-    store.claim(IDS[:1], owner="another", lease_s=600)
-    monkeypatch.setattr(TrialTable, "ended_elsewhere", lost)
-    shared = Sweep(store, tmp_path)
-    with pytest.raises(UserError, match="was lost"):
-        shared.pack("a")
-    shared.close()
-    assert states(store) == ["running"] + ["planned"] * 5

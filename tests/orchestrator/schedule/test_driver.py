@@ -22,7 +22,6 @@ from orchestrator.worker import EVENTS, Ending, EndingKind, Parcel, TrialEvent
 from tests.orchestrator.schedule.beats import beat_of
 from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in
-from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
 from trainables.trial_folder import TrialOutcome
 
@@ -32,7 +31,6 @@ CORPUS = CorpusIdentity(
     name="none", sha256="0" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=10
 )
 MACHINE = {"NodeID": "one", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 1.0}}
-ON_A_CLUSTER = {"address": "10.0.0.1:6379", "trial_timeout_s": 1e6}
 
 
 class GivenUpError(Exception):
@@ -80,35 +78,13 @@ class Steered:
         event = TrialEvent(trial_id=trial.trial_id, outcome=outcome)
         self.driver.events(key, EVENTS.dump_json((event,)).decode())
 
-    def run_out_of_memory(self, key: str, trial: PlannedTrial) -> None:
-        self.tell(key, trial)
-        self.driver.ended(key, Ending(EndingKind.OUT_OF_MEMORY))
 
-
-def of_another_text(seed: int) -> PlannedTrial:
-    corpus = CorpusConfig(name="none", sha256="1" * 64)
-    config = TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig())
-    return PlannedTrial.of(config, f"seed={config.seed}")
-
-
-def test_only_later_trials_that_can_run_are_taken_up(
+def test_driver_waits_for_machines_until_it_is_stopped(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine, left_to_wait, added = planned(range(3))
-    store.register(KEY, [mine, left_to_wait])
-    ids = {mine.trial_id, left_to_wait.trial_id}
-    steered = Steered(
-        monkeypatch, store, tmp_path, [mine], study=KEY, corpus=CORPUS, planned_ids=ids
-    )
-
-    def handed_out() -> list[str]:
-        steered.looks(1)
-        pack = steered.dispatcher.next_pack(f"at {steered.now_s}")
-        return [] if pack is None else [trial.name for trial in pack.trials]
-
-    assert handed_out() == ["seed=0"]
-    store.register(KEY, [mine, left_to_wait, added, of_another_text(3)])
-    assert handed_out() == ["seed=2"]
+    plan = planned(range(1))
+    store.register(KEY, plan)
+    steered = Steered(monkeypatch, store, tmp_path, plan, study=KEY)
     steered.machines.clear()
     steered.looks(2)
     (note,) = steered.heard.notes
@@ -156,34 +132,3 @@ def test_ray_that_starts_no_worker_is_given_up(
     steered.looks(1)
     with pytest.raises(GivenUpError, match="has started no worker for 300 s"):
         steered.driver.raise_error()
-
-
-LONG = int(driver.ALONE_S / POLL_S) + 2
-"""Looks."""
-
-
-def test_starved_trial_is_left_to_a_later_run(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two trials ran out of memory. The first one gets its machine, the second one waits as long as
-    that lasts, and then for one that somebody else has a core of."""
-    plan = planned(range(2))
-    store.register(KEY, plan)
-    steered = Steered(monkeypatch, store, tmp_path, plan, ON_A_CLUSTER)
-    for key, trial in zip("ab", plan, strict=True):
-        steered.hand_out(key)
-        steered.run_out_of_memory(key, trial)
-    assert [steered.hand_out(key).place.whole for key in "cd"] == [{"CPU": 1.0}] * 2
-    steered.driver.began("c")
-    assert steered.looks(LONG) == [], "its worker starts"
-    steered.tell("c", plan[0])
-    assert steered.looks(LONG) == []
-    steered.tell("c", plan[0], TrialOutcome(trial_id=plan[0].trial_id, state="done"))
-    steered.driver.ended("c")
-    assert steered.looks(LONG) == ["d"]
-    steered.driver.ended("d")
-    assert steered.driver.next_pack("e") is None
-    assert (steered.driver.finished, steered.driver.stopping) == (True, False)
-    assert [row.state for row in store.trials(KEY)] == ["done", "planned"]
-    assert "For 10 min no machine was free of others" in steered.heard.notes[2]
-    assert steered.heard.stopped_names == ["seed=1"]

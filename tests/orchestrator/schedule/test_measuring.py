@@ -12,19 +12,16 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.store import Store
 from orchestrator.worker import TrialFunctions
 from tests.support.notes import Heard
-from tests.support.scripted_measurements import IN_COMPANY, KEY, NAMES, measure_scripted, store_done
+from tests.support.scripted_measurements import KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import (
     BAD_INPUT,
     EXITS,
     RAISES,
-    SLOW,
     SOUND,
-    log_lines,
     planned,
     work_in,
 )
 from trainables.trial_folder.folder import trial_directory
-from trainables.trial_folder.outcome import TrialOutcome
 
 pytestmark = pytest.mark.usefixtures("one_ray")
 
@@ -74,29 +71,3 @@ def test_each_trouble_is_its_trials_own(store: Store, tmp_path: Path) -> None:
         "the weights are on strike"
         in (trial_directory(tmp_path, ids[RAISES]) / "error.log").read_text()
     )
-
-
-def test_trials_are_measured_at_the_same_time(store: Store, tmp_path: Path) -> None:
-    summary, metrics = measured(store, tmp_path, list(range(IN_COMPANY, IN_COMPANY + 4)))
-    assert not summary.not_measured, "each waits for another one to be under way"
-    assert all(metrics.values())
-    assert len(log_lines(tmp_path)) == 16
-
-
-def test_request_to_stop_ends_measurements(store: Store, tmp_path: Path) -> None:
-    class AsksAtTheFirst(Heard):
-        def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-            super().finished(trial_id, outcome)
-            if len(self.outcomes) == 1:
-                store.ask_to_stop(KEY)
-
-    heard, seeds = AsksAtTheFirst(), list(range(SLOW, SLOW + 20))
-    summary, metrics = measured(
-        store, tmp_path, seeds, listener=heard, options={"max_concurrent": 1}
-    )
-    assert summary.interrupted
-    assert heard.notes == ["Stopping, as `python sweep.py stop` asked."]
-    assert (
-        1 <= sum(values.keys() == {"first", "second"} for values in metrics.values()) < len(seeds)
-    )
-    assert len(heard.outcomes) < len(seeds)

@@ -48,19 +48,10 @@ def test_unfit_machine_gets_nothing(options: RunOptions) -> None:
     assert (placement.slots, place.not_on, place.memory_bytes) == (8, ("a",), 10**6)
 
 
-def test_pack_that_is_alone_asks_for_a_machine(options: RunOptions) -> None:
-    machines = {
-        name: {"CPU": cores, "GPU": 1.0, "memory": 1e9 * cores}
-        for name, cores in (("a", 4.0), ("b", 8.0))
-    }
-    placement = Placement(options, None, machines)
-    place = placement.place([SOFTMAX], alone=True)
-    assert (place.memory_bytes, place.whole) == (8 * 10**9, {"CPU": 8.0, "GPU": 1.0})
-    assert placement.has(place)
-    placement.update({"a": machines["a"]})
-    assert not placement.has(place)
-    assert placement.place([SOFTMAX], alone=True).whole == {"CPU": 4.0, "GPU": 1.0}
-    assert placement.place([SOFTMAX]).whole == {}
+def test_pack_that_is_alone_asks_for_most_memory(options: RunOptions) -> None:
+    placement = Placement(options, None, {"a": LARGE, "b": SMALL})
+    assert placement.place([SOFTMAX], alone=True).memory_bytes == LARGE["memory"]
+    assert placement.place([SOFTMAX]).memory_bytes == 0
 
 
 def test_pack_asks_for_the_memory_of_its_largest_trial(options: RunOptions) -> None:

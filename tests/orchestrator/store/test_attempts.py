@@ -79,15 +79,3 @@ def test_late_starts_and_ends_change_nothing(store: Store) -> None:
     assert told(store, SECOND) == went_on
     store.end_attempt(SECOND, claim=2, cause="of another claim")
     assert told(store, SECOND) == went_on
-
-
-@pytest.mark.usefixtures("run_id")
-def test_who_looks_sees_where_a_trial_runs(store: Store) -> None:
-    begin(store, FIRST, place="node 1")
-    assert [trial.place for trial in store.running()] == ["node 1"]
-    store.end_attempt(FIRST, claim=1, cause="its process died")
-    assert [trial.place for trial in store.running()] == [None]
-    store.claim([FIRST, SECOND], owner="a", lease_s=60)
-    assert [trial.place for trial in store.running()] == [None, None]
-    store.record_starts({FIRST: "node 2"}, attempts={FIRST: 2})
-    assert [trial.place for trial in store.running()] == ["node 2", None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import hypothesis.strategies as st
@@ -153,16 +152,6 @@ def trial_ids(store: Store) -> list[str]:
     trials = plan(4)
     store.register(KEY, trials)
     return ids(trials)
-
-
-def test_claimed_trials_keep_their_order_and_are_leased(store: Store, trial_ids: list[str]) -> None:
-    some = [trial_ids[2], trial_ids[0]]
-    assert store.claim(
-        [trial_ids[2], "f" * 64, trial_ids[0]], owner="a", lease_s=600
-    ) == dict.fromkeys(some, 1)
-    until = store.trials(KEY)[0].lease_until
-    assert until is not None
-    assert abs(until - datetime.now(UTC) - timedelta(seconds=600)) < timedelta(seconds=10)
 
 
 def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: list[str]) -> None:

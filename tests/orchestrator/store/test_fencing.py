@@ -100,37 +100,3 @@ def test_deliveries_in_any_order_leave_the_right_result(store: Store, rounds: in
         f"seed {seed}"
     )
     assert {values.tobytes() for values in store.spectra(KEY).values()} == {SPECTRUM.tobytes()}
-
-
-def test_an_attempt_given_back_changes_nothing_more(store: Store) -> None:
-    (trial_id,) = ids(plan(1))
-    store.register(KEY, plan(1))
-    run_id = store.begin_run(RUN)
-    attempts = store.claim([trial_id], owner="a", lease_s=600)
-    store.record_epochs({trial_id: [epoch(1)]}, attempts=attempts)
-    store.release("a")
-    store.record_epochs({trial_id: WRONG}, attempts=attempts)
-    assert store.fail(trial_id, cause="late news", run_id=run_id, attempt=1) is False
-    assert store.claim([trial_id], owner="a", lease_s=600) == {trial_id: 2}, (
-        "an attempt never counts again"
-    )
-    assert store.fail(trial_id, cause="late news", run_id=run_id, attempt=1) is False
-    assert store.epochs(trial_id) == [epoch(1)]
-    assert store.fail(trial_id, cause="its worker died", run_id=run_id, attempt=2) is True
-    assert store.reset([trial_id]) == [trial_id]
-    assert store.claim([trial_id], owner="b", lease_s=600) == {trial_id: 3}
-
-
-def test_a_found_end_is_taken_without_a_claim(store: Store) -> None:
-    held, lapsed, planned, ended = ids(plan(4))
-    store.register(KEY, plan(4))
-    run_id = store.begin_run(RUN)
-    store.claim([held], owner="a", lease_s=600)
-    store.claim([lapsed], owner="b", lease_s=-1)
-    store.fail(ended, cause="a cause", run_id=run_id)
-    takes = {
-        trial_id: store.record(outcome(trial_id, state="diverged"), run_id=run_id, spectrum=None)
-        for trial_id in (held, lapsed, planned, ended)
-    }
-    assert takes == {held: False, lapsed: True, planned: True, ended: False}
-    assert [row.state for row in store.trials(KEY)] == ["running", "diverged", "diverged", "failed"]

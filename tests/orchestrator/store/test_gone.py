@@ -3,8 +3,6 @@ for."""
 
 from __future__ import annotations
 
-import _thread
-import gc
 import shutil
 import signal
 import socketserver
@@ -14,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,17 +38,13 @@ def delete_folder(path: Path) -> None:
     shutil.rmtree(path.parent)
 
 
-def delete_log(path: Path) -> None:
-    Path(f"{path}-wal").unlink()
-
-
 def replace(path: Path) -> None:
     """By a copy, as a backup that is put back is one."""
     shutil.copy(path, path.with_suffix(".copy"))
     path.with_suffix(".copy").replace(path)
 
 
-@pytest.mark.parametrize("change", [delete, delete_folder, delete_log, replace])
+@pytest.mark.parametrize("change", [delete, delete_folder, replace])
 def test_a_deleted_or_replaced_file_is_noticed(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
@@ -70,30 +63,6 @@ def test_a_deleted_or_replaced_file_is_noticed(
                 call()
     with begin(path) as store:  # what is there now can be gone on with
         assert store.claim(TRIALS, owner="a", lease_s=60)
-
-
-def interrupt(store: Store) -> None:
-    """Ctrl-C during a statement: Python sees it when SQLite is done."""
-    with pytest.raises(KeyboardInterrupt), store._database.read() as connection:
-        driver: Any = connection.connection.dbapi_connection
-        driver.create_function("ctrl_c", 0, _thread.interrupt_main)
-        connection.exec_driver_sql("SELECT ctrl_c()")
-    gc.collect()  # SQLite closes when nothing holds the statement any more
-
-
-def test_a_log_begun_again_after_ctrl_c_is_ours(tmp_path: Path) -> None:
-    path = tmp_path / "results.db"
-    with begin(path) as store:
-        run_id = store.begin_run(RUN)
-        interrupt(store)
-        assert not Path(f"{path}-wal").exists()
-        (tmp_path / "other").touch()  # may take the number that the log had
-        store.end_run(run_id)
-        with store._database.read():
-            interrupt(store)  # another connection
-            delete_log(path)
-        with pytest.raises(UserError, match="was deleted or replaced"):
-            store.trials(KEY)
 
 
 @contextmanager
@@ -218,15 +187,3 @@ def test_a_frozen_server_is_noticed_and_waited_for(
         said = capsys.readouterr().err
         assert said.count("waiting for it") == said.count("\n") == 1
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
-
-
-def test_a_server_limits_statements(
-    postgres_server: PostgresServer,
-) -> None:
-    url = postgres_server.url(postgres_server.create_database())
-    with open_store(url) as store, store._database.write() as connection:
-        settings = ("statement_timeout", "idle_in_transaction_session_timeout")
-        assert [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in settings] == [
-            "45s",
-            "1min",
-        ]

@@ -27,11 +27,14 @@ def test_running_trials_come_with_their_last_epoch(store: Store) -> None:
     attempts = store.claim([IDS[0], IDS[2]], owner="host:1:2", lease_s=60)
     epochs = [epoch(1, valid_loss=6.0), epoch(2, valid_loss=5.5)]
     store.record_epochs({IDS[0]: epochs}, attempts=attempts)
+    store.record_starts({IDS[2]: "node 1"}, attempts=attempts)
     running = store.running()
-    assert [(trial.name, trial.key, trial.epoch, trial.valid_loss) for trial in running] == [
-        ("trial 0", KEY, 2, 5.5),
-        ("trial 2", KEY, None, None),
-        ("trial 0", OTHER, 2, 5.5),
+    assert [
+        (trial.name, trial.key, trial.place, trial.epoch, trial.valid_loss) for trial in running
+    ] == [
+        ("trial 0", KEY, None, 2, 5.5),
+        ("trial 2", KEY, "node 1", None, None),
+        ("trial 0", OTHER, None, 2, 5.5),
     ]
     said = {(trial.owner, trial.attempt, trial.epoch_count, trial.alive) for trial in running}
     assert said == {("host:1:2", 1, None, True)}

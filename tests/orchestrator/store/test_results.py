@@ -141,7 +141,6 @@ def test_a_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -
 CALLS: dict[str, Callable[[Store], object]] = {
     "record": lambda store: store.record(outcome(UNKNOWN), run_id=None, spectrum=None),
     "fail": lambda store: store.fail(UNKNOWN, cause="lost", run_id=1),
-    "record_epochs": lambda store: store.record_epochs({UNKNOWN: [epoch(1)]}, attempts=FIRST),
     "add_measurement": lambda store: store.add_measurement(UNKNOWN, "top@1", {}),
     "stop a trial": lambda store: store.ask_to_stop(UNKNOWN),
     "stop a study": lambda store: store.ask_to_stop(KEY),

@@ -136,5 +136,3 @@ def test_a_request_reaches_the_runs_under_way(store: Store) -> None:
     assert (request.stop_study, other.stop_study, later.stop_study) == (True, False, False)
     assert request.stop_trials == other.stop_trials == {ids(trials)[1]}
     assert later.stop_trials == frozenset()
-    store.register(KEY, trials)
-    assert store.requests(KEY, first).planned_at > request.planned_at, "planned again"

@@ -32,7 +32,7 @@ from orchestrator.worker import (
 )
 from orchestrator.worker.failures import BrokenProcessError
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
-from tests.support.small_disk import change, small_disk, small_files
+from tests.support.small_disk import change, small_disk
 from tests.support.smoke_trials import smoke_trial
 from trainables.config import TrialConfig
 from trainables.errors import UserError
@@ -173,13 +173,6 @@ def test_worker_with_a_gpu_tells_how_many_run_at_once(
     assert [event.outcome.state for event in events if event.outcome] == ["done"] * 3
     logs = [path.read_text() for path in tmp_path.glob("trials/*/*/log.txt")]
     assert len(logs) == 3 and all(log.count(why) == 1 for log in logs)
-
-
-def test_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
-    with small_files(32):
-        events = events_of([SOUND, SOUND + 1], tmp_path, broken="The disk")
-    assert {event.trial_id for event in events} == {id_of(SOUND)}
-    assert "ulimit -f" in str(events[-1].halt)
 
 
 def test_removed_folder_is_left_to_another_attempt(tmp_path: Path) -> None:

@@ -198,9 +198,10 @@ def test_a_left_pruned_result_counts_for_a_search(store: Store, tmp_path: Path) 
     outcome = TrialOutcome(trial_id=trial.trial_id, state="pruned", cause="not good enough")
     TrialFolder(folder, trial.trial_id).write_result(outcome, None)
     recorder = Recorder(store, FolderStorage(tmp_path), store.begin_run(RUN))
-    assert recorder.recover([trial], note=print) == 0
+    assert recorder.recover([trial], note=print) == []
     assert store.states([trial.trial_id]) == {trial.trial_id: "planned"}
-    assert recorder.recover([trial], note=print, may_be_pruned=tuner.is_searched) == 1
+    [(_, taken)] = recorder.recover([trial], note=print, may_be_pruned=tuner.is_searched)
+    assert taken
     assert store.states([trial.trial_id]) == {trial.trial_id: "pruned"}
 
 
