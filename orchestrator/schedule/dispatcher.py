@@ -62,32 +62,18 @@ class Dispatcher:
         )
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
-        """Return the packs to end that were not returned before: (1) a trial that is to stop runs
-        and cannot leave its pack; (2) the pack has no worker, and all its trials are to stop or no
-        machine fits it any more (`nowhere`)."""
-        running, leaving = self._table.trials(State.RUNNING).keys(), self.leaving
+        """Return the packs to end that were not returned before: (1) a trial that is to stop runs;
+        (2) the pack has no worker, and all its trials are to stop or no machine fits it any more
+        (`nowhere`)."""
+        running = self._table.trials(State.RUNNING).keys()
         new = []
         for key, flight in self._flights.items():
             stopped = flight.left.keys() & self._stop_requests
             useless = stopped == flight.left.keys() or key in nowhere
-            if (stopped & running and key not in leaving) or (useless and not flight.started):
+            if stopped & running or (useless and not flight.started):
                 new += [] if flight.given_up else [key]
                 flight.given_up = True
         return new
-
-    @property
-    def leaving(self) -> dict[str, set[str]]:
-        """By pack that trials can leave, those that are to stop while others of it go on."""
-        stopped = {
-            key: flight.left.keys() & self._stop_requests
-            for key, flight in self._flights.items()
-            if flight.pack.can_leave
-        }
-        return {
-            key: trials
-            for key, trials in stopped.items()
-            if trials and trials != self._flights[key].left.keys()
-        }
 
     @property
     def finished(self) -> bool:
@@ -146,9 +132,7 @@ class Dispatcher:
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
         """Take in what the pack's worker reports. Raises UserError where its disk takes nothing
         more."""
-        flight, events = self._flights[key], list(events)
-        self._queue.add(self._packs(self._outcomes.events(flight, events)))
-        self._release([flight.left.pop(event.trial_id) for event in events if event.left])
+        self._queue.add(self._packs(self._outcomes.events(self._flights[key], events)))
 
     def ended(self, key: str, ending: Ending | None) -> None:
         """The pack is over; `ending` says why where its worker did not come to its end.

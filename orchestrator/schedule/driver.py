@@ -29,8 +29,6 @@ from orchestrator.worker import (
     Ending,
     EndingKind,
     Parcel,
-    ask_to_leave,
-    forget_asking,
 )
 from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
@@ -61,8 +59,6 @@ class Driver:
         self._parcels: dict[str, Parcel] = {}
         self._watch = WorkerWatch(work.options.trial_timeout_s)
         self._stood_still: dict[str, Ending] = {}
-        self._asked: set[str] = set()
-        """Packs of which trials were asked to leave."""
         self._next_poll_s = 0.0
         self._looks_without_start = 0
         self._waits_for_machines = self._stop_announced = False
@@ -147,8 +143,6 @@ class Driver:
 
     def _ended(self, key: str, ending: Ending | None) -> None:
         self._parcels.pop(key).empty()
-        if key in self._asked:
-            forget_asking(key)
         if (
             ending is not None
             and ending.kind is EndingKind.MACHINE_UNFIT
@@ -175,9 +169,6 @@ class Driver:
             self._look_at_machines()
             if self._work.study is not None:
                 self._look_at_requests(self._work.study)
-            for key, trial_ids in self._dispatcher.leaving.items():
-                self._asked.add(key)
-                ask_to_leave(key, trial_ids)
             self._look_at_workers()
             self._look_at_starts()
         nowhere = [

@@ -48,8 +48,6 @@ class Outcomes:
                 self._listener.note(f"{flight.left[event.trial_id].name}: {event.note}.")
             elif event.outcome is not None:
                 retried += self._record(flight, event.outcome)
-            elif event.left:
-                continue
             elif event.epoch is not None:
                 epochs.setdefault(event.trial_id, []).append(event.epoch)
                 self._listener.epoch(event.trial_id, event.epoch)
@@ -174,13 +172,8 @@ class Outcomes:
                 self._end_attempt(trial, ending)
             self._table.move([trial], State.RETRIED)
             return [trial]
-        taken = measured or self._work.store.fail(
-            trial.trial_id,
-            cause=failure,
-            run_id=self._work.run_id,
-            attempt=self._table.attempts[trial.trial_id],
-        )
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
+        taken = measured or self._recorder.outcome(outcome)
         self._end_if_taken(trial, outcome, taken, State.FAILED)
         return []
 

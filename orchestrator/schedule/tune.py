@@ -38,7 +38,6 @@ from orchestrator.worker import (
     MemoryShortageError,
     Parcel,
     Place,
-    asked_to_leave,
     beating,
     run_pack,
 )
@@ -71,21 +70,13 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
         if late is not None:
             late.refuse_unfit()
         parcel: Parcel = config["pack"]
-        pack, stopped = parcel.open(), set[str]()
-
-        def exchange(beat: bytes) -> None:
-            leave_sign(parcel.key, beat)
-            if pack.can_leave:
-                stopped.update(asked_to_leave(parcel.key))
-
         layers = [file.name for file in job.options.runtime.layer_files]
-        with beating(exchange, machine_here(), layers):
+        with beating(lambda beat: leave_sign(parcel.key, beat), machine_here(), layers):
             run_pack(
-                pack,
+                parcel.open(),
                 job,
                 lambda text: tune.report({"events": text}),
                 ray_private.name_process,
-                stopped.__contains__,
             )
 
     run.__name__ = title

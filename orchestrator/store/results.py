@@ -45,7 +45,7 @@ class Results(Part):
         outcome: TrialOutcome,
         *,
         run_id: int | None,
-        spectrum: np.ndarray | None,
+        spectrum: np.ndarray | None = None,
         attempt: int | None = None,
     ) -> bool:
         """Record a trial's end: state, cause, environment, epochs, measurements, spectrum, all or
@@ -83,12 +83,6 @@ class Results(Part):
             connection.execute(update(trial).where(trial.c.id == trial_id).values(values))
             end_attempts(connection, [trial_id], cause, moment)
             return True
-
-    def fail(self, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None) -> bool:
-        """Mark a trial failed for a cause (one sentence); returns False if it does not take it, as
-        `record` does."""
-        outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
-        return self.record(outcome, run_id=run_id, spectrum=None, attempt=attempt)
 
     def add_measurement(
         self,

@@ -36,7 +36,7 @@ class Store(Studies, Claims, Results, Progress):
     - Reads see one moment: a trial is never seen half recorded.
     - One store object may be used from several threads. After a fork the child has to open its own.
 
-    A trial's states: planned -> running (`claim`) -> done, diverged or failed (`record`, `fail`);
+    A trial's states: planned -> running (`claim`) -> done, diverged or failed (`record`);
     running -> planned (`release`); failed, diverged -> planned (`reset`). A result that is done is
     taken in any other state: a file found after a crash may belong to a trial that was given up
     meanwhile.

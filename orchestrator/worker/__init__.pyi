@@ -1,9 +1,6 @@
 from .beats import Beat as Beat
 from .beats import beating as beating
 from .failures import MemoryShortageError as MemoryShortageError
-from .leaving import ask_to_leave as ask_to_leave
-from .leaving import asked_to_leave as asked_to_leave
-from .leaving import forget_asking as forget_asking
 from .mates import mates_key as mates_key
 from .memory import machine_memory as machine_memory
 from .messages import EVENTS as EVENTS

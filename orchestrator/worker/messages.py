@@ -31,11 +31,6 @@ class Pack:
     at_once: int = 1
     """At most so many of the trials run at the same time, in one process."""
 
-    @property
-    def can_leave(self) -> bool:
-        """Whether a trial can stop while others of the pack go on."""
-        return self.at_once > 1
-
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
@@ -77,8 +72,8 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """What a worker tells: a trial was taken up, ended an epoch, met damaged files, ended or left
-    its pack, or that no trial can go on."""
+    """What a worker tells: a trial was taken up, ended an epoch, met damaged files or ended, or
+    that no trial can go on."""
 
     trial_id: str
     place: str | None = None
@@ -87,8 +82,6 @@ class TrialEvent(Frozen):
     outcome: TrialOutcome | None = None
     note: str | None = None
     """What was damaged, and what follows from it; without a dot."""
-    left: bool = False
-    """It was asked to stop, and has, at a checkpoint."""
     halt: str | None = None
     """What is amiss with the disk or the object store, which any trial would meet, and the cure."""
 

@@ -27,8 +27,8 @@ from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, 
 if TYPE_CHECKING:
     from trainables.trial import TrialTask
 
-Result = TrialOutcome | BaseException | None
-"""The outcome of a trial, or what it raised; None if it left its pack."""
+Result = TrialOutcome | BaseException
+"""The outcome of a trial, or what it raised."""
 
 
 def run_pack(
@@ -36,19 +36,17 @@ def run_pack(
     job: Job,
     send: Callable[[str], None],
     running: Callable[[str], None] | None = None,
-    stopped: Callable[[str], bool] = lambda _: False,
 ) -> None:
     """Train or measure the trials and send their events, several in one message if trials are
     short.
 
     `running` gets the name of the trial that runs, after every message again: with each one, Ray
-    names this process after its own function. `stopped` returns by trial id which are to leave a
-    pack that they can leave. Raises BrokenProcessError, with the rest of the pack not started, if
-    no trial could run any more."""
+    names this process after its own function. Raises BrokenProcessError, with the rest of the pack
+    not started, if no trial could run any more."""
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
-    _PackRun(pack, job, Outbox(send, running)).run(stopped)
+    _PackRun(pack, job, Outbox(send, running)).run()
 
 
 class _PackRun:
@@ -63,9 +61,9 @@ class _PackRun:
         self._why: str | None = None
         """Why so many trials run at a time, if that was measured."""
 
-    def run(self, stopped: Callable[[str], bool]) -> None:
+    def run(self) -> None:
         """See `run_pack`."""
-        ends = self._as_one(stopped) if self._pack.can_leave else self._one_after_another()
+        ends = self._as_one() if self._pack.at_once > 1 else self._one_after_another()
         try:
             for trial, result in ends:
                 self._end(trial, result)
@@ -89,8 +87,8 @@ class _PackRun:
             was_long = time.monotonic() - start_s >= REPORT_EVERY_S
             yield trial, result
 
-    def _as_one(self, stopped: Callable[[str], bool]) -> Generator[tuple[PlannedTrial, Result]]:
-        from trainables.stack import StoppedError, run_stack
+    def _as_one(self) -> Generator[tuple[PlannedTrial, Result]]:
+        from trainables.stack import run_stack
 
         ended = run_stack(
             self._tasks(),
@@ -98,12 +96,10 @@ class _PackRun:
             measurements=self._job.measurements,
             most=self._most(),
             taken_up=self._take_up,
-            stopped=stopped,
         )
         try:
             for task, result in ended:
-                trial = self._trials[task.config.trial_id]
-                yield trial, None if isinstance(result, StoppedError) else result
+                yield self._trials[task.config.trial_id], result
         except Exception as error:  # of the step of all
             first = next(iter(self._folders.values()), None)
             cause = cause_of(error, first, self._storage, self._options.runtime)
@@ -196,24 +192,24 @@ class _PackRun:
                     raise result
                 outcome = self._outcome(trial, result, folder)
         except SupersededError as error:
-            if self._pack.can_leave:  # its mates go on
+            if self._pack.at_once > 1:  # its mates go on
                 return
             raise BrokenProcessError(str(error)) from error
         except (UserError, OSError) as error:
             outcome = self._outcome(trial, error, None)
-        left, failed = outcome is None, outcome is not None and outcome.state == "failed"
-        self._outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome, left=left))
+        failed = outcome.state == "failed"
+        self._outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome))
         # The end of one trial is sent with the start of the next: in one message, and the driver
         # knows what runs if this process dies. But a failed trial leaves no file by which the
         # driver could tell it from the next one.
-        if failed or self._pack.can_leave:
+        if failed or self._pack.at_once > 1:
             self._outbox.flush()
         if failed and gpu_is_lost(self._options.runtime):
-            raise BrokenProcessError(outcome and outcome.cause)
+            raise BrokenProcessError(outcome.cause)
 
     def _outcome(
         self, trial: PlannedTrial, result: Result, folder: TrialFolder | None
-    ) -> TrialOutcome | None:
+    ) -> TrialOutcome:
         """Return what came of the trial: what it raised makes it a failed one, unless that is no
         failure of a trial, see `cause_of`."""
         if not isinstance(result, BaseException):

@@ -73,7 +73,7 @@ def test_threads_share_one_store(store_url: str) -> None:
                 {every: [epoch(1)] for every in ids(trials)}, attempts=dict.fromkeys(ids(trials), 1)
             )
             store.renew("a", 600)
-            return store.record(outcome(trial_id), run_id=run_id, spectrum=None)
+            return store.record(outcome(trial_id), run_id=run_id)
 
         assert list(threads.map(work, ids(trials))) == [True] * 40
         assert {row.state for row in store.trials(KEY)} == {"done"}

@@ -31,9 +31,7 @@ def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int
     run_id = store.begin_run(RUN)
     for trial in plan:
         trial_directory(storage, trial.trial_id).mkdir(parents=True, exist_ok=True)
-        store.record(
-            TrialOutcome(trial_id=trial.trial_id, state="done"), run_id=run_id, spectrum=None
-        )
+        store.record(TrialOutcome(trial_id=trial.trial_id, state="done"), run_id=run_id)
     return run_id
 
 

@@ -84,6 +84,14 @@ def outcome(
     return TrialOutcome(**{**fields, **changes})
 
 
+def fail(
+    store: Store, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None
+) -> bool:
+    """Record that a trial failed; return whether the store took it."""
+    failed = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
+    return store.record(failed, run_id=run_id, attempt=attempt)
+
+
 def execute(url: str, *statements: str, **values: object) -> None:
     """Change a database behind the store's back; SQLite does not look at references unless told
     to."""

@@ -6,7 +6,6 @@ from .kinds import stacked_model as stacked_model
 from .masks import StackedDraws as StackedDraws
 from .model import StackedModel as StackedModel
 from .model import stacked_states as stacked_states
-from .run import StoppedError as StoppedError
 from .run import run_stack as run_stack
 from .stack import Stack as Stack
 from .update import StackedUpdate as StackedUpdate

@@ -20,10 +20,6 @@ Ended = tuple[TrialTask, TrialOutcome | Exception]
 """A trial with its outcome, or with what came between."""
 
 
-class StoppedError(Exception):
-    """Somebody asked to stop the trial."""
-
-
 def run_stack(
     tasks: Iterable[TrialTask],
     *,
@@ -31,7 +27,6 @@ def run_stack(
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
     most: int,
     taken_up: Callable[[TrialTask], None] = lambda _: None,
-    stopped: Callable[[str], bool] = lambda _: False,
 ) -> Generator[Ended]:
     """Train and measure trials, at most `most` at a time, the next one as soon as one has ended;
     yield them as they end.
@@ -39,16 +34,11 @@ def run_stack(
     All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves
     it. What a trial of its own raises, at its start, at the end of an epoch or in its measurements,
     is yielded in place of its outcome, and its mates go on; what comes of the step of all, or of
-    their validation, is raised. `taken_up` gets every trial that is about to start.
-    `stopped` is asked by trial id, after every step, who is to leave: at a checkpoint, and
-    StoppedError is yielded."""
+    their validation, is raised. `taken_up` gets every trial that is about to start."""
     waiting, live = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
         while True:
             while len(live) < most and (task := next(waiting, None)) is not None:
-                if stopped(task.config.trial_id):
-                    yield task, StoppedError()
-                    continue
                 taken_up(task)
                 run = TrialRun(task, runtime, measurements)
                 try:
@@ -63,7 +53,7 @@ def run_stack(
                     yield task, outcome
             if not live:
                 return
-            ended = _train(live, stopped)
+            ended = _train(live)
             for run, ending in ended.items():
                 live.remove(run)
                 yield run.task, _recorded(run, ending)
@@ -80,9 +70,7 @@ def _ended_before(run: TrialRun) -> TrialOutcome | None:
     return None
 
 
-def _train(
-    live: Sequence[TrialRun], stopped: Callable[[str], bool]
-) -> dict[TrialRun, Exception | None]:
+def _train(live: Sequence[TrialRun]) -> dict[TrialRun, Exception | None]:
     """Step by step until one of them or several have come to an end; these, each with what ended
     it."""
     stack, ended = Stack([run.trainer for run in live]), dict[TrialRun, Exception | None]()
@@ -96,7 +84,7 @@ def _train(
         seconds = (time.monotonic() - started) / len(live)
         losses = _valid_losses(ending)
         for run in live:
-            trouble = _trouble(run, seconds, losses.get(run.trainer), len(live), stopped)
+            trouble = _trouble(run, seconds, losses.get(run.trainer), len(live))
             if trouble is not None or run.trainer.finished:
                 ended[run] = trouble
     for run in ended:
@@ -124,7 +112,6 @@ def _trouble(
     step_s: float,
     valid_loss: float | None,
     together: int,
-    stopped: Callable[[str], bool],
 ) -> Exception | None:
     """What ends the trial after a step; None if nothing does but its last epoch."""
     trainer = run.trainer
@@ -132,9 +119,6 @@ def _trouble(
         trainer.settle(step_s, run.checkpoints, run.tell, valid_loss, together)
         if not trainer.finished:
             trainer.raise_if_pruned(run.task.stop_above)
-            if stopped(run.task.config.trial_id):
-                run.checkpoints.save(trainer.progress.step, *trainer.snapshot())
-                return StoppedError()
     except (DivergedError, PrunedError) as ending:
         return ending.with_traceback(None)
     except Exception as ending:

@@ -17,7 +17,7 @@ import pytest
 
 from orchestrator.command.app import main
 from orchestrator.store import PlannedTrial, Store, StudyKey
-from tests.support.store_rows import RUN, SPECTRUM, outcome
+from tests.support.store_rows import RUN, SPECTRUM, fail, outcome
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
@@ -39,7 +39,7 @@ def place(store: Store, tmp_path: Path) -> tuple[str, str]:
     run_id = store.begin_run(RUN)
     for trial in trials[:2]:
         store.record(outcome(trial.trial_id), run_id=run_id, spectrum=SPECTRUM)
-    store.fail(trials[2].trial_id, cause="RuntimeError: no", run_id=run_id)
+    fail(store, trials[2].trial_id, cause="RuntimeError: no", run_id=run_id)
     return "--storage", str(tmp_path)
 
 

@@ -16,7 +16,7 @@ import pytest
 from orchestrator.command.app import main
 from orchestrator.command.status import CAUSES_SHOWN
 from orchestrator.store import PlannedTrial, Store, StudyKey
-from tests.support.store_rows import RUN, SPECTRUM, ids, outcome, plan
+from tests.support.store_rows import RUN, SPECTRUM, fail, ids, outcome, plan
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 KEY = StudyKey(study="bends", scale="quick", corpus="pydocs")
@@ -48,7 +48,8 @@ def test_status_names_what_failed_and_why(
     run_id, place = store.begin_run(RUN), ("--storage", str(tmp_path))
     assert "Without a result" not in told(capsys, "status", *place)
     for number, trial in enumerate(trials[:3]):
-        store.fail(
+        fail(
+            store,
             trial.trial_id,
             cause=f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}",
             run_id=run_id,
@@ -58,7 +59,7 @@ def test_status_names_what_failed_and_why(
     assert all(trial.trial_id[:12] in shown and trial.name in shown for trial in trials[:3])
     assert "more" not in shown and "\x1b" not in shown and "\x07" not in shown
     for trial in trials[3:]:
-        store.fail(trial.trial_id, cause="x" * 100_000, run_id=run_id)
+        fail(store, trial.trial_id, cause="x" * 100_000, run_id=run_id)
     shown = told(capsys, "status", "bends", *place)
     assert shown.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
     assert f"and {30 - CAUSES_SHOWN} more" in shown and len(shown) < 40_000

@@ -61,19 +61,13 @@ def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> Non
 
 def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> None:
     assert len(hand_out(sweep, "a")) == 6
-    assert sweep.leaving == {}
+    sweep.events("a", [done(0)])
     sweep.stop([IDS[1]])
-    assert (sweep.leaving, sweep.give_up()) == ({"a": {IDS[1]}}, [])
-    sweep.events("a", [TrialEvent(trial_id=IDS[1], left=True)])
-    assert sweep.leaving == {}
-    assert states(store) == ["running", "planned", *["running"] * 4]
-    assert sweep.heard.stopped_names == ["seed=1"]
-    sweep.events("a", [done(number) for number in (0, 2, 3)])
-    sweep.stop(IDS[4:])
-    assert (sweep.leaving, sweep.give_up()) == ({}, ["a"]), "none of them goes on"
+    assert sweep.give_up() == ["a"]
     sweep.ended("a", DEATH)
-    assert sweep.pack("b") == [] and sweep.finished
-    assert states(store) == ["done", "planned", "done", "done", "planned", "planned"]
+    assert sweep.run("b") == [2, 3, 4, 5] and sweep.finished
+    assert sweep.heard.stopped_names == ["seed=1"]
+    assert states(store) == ["done", "planned", *["done"] * 4]
 
 
 def test_stopped_trial_that_dies_first_is_not_tried_again(sweep: Sweep, store: Store) -> None:
@@ -123,29 +117,25 @@ def test_searched_trials_are_judged_one_by_one(
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_over_ray_a_stopped_trial_leaves_its_mate(
+def test_over_ray_a_stopped_trial_costs_no_mate(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole sweep is stopped once the mate has ended an epoch without it. The machine has one
-    slot."""
+    """The whole sweep is stopped once the mate has ended an epoch without the stopped trial."""
     monkeypatch.setattr(trials_run, "slots_of", lambda *_: 1)
     stopped, mate = (smoke_trial(seed=seed, **{"training.epochs": 5000}) for seed in (1, 2))
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]
     store.register(KEY, plan)
-    epochs = list[int]()
 
     class Stops(Heard):
         def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
             if trial_id == stopped.trial_id and metrics.epoch == 1:
                 store.ask_to_stop(trial_id)
-            if trial_id == mate.trial_id:
-                epochs.append(metrics.epoch)
-                if self.stopped_names:
-                    store.ask_to_stop(KEY)
+            if trial_id == mate.trial_id and self.stopped_names:
+                store.ask_to_stop(KEY)
 
     heard = Stops()
     work = work_in(tmp_path, store, trials_at_once=2, listener=heard, study=KEY)
     assert run_trials(plan, work).interrupted
-    assert heard.stopped_names == ["stopped"] and sorted(heard.starts) == ["mate", "stopped"]
-    assert epochs == list(range(1, len(epochs) + 1)) and len(store.attempts(mate.trial_id)) == 1
+    assert heard.stopped_names == ["stopped"]
+    assert sorted(heard.starts) == ["mate", "mate", "stopped"]
     assert [row.state for row in store.trials(KEY)] == ["planned"] * 2

@@ -45,7 +45,7 @@ def test_trials_of_another_driver_are_waited_for(
     sweep = Sweep(store, tmp_path)
     assert [sweep.run(key) for key in "ab"] == [[2], [3, 4, 5]]
     assert (sweep.pack("c"), sweep.finished) == ([], False)
-    store.record(TrialOutcome(trial_id=IDS[0], state="done"), run_id=1, spectrum=None)
+    store.record(TrialOutcome(trial_id=IDS[0], state="done"), run_id=1)
     store.release("another", [IDS[1]])
     assert sweep.run("d") == [1]
     assert sweep.finished

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.store import Store
 from orchestrator.store.claims import GONE_ON, STOPPED, TAKEN_OVER
-from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, SPECTRUM, fail, ids, outcome, plan
 
 TRIALS = plan(2)
 FIRST, SECOND = ids(TRIALS)
@@ -44,7 +44,7 @@ def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int) -> N
     store.release("a", [FIRST])
     begin(store, FIRST, owner="b", place="node 3", lease_s=-1.0)
     begin(store, FIRST, owner="c", place="node 4")
-    store.fail(FIRST, cause="the loss is no number", run_id=run_id, attempt=4)
+    fail(store, FIRST, cause="the loss is no number", run_id=run_id, attempt=4)
     store.reset([FIRST])
     begin(store, FIRST, place="node 5")
     store.record(outcome(FIRST), run_id=run_id, spectrum=SPECTRUM, attempt=5)

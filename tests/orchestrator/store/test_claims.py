@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as check_state_machine
 
 from orchestrator.store import LOST, Store
-from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, epoch, fail, ids, outcome, plan
 from trainables.trial_folder.outcome import FinalState
 
 TRIALS = 3
@@ -110,7 +110,7 @@ class StoreMachine(RuleBasedStateMachine):
             takes = trial.state == "running" and behind == 0
         attempt = None if behind is None else trial.attempt - behind
         end = outcome(trial_id, state=state)
-        assert self.store.record(end, run_id=self.run_id, spectrum=None, attempt=attempt) is takes
+        assert self.store.record(end, run_id=self.run_id, attempt=attempt) is takes
         if takes:
             self.idle([trial_id], state)
 
@@ -156,9 +156,9 @@ def trial_ids(store: Store) -> list[str]:
 
 def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: list[str]) -> None:
     run_id = store.begin_run(RUN)
-    store.record(outcome(trial_ids[0]), run_id=run_id, spectrum=None)
+    store.record(outcome(trial_ids[0]), run_id=run_id)
     store.record(outcome(trial_ids[1], state="diverged"), run_id=run_id, spectrum=np.ones(3))
-    store.fail(trial_ids[2], cause="out of memory", run_id=run_id)
+    fail(store, trial_ids[2], cause="out of memory", run_id=run_id)
     assert store.reset(trial_ids[::-1], states=["failed"]) == [trial_ids[2]]
     assert store.reset(trial_ids[::-1]) == [trial_ids[1]]
     rows = [(row.state, row.cause) for row in store.trials(KEY)]

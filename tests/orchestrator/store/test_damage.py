@@ -21,6 +21,7 @@ from tests.support.store_rows import (
     epoch,
     everything,
     execute,
+    fail,
     forge,
     ids,
     outcome,
@@ -50,7 +51,7 @@ def fill(store: Store) -> None:
     store.register(OTHER, TUNED)
     attempts = store.claim(ids(TRIALS[:3]), owner="a driver", lease_s=600)
     store.record_epochs({RUNNING: [epoch(1)]}, attempts=attempts)
-    store.fail(FAILED, cause="the worker died", run_id=run_id, attempt=1)
+    fail(store, FAILED, cause="the worker died", run_id=run_id, attempt=1)
     for trial_id in (DONE, *ids(TUNED)):
         store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
 

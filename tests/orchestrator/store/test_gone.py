@@ -54,7 +54,7 @@ def test_a_deleted_or_replaced_file_is_noticed(
         for call in (
             lambda: store.claim(TRIALS, owner="a", lease_s=60),
             lambda: store.renew("a", 60),
-            lambda: store.record(outcome(TRIALS[0]), run_id=1, spectrum=None),
+            lambda: store.record(outcome(TRIALS[0]), run_id=1),
             lambda: store.trials(KEY),
         ):
             with pytest.raises(

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from orchestrator.store import Store, StudyKey
-from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, epoch, fail, ids, outcome, plan
 
 OTHER = StudyKey(study="seeds", scale="smoke", corpus="ptb")
 TRIALS = plan(6)
@@ -44,9 +44,9 @@ def test_running_trials_come_with_their_last_epoch(store: Store) -> None:
 
 def test_lost_trials_come_newest_first(store: Store, run_id: int) -> None:
     for number in (2, 0, 3):
-        store.fail(IDS[number], cause=f"no {number}", run_id=run_id)
+        fail(store, IDS[number], cause=f"no {number}", run_id=run_id)
         time.sleep(0.01)
-    store.record(outcome(IDS[1]), run_id=run_id, spectrum=None)
+    store.record(outcome(IDS[1]), run_id=run_id)
     said = [(trial.name, trial.key, trial.state, trial.cause) for trial in store.lost()]
     assert said == [
         ("trial 3", KEY, "failed", "no 3"),
@@ -59,13 +59,13 @@ def test_lost_trials_come_newest_first(store: Store, run_id: int) -> None:
 def test_ends_are_those_of_the_newest_run(store: Store, run_id: int) -> None:
     assert store.ended_in_run(KEY) == (0, 0.0)
     for trial_id in IDS[2:4]:
-        store.record(outcome(trial_id), run_id=run_id, spectrum=None)
+        store.record(outcome(trial_id), run_id=run_id)
     time.sleep(0.2)
     second = store.begin_run(RUN)
     # A run that has brought nothing of this study to its end says nothing of its pace.
     count, seconds = store.ended_in_run(KEY)
     assert count == 2 and 0.2 <= seconds < 30
-    store.record(outcome(IDS[0]), run_id=second, spectrum=None)
+    store.record(outcome(IDS[0]), run_id=second)
     assert [store.ended_in_run(key)[0] for key in (KEY, OTHER)] == [1, 1]
     store.end_run(second)
     assert [store.ended_in_run(key)[0] for key in (KEY, OTHER)] == [2, 0]
@@ -81,7 +81,7 @@ def test_a_version_changes_with_whatever_a_table_shows(store: Store, run_id: int
     store.record_epochs({IDS[0]: [epoch(1)]}, attempts=attempts)
     store.renew("a", 90)
     assert store.versions(KEY) == versions[-1], "nothing else changes it"
-    store.record(outcome(IDS[0]), run_id=run_id, spectrum=None)
+    store.record(outcome(IDS[0]), run_id=run_id)
     versions.append(store.versions(KEY))
     store.add_measurement(IDS[0], "later@1", {"a": 1})
     versions.append(store.versions(KEY))

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from orchestrator.store import Store
-from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan, ranked_epoch
+from tests.support.store_rows import (
+    KEY,
+    RUN,
+    SPECTRUM,
+    epoch,
+    fail,
+    ids,
+    outcome,
+    plan,
+    ranked_epoch,
+)
 
 FIRST = dict.fromkeys(ids(plan(2)), 1)
 """Both trials in the attempt for which they are claimed first."""
@@ -59,9 +69,9 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
     store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
     before = everything(store)
     other = outcome(trial_id, epochs=1, environment={})
-    assert store.record(other, run_id=run_id, spectrum=None) is False
-    assert store.record(outcome(trial_id, state="diverged"), run_id=run_id, spectrum=None) is False
-    assert store.fail(trial_id, cause="late news", run_id=run_id) is False
+    assert store.record(other, run_id=run_id) is False
+    assert store.record(outcome(trial_id, state="diverged"), run_id=run_id) is False
+    assert fail(store, trial_id, cause="late news", run_id=run_id) is False
     store.record_epochs({trial_id: [epoch(2, valid_loss=9.0)]}, attempts=FIRST)
     assert store.add_measurement(trial_id, "spectrum@1", {"press_rank": 1}) is False
     assert store.claim([trial_id], owner="a", lease_s=1) == {}
@@ -73,7 +83,7 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
 def test_other_ends_have_a_cause_and_give_way(store: Store, trial_id: str, run_id: int) -> None:
     store.record_epochs({trial_id: [epoch(1)]}, attempts=FIRST)
     ended = outcome(trial_id, state="diverged", measurements={}, epochs=0)
-    assert store.record(ended, run_id=run_id, spectrum=None, attempt=1) is True
+    assert store.record(ended, run_id=run_id, attempt=1) is True
     row = store.trials(KEY)[0]
     assert (row.state, row.owner, row.lease_until) == ("diverged", None, None)
     assert row.cause == "the loss is not finite"
@@ -100,7 +110,7 @@ def test_later_epochs_replace_earlier_ones(store: Store, trial_id: str, run_id: 
     }
     assert store.epochs_by_trial(KEY) == right
     assert {name: store.epochs(name) for name in (trial_id, other)} == right
-    store.record(outcome(trial_id, epochs=2), run_id=run_id, spectrum=None)
+    store.record(outcome(trial_id, epochs=2), run_id=run_id)
     assert store.epochs(trial_id) == [epoch(1), epoch(2)], "an outcome's epochs are all"
 
 
@@ -119,7 +129,7 @@ def test_a_spectrum_is_a_vector_of_finite_numbers(
 def test_a_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -> None:
     with pytest.raises(ValueError, match="running"):
         store.add_measurement(trial_id, "top@1", {"hits": 3})
-    store.record(outcome(trial_id), run_id=run_id, spectrum=None)
+    store.record(outcome(trial_id), run_id=run_id)
     before = store.results(KEY)[0]["metrics"]
     assert store.add_measurement(trial_id, "top@1", {"hits": 3}, spectrum=SPECTRUM) is True
     assert store.add_measurement(trial_id, "top@1", {"hits": 4}) is False
@@ -139,8 +149,8 @@ def test_a_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -
 
 
 CALLS: dict[str, Callable[[Store], object]] = {
-    "record": lambda store: store.record(outcome(UNKNOWN), run_id=None, spectrum=None),
-    "fail": lambda store: store.fail(UNKNOWN, cause="lost", run_id=1),
+    "record": lambda store: store.record(outcome(UNKNOWN), run_id=None),
+    "fail": lambda store: fail(store, UNKNOWN, cause="lost", run_id=1),
     "add_measurement": lambda store: store.add_measurement(UNKNOWN, "top@1", {}),
     "stop a trial": lambda store: store.ask_to_stop(UNKNOWN),
     "stop a study": lambda store: store.ask_to_stop(KEY),
@@ -162,9 +172,9 @@ def test_done_trials_are_listed_with_what_they_lack(store: Store, run_id: int) -
     store.register(KEY, plan(6))
     store.register(replace(KEY, corpus="ptb"), plan(1, group="other"))
     for trial_id in (*reversed(trials[:3]), other):
-        store.record(outcome(trial_id), run_id=run_id, spectrum=None)
-    store.record(outcome(trials[3], measurements={}), run_id=run_id, spectrum=None)
-    store.record(outcome(trials[4], state="diverged"), run_id=run_id, spectrum=None)
+        store.record(outcome(trial_id), run_id=run_id)
+    store.record(outcome(trials[3], measurements={}), run_id=run_id)
+    store.record(outcome(trials[4], state="diverged"), run_id=run_id)
     store.add_measurement(trials[1], "top_k-1a2b3c4d@1", {"top": "{}"})
     store.add_measurement(trials[1], "spectrum@2", {"press_rank": 400})
     two = ["top_k-1a2b3c4d@1", "spectrum@2"]
@@ -184,7 +194,7 @@ def test_results_are_those_of_the_studys_trials(store: Store, run_id: int) -> No
         spectrum = None if trial_id == second else SPECTRUM * number
         ended = outcome(trial_id, environment={"torch": f"2.{number}"})
         store.record(ended, run_id=run_id, spectrum=spectrum)
-    store.fail(failed, cause="the worker died", run_id=run_id)
+    fail(store, failed, cause="the worker died", run_id=run_id)
     environments = [row["environment"] for row in store.results(KEY)]
     assert environments == [{"torch": "2.0"}, {"torch": "2.1"}, {}]
     assert [row["trial_id"] for row in store.results(variant)] == [first, other]

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.store import STATES, Place, PlannedTrial, Store, StudyKey, open_store
 from orchestrator.store.database import IDS_A_STATEMENT
-from tests.support.store_rows import KEY, RUN, ids, outcome, plan, planned
+from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan, planned
 
 
 def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
@@ -75,8 +75,8 @@ def test_variants_share_trials_and_are_studies(store: Store) -> None:
     ]
     for variant in variants:
         store.register(variant, trials)
-    store.record(outcome(trials[1].trial_id), run_id=store.begin_run(RUN), spectrum=None)
-    store.fail(trials[2].trial_id, cause="out of memory", run_id=store.begin_run(RUN))
+    store.record(outcome(trials[1].trial_id), run_id=store.begin_run(RUN))
+    fail(store, trials[2].trial_id, cause="out of memory", run_id=store.begin_run(RUN))
     summaries = store.studies()
     assert [summary.key for summary in summaries] == variants
     counts = {state: int(state in ("planned", "done", "failed")) for state in STATES}
@@ -112,7 +112,7 @@ def test_more_trials_at_once_than_a_statement_takes(
     assert store.claim(trials, owner="a driver", lease_s=60) == dict.fromkeys(trials, 1)
     assert store.release("a driver", trials) == len(trials)
     for trial_id in trials:
-        store.fail(trial_id, cause="a cause", run_id=store.begin_run(RUN))
+        fail(store, trial_id, cause="a cause", run_id=store.begin_run(RUN))
     assert store.reset(trials) == trials
 
 

@@ -16,7 +16,7 @@ from orchestrator.sweep import Typed, corpus_files, remaining_work, retry, run_s
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.retry import still_open
 from search_spaces.catalog import load_study
-from tests.support.store_rows import KEY, RUN, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
 from trainables.errors import UserError
 
 TYPED = Typed(study="gss_grid")
@@ -58,7 +58,7 @@ def test_a_refused_retry_forgets_nothing(refused: tuple[Plan, RunOptions]) -> No
     trial = planned.trials[0].planned()
     with open_store(options.store_url) as store:
         store.register(planned.key, [trial])
-        store.fail(trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))
+        fail(store, trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))
     with pytest.raises(UserError, match="here"):
         run_study(planned, options, TYPED, Console(file=io.StringIO()), again=True)
     with open_store(options.store_url) as store:

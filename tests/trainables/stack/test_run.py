@@ -26,7 +26,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, StoppedError, run, run_stack
+from trainables.stack import Stack, run, run_stack
 from trainables.training import Trainer, loop
 from trainables.trial import TrialTask, run_trial
 from trainables.trial_folder import Checkpoints, EpochMetrics, TrialFolder, TrialOutcome
@@ -121,25 +121,18 @@ def test_trials_of_a_stack_end_as_alone(alone: dict[str, TrialOutcome], tmp_path
 
 
 @pytest.mark.parametrize("later_alone", [True, False])
-def test_pruned_and_stopped_trials_go_on(
+def test_pruned_trials_go_on(
     alone: dict[str, TrialOutcome], tmp_path: Path, later_alone: bool
 ) -> None:
-    """One is pruned after its first epoch, one stopped somewhat later."""
-    steps = list[str]()
-
-    def stopped(trial_id: str) -> bool:
-        steps.append(trial_id)
-        return trial_id == CONFIGS["gss"].trial_id and len(steps) > 20
-
+    """One is pruned after its first epoch."""
     names = ["mos", "gss", "short", "softmax"]
     pruned, *others = tasks(tmp_path, names)
     made = [dataclasses.replace(pruned, stop_above={1: 0.0}), *others]
     runtime = EVERY_STEP if later_alone else RUNTIME
-    together = run_stack(made, runtime=runtime, most=3, stopped=stopped)
+    together = run_stack(made, runtime=runtime, most=3)
     ended = {task.directory.name: outcome for task, outcome in together}
     assert getattr(ended["mos"], "state", None) == "pruned"
-    assert isinstance(ended["gss"], StoppedError)
-    again = tasks(tmp_path, ["gss", "mos"])
+    again = tasks(tmp_path, ["mos"])
     if later_alone:
         later = outcomes(
             (task, run_trial(task.config, directory=task.directory, runtime=RUNTIME))

@@ -19,7 +19,7 @@ from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey, TrialRow, op
 from orchestrator.worker import Pack, TrialEvent
 from tests.support.scripted_trials import work_in
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan, table
-from tests.support.store_rows import RUN
+from tests.support.store_rows import RUN, fail
 from trainables.config import TrialConfig
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
@@ -215,7 +215,7 @@ def test_a_side_without_results_has_no_finals(
     while more := tuner.more(busy=()):
         for trial in more:
             if trial.name.startswith("narrow"):
-                store.fail(trial.trial_id, cause="a cause", run_id=run_id)
+                fail(store, trial.trial_id, cause="a cause", run_id=run_id)
         record_all(store, [trial for trial in more if trial.name.startswith("wide")])
     assert more is None
     assert tuner.over
@@ -230,7 +230,7 @@ def test_a_retried_trial_may_be_stopped_again(store: Store, tmp_path: Path) -> N
     assert game.run()
     before = table(store)
     *_, trial = (row.planned() for row in store.trials(KEY) if row.state == "pruned")
-    store.fail(trial.trial_id, cause="a cause", run_id=1)
+    fail(store, trial.trial_id, cause="a cause", run_id=1)
     store.reset([trial.trial_id])
     retry = tuner_for(game.tuning, store, plans=False)
     assert (retry.more(busy=()), retry.over, retry.is_searched(trial)) == (None, True, True)
@@ -271,7 +271,7 @@ def test_a_new_best_brings_new_finals(store: Store) -> None:
     trials = tuner.start()
     run_id = store.begin_run(RUN)
     late = next(trial for trial in trials if trial.name.startswith("wide"))
-    store.fail(late.trial_id, cause="a cause", run_id=run_id)
+    fail(store, late.trial_id, cause="a cause", run_id=run_id)
     while more := tuner.more(busy=()):
         record_all(store, more)
     assert tuner.over
