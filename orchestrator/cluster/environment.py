@@ -1,4 +1,4 @@
-"""Environment variables for Ray, which reads most of them when it is imported: so this comes first."""
+"""Environment variables for Ray, set before Ray is imported, which reads most of them then."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def token_path() -> Path:
 
 
 def make_token_private() -> None:
-    """Make the token's file if it is missing, and let this user alone read it; Ray lets everybody."""
+    """Make the token's file if it is missing, and let only this user read it; Ray lets everybody
+    read it."""
     if os.environ.get("RAY_AUTH_MODE") == "disabled" or os.environ.get("RAY_AUTH_TOKEN"):
         return
     path = token_path()

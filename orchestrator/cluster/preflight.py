@@ -190,7 +190,10 @@ def _text_fault(question: Question) -> str | None:
         return f"has not got what trials read: {str(error).rstrip('.')}"
     if sha256 == question.corpus_sha256:
         return None
-    return f"has another text as the corpus {question.corpus} than the driver: copy its folder from here to there"
+    return (
+        f"has another text as the corpus {question.corpus} than the driver: copy the driver's "
+        "folder"
+    )
 
 
 def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:

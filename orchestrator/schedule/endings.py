@@ -26,7 +26,8 @@ def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending
         ending = replace(ending, kind=EndingKind.OUT_OF_MEMORY)
     text = f"{ending.cause} {last.place}" if last.trial_id == trial_id else ending.cause
     if ending.short_of_memory:
-        text += f", with {last.memory_bytes / 1e9:.1f} GB of the {memory.total_bytes / 1e9:.1f} GB of its machine"
+        taken, total = last.memory_bytes / 1e9, memory.total_bytes / 1e9
+        text += f", with {taken:.1f} GB of the {total:.1f} GB of its machine"
     return replace(ending, text=text)
 
 

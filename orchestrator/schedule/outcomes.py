@@ -179,7 +179,10 @@ class Outcomes:
 
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
-        fix = "check that every machine has this project, its packages and the same Ray token (or RAY_AUTH_MODE=disabled)"
+        fix = (
+            "check that every machine has this project, its packages and the same Ray token (or "
+            "RAY_AUTH_MODE=disabled)"
+        )
         if ending.short_of_memory:  # of another program, which may give it back
             fix = "free memory on that machine"
             if self._start_failures == 1:

@@ -2,8 +2,8 @@
 absent: a PUT is atomic.
 
 Keys and endpoint come from where other programs of that store take them (for S3:
-AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, the role of an instance); none
-of them is ever given in a URL, kept or printed."""
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ~/.aws, the role of an instance).
+None of them is ever given in a URL, kept or printed."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ DISK_TROUBLES = {
     errno.EDQUOT: "is full by your quota: free space there",
     errno.EFBIG: "takes no file so large: raise the limit of file sizes (ulimit -f)",
     errno.EROFS: "is read-only: make it writable",
-    errno.EIO: "fails to read or write (Input/output error): see to it, or name a folder on another one with --storage",
+    errno.EIO: "fails to read or write (Input/output error): repair it, or name a folder on "
+    "another disk with --storage",
     errno.ESTALE: "was taken away (Stale file handle): mount it again",
 }
 """What a failed write says about a disk: the trouble and the cure, by the error's number."""

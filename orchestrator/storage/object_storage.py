@@ -168,7 +168,9 @@ class ObjectStorage(Storage):
                 return None
         except UserError as error:
             return str(error)
-        return f"{self} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both"
+        return (
+            f"{self} is another one on the machine of the command: compare AWS_ENDPOINT_URL on both"
+        )
 
 
 def _key(trial_id: str, name: str = "") -> str:

@@ -195,9 +195,15 @@ class FolderStorage(Storage):
     @override
     def problem(self, marker: str) -> str | None:
         if not (self.root / marker).exists():
-            return f"{self} is not the same folder there: name one that all machines of the cluster share with --storage"
+            return (
+                f"{self} is not the same folder there: name one that all machines of the cluster "
+                "share with --storage"
+            )
         try:
             write_probe(self.root)
         except OSError as error:
-            return f"{self} cannot be written to there ({error.strerror}): give the user whose Ray that is the right to"
+            return (
+                f"{self} cannot be written to there ({error.strerror}): give the user whose Ray "
+                "that is the right to"
+            )
         return None

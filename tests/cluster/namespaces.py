@@ -27,7 +27,8 @@ TOKEN, PASSWORD = "0123456789abcdef" * 4, "only-of-this-test"
 START_ATTEMPTS = 4
 TOOLS = ("ip", "unshare", "nsenter", "setpriv", "ss")
 IDLE = """
-hostname {name} && mkdir -p /tmp/ray && mount -t tmpfs tmpfs /tmp/ray && ip link set lo up && echo ready
+hostname {name} && mkdir -p /tmp/ray && mount -t tmpfs tmpfs /tmp/ray
+ip link set lo up && echo ready
 while :; do sleep 1; done
 """
 FAST_DETECTION = {

@@ -13,7 +13,11 @@ try:
 except urllib.error.HTTPError as error:
     print(error.code)
 """
-JOIN = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False); print(ray.cluster_resources())"
+JOIN = """
+import sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+print(ray.cluster_resources())
+"""
 BEHIND_THE_TOKEN = (
     "/api/jobs/",
     "/api/version",

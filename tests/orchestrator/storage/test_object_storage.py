@@ -220,8 +220,12 @@ def test_storage_travels_without_credentials(storage: ObjectStorage, store: Obje
     ],
 )
 def test_trouble_of_a_bucket_is_one_sentence(
-    store: ObjectStore, url: str, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], sentence: str
-) -> None:  # fmt: skip
+    store: ObjectStore,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    sentence: str,
+) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(BucketError, match=sentence) as error:

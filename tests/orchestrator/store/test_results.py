@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +23,6 @@ from tests.support.store_rows import (
 
 FIRST = dict.fromkeys(ids(plan(2)), 1)
 """Both trials in the attempt for which they are claimed first."""
-UNKNOWN = "f" * 64
 
 
 @pytest.fixture
@@ -146,22 +144,6 @@ def test_a_measurement_is_added_once(store: Store, trial_id: str, run_id: int) -
         with pytest.raises(ValueError, match=r"another spectrum|in two|finite"):
             store.add_measurement(trial_id, name, metrics, spectrum=spectrum)
         assert store.lacking(KEY, [name]) == {trial_id: [name]}
-
-
-CALLS: dict[str, Callable[[Store], object]] = {
-    "record": lambda store: store.record(outcome(UNKNOWN), run_id=None),
-    "fail": lambda store: fail(store, UNKNOWN, cause="lost", run_id=1),
-    "add_measurement": lambda store: store.add_measurement(UNKNOWN, "top@1", {}),
-    "stop a trial": lambda store: store.ask_to_stop(UNKNOWN),
-    "stop a study": lambda store: store.ask_to_stop(KEY),
-    "end_run": lambda store: store.end_run(9),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_what_is_unknown_is_a_key_error(store: Store, name: str) -> None:
-    with pytest.raises(KeyError):
-        CALLS[name](store)
 
 
 NAMES = ["top_k-1a2b3c4d@1", "perplexity@1", "spectrum@2", "spectrum@1"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.store import STATES, Place, PlannedTrial, Store, StudyKey, open_store
+from orchestrator.store import STATES, Place, Store
 from orchestrator.store.database import IDS_A_STATEMENT
-from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan, planned
+from tests.support.store_rows import KEY, RUN, fail, ids, outcome, plan
 
 
 def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
@@ -40,15 +39,6 @@ def test_registering_again_sets_the_membership_exactly(store: Store) -> None:
     store.register(KEY, [])
     (summary,) = store.studies()
     assert summary.counts == dict.fromkeys(STATES, 0), "a study without trials is one"
-
-
-def test_who_listens_hears_of_every_registration(store_url: str) -> None:
-    heard: list[tuple[StudyKey, datetime, Sequence[PlannedTrial]]] = []
-    with open_store(store_url, on_register=lambda *said: heard.append(said)) as store:
-        trials = plan(2)
-        store.register(KEY, trials)
-        assert not store.register(KEY, trials, instead_of=[])
-        assert heard == [(KEY, store.studies()[0].planned_at, trials)]
 
 
 def test_registering_instead_of_former_members_changes_nothing(store: Store) -> None:
@@ -87,18 +77,6 @@ def test_variants_share_trials_and_are_studies(store: Store) -> None:
     assert last.key == KEY, "planned last"
     # The server's clock and ours are the same machine's.
     assert before - timedelta(seconds=1) <= last.planned_at <= datetime.now(UTC)
-
-
-def test_another_config_for_an_id_is_refused(store: Store) -> None:
-    stored = planned(1)
-    store.register(KEY, [stored])
-    forged = replace(stored, config={**stored.config, "seed": 2})
-    with pytest.raises(AssertionError, match="another config"):
-        store.register(KEY, [planned(2), forged])
-    with pytest.raises(AssertionError, match="twice"):
-        store.register(KEY, [planned(2), planned(2)])
-    assert [row.config for row in store.trials(KEY)] == [stored.config]
-    assert store.states(ids([planned(2)])) == {}
 
 
 def test_more_trials_at_once_than_a_statement_takes(
