@@ -29,8 +29,6 @@ class Outbox:
 
     def hold(self, event: TrialEvent) -> None:
         """Keep an event for the next message."""
-        if os.getpid() != self._pid:
-            os._exit(0)
         self._events.append(event)
 
     def add(self, event: TrialEvent, *, now: bool = False) -> None:
@@ -40,7 +38,7 @@ class Outbox:
             self.flush()
 
     def flush(self) -> None:
-        """Send what is there; returns once the driver has taken it."""
+        """Send what is there; return once the driver has taken it."""
         if os.getpid() != self._pid:
             os._exit(0)
         if self._events:

@@ -11,8 +11,6 @@ import pytest
 from orchestrator.store.opening import open_store
 from tests.cluster.namespaces import ROOT, Cluster, cluster
 
-SMALL = "one two three four five six seven eight nine ten\n"
-
 
 def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
     """Run the smoke sweep with these environment variables; return its error."""
@@ -54,17 +52,6 @@ def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -
         f"folder" in error
     )
     assert error.count("\n") == 1, "the others do"
-
-
-def test_a_worker_without_the_corpus_is_told(shared: Cluster, tmp_path: Path) -> None:
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    for split in ("train", "valid", "test"):
-        (folder / f"{split}.txt").write_text(SMALL * 200)
-    second = shared.network.machines[1]
-    assert second.run("mount", "-t", "tmpfs", "tmpfs", folder).returncode == 0
-    error = refusal(shared, "--corpus", f"{folder}/")
-    assert f"The machine second ({second.address}) has not got what trials read" in error
 
 
 def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.support.store_rows import (
     RUN,
     SPECTRUM,
     epoch,
+    everything,
     fail,
     ids,
     outcome,
@@ -38,12 +39,6 @@ def trial_id(store: Store) -> str:
 def run_id(store: Store) -> int:
     """A run."""
     return store.begin_run(RUN)
-
-
-def everything(store: Store) -> tuple[object, ...]:
-    """All that the store says about the study."""
-    spectra = {name: values.tobytes() for name, values in store.spectra(KEY).items()}
-    return (store.results(KEY), store.epochs_by_trial(KEY), spectra)
 
 
 def test_an_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, run_id: int) -> None:
