@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import ray
 
+from tests.end_to_end.misbehaving_layer import CONTAINERS
 from tests.support.command import results_table, sweep
-from tests.support.misbehaving_layer import CONTAINERS
 
 SMALL = {
     "training.epochs": 2,
@@ -38,7 +38,7 @@ CAUSES = {
 """The trial's state, and its cause. `make test` has time for the first."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
-from tests.support.misbehaving_layer import MisbehavingSoftmax
+from tests.end_to_end.misbehaving_layer import MisbehavingSoftmax
 from trainables.config import CustomConfig, SoftmaxConfig
 
 def trials(corpus):

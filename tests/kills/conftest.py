@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.reliability import keep_round
-from tests.support.typed_sweep import Round, Undisturbed, undisturbed_sweep
+from tests.kills.reliability import keep_round
+from tests.kills.typed_sweep import Round, Undisturbed, undisturbed_sweep
 
 Keep = Callable[[str, Round], None]
 

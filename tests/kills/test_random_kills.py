@@ -21,10 +21,8 @@ import pytest
 from orchestrator.storage import FolderStorage
 from orchestrator.sweep import rebuild_store
 from tests.kills.conftest import Keep
-from tests.support.scratch import mentioning
-from tests.support.store_rows import tables
-from tests.support.typed import Typed
-from tests.support.typed_sweep import (
+from tests.kills.typed import Typed
+from tests.kills.typed_sweep import (
     LATER,
     OPTIONS,
     SEED,
@@ -35,6 +33,8 @@ from tests.support.typed_sweep import (
     Undisturbed,
     undisturbed_sweep,
 )
+from tests.support.scratch import mentioning
+from tests.support.store_rows import tables
 
 pytestmark = pytest.mark.timeout(0)  # a round has its own limit
 

@@ -38,6 +38,10 @@ def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(rows)]
 
 
+def _row(name: str, loss: float, config: dict[str, Any], **ranks: float) -> dict[str, Any]:
+    return trial_row(name, config=config, test_perplexity=math.exp(loss), **ranks)
+
+
 def head_rank_rows(
     factors: Mapping[str, float],
     *,
@@ -57,8 +61,7 @@ def head_rank_rows(
             "model": {"head_rank": rank},
             "output_layer": {"name": layer},
         }
-        name = f"{kind} {layer} r={rank} seed={seed}"
-        rows.append(trial_row(name, config=config, test_perplexity=math.exp(loss)))
+        rows.append(_row(f"{kind} {layer} r={rank} seed={seed}", loss, config))
     return numbered(rows)
 
 
@@ -74,9 +77,7 @@ def width_rows(
     for width, seed in product(widths, range(1, seeds + 1)):
         loss = 3.5 + 6 * width**-0.5 + above.get(width, 0.0) + rng.normal(0, 0.005)
         config = {"kind": "transformer", "seed": seed, "model": {"width": width}}
-        rows.append(
-            trial_row(f"w={width} seed={seed}", config=config, test_perplexity=math.exp(loss))
-        )
+        rows.append(_row(f"w={width} seed={seed}", loss, config))
     return numbered(rows)
 
 
@@ -102,9 +103,7 @@ def spam_rows(
             "output_layer": {"name": layer},
         }
         name = f"{layer} V={number} d={width} seed={seed}"
-        rows.append(
-            trial_row(name, config=config, test_perplexity=math.exp(gap + math.log(number) / 8))
-        )
+        rows.append(_row(name, gap + math.log(number) / 8, config))
     return numbered(rows)
 
 
@@ -131,5 +130,5 @@ def settings_rows() -> list[dict[str, Any]]:
         }
         name = f"B={batch} wd={decay:g} lr={rate:g} epochs={epochs}"
         config = {"kind": "transformer", "seed": 1, "training": training}
-        rows.append(trial_row(name, config=config, test_perplexity=math.exp(loss), **ranks))
+        rows.append(_row(name, loss, config, **ranks))
     return numbered(rows)

@@ -62,7 +62,8 @@ def trial(
 ) -> TrialConfig:
     """A trial of seconds; `dropout=False` turns every dropout off."""
     off: dict[str, Any] = {} if dropout else dict.fromkeys(
-        ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect"), 0.0
+        ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output",
+         "dropconnect"), 0.0
     )  # fmt: skip
     settings = {"batch_size": 4, "bptt": 12, "learning_rate": 5.0, "epochs": 6} | training
     return TrialConfig(

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Self
 
 from orchestrator.store import Store, StudyKey, open_store
+from tests.kills.typed import Typed
 from tests.support.command import ROOT, environment, results_table
 from tests.support.scratch import mentioning
-from tests.support.typed import Typed
 from trainables.errors import UserError
 from trainables.trial_folder import load_tensors
 
@@ -66,10 +66,6 @@ class Round:
     kind: str
     seconds: float | None = None
     """From the disturbance to the end of the command; None if it hung."""
-    went_on: int = 0
-    """Trials that had a checkpoint when the command was typed again."""
-    claimed_again: int = 0
-    """Claims of trials after their first ones."""
     troubles: list[str] = field(default_factory=list)
 
 
@@ -266,12 +262,10 @@ class TypedSweep:
         checkpoints: dict[Path, list[float]] = {}
         if status != 0:
             checkpoints = self.checkpoints()
-            part.went_on = len(checkpoints)
             part.troubles += self.type().troubles(undisturbed.limit_s)
         part.troubles += self.troubles(undisturbed.table, undisturbed.limit_s)
         if not part.troubles:
             part.troubles += self.began_anew(checkpoints)
-            part.claimed_again = sum(self.claims().values()) - TRIALS
 
 
 def kill(pids: Iterable[int]) -> None:

@@ -1,6 +1,6 @@
 """Rounds of `make chaos`: each is a line of results/chaos.jsonl, written once it is over.
 
-`python -m tests.support.reliability` prints them as a table for docs/reliability.md."""
+`python -m tests.kills.reliability` prints them as a table for docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from tests.kills.typed_sweep import Round
 from tests.support.command import ROOT
-from tests.support.typed_sweep import Round
 from trainables.trial_folder import code_version
 
 ROUNDS = ROOT / "results" / "chaos.jsonl"
