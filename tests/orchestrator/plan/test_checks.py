@@ -27,10 +27,7 @@ def trial(**values: int) -> TransformerTrialConfig:
 
 def test_a_stream_needs_a_whole_window_and_the_token_behind_it() -> None:
     require_text(trial(), replace(TEXT, train_tokens=44))
-    with pytest.raises(
-        UserError,
-        match="a batch of 4 with windows of 10 needs at least 44 tokens, but the train text",
-    ):
+    with pytest.raises(UserError, match="at least 44 tokens"):
         require_text(trial(), replace(TEXT, train_tokens=43))
 
 
@@ -38,9 +35,7 @@ def test_what_is_measured_may_end_within_a_window() -> None:
     require_text(
         trial(evaluation__valid_batch_size=2), replace(TEXT, valid_tokens=6, test_tokens=3)
     )
-    with pytest.raises(
-        UserError, match="a batch of 2 needs at least 6 tokens, but the valid text of tiny has 5"
-    ):
+    with pytest.raises(UserError, match="at least 6 tokens, but the valid text"):
         require_text(trial(evaluation__valid_batch_size=2), replace(TEXT, valid_tokens=5))
 
 
@@ -49,8 +44,5 @@ def test_an_lstm_needs_no_whole_window() -> None:
 
 
 def test_windows_of_training_and_of_measuring_are_the_same() -> None:
-    with pytest.raises(
-        UserError,
-        match=r"evaluation.window is the same as training.window; got 10 and 12: set both",
-    ):
+    with pytest.raises(UserError, match="--set"):
         require_text(trial(training__window=12), TEXT)

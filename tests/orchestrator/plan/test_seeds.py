@@ -16,10 +16,9 @@ from search_spaces.models import RANDOM_SEEDS
 from search_spaces.study import Study
 from tests.support.command import sweep
 from tests.support.one_ray import without_ray
-from tests.support.store_rows import RUN
+from tests.support.store_rows import RUN, outcome
 from trainables.config import TrueRankConfig
 from trainables.errors import UserError
-from trainables.trial_folder import TrialOutcome
 
 GRID = load_study("gss_grid")
 
@@ -72,10 +71,10 @@ def test_the_truth_of_a_language_has_one_seed() -> None:
 @pytest.mark.parametrize(
     ("study", "request_", "word"),
     [
-        ("gss_grid", {"seeds": 0}, "from 1 to 11; got 0"),
-        ("gss_grid", {"seeds": 12}, "from 1 to 11; got 12"),
-        ("seeds", {"seeds": 2}, "seeds has 11 of each"),
-        ("fair_capacity", {"seeds": 2}, "tunes, with 10 seeds"),
+        ("gss_grid", {"seeds": 0}, "got 0"),
+        ("gss_grid", {"seeds": 12}, "1 to 11"),
+        ("seeds", {"seeds": 2}, "11 of each"),
+        ("fair_capacity", {"seeds": 2}, "tunes"),
         ("fair_capacity", {"all_trials": True}, "--all-trials"),
         ("layer_jacobian", {"seeds": 2}, "trains nothing"),
     ],
@@ -95,13 +94,10 @@ def test_a_study_that_repeats_settings_has_no_seeds_by_scale() -> None:
     assert plan_of(study, "paper").total == 55
 
 
-@pytest.mark.parametrize("options", [("--seeds", "2"), ("--all-trials",)])
-def test_all_gives_options_to_the_studies_that_take_them(options: tuple[str, ...]) -> None:
-    answer = sweep("all", "--scale", "paper", *options, "--dry-run")
-    assert answer.returncode == 0, answer.stderr
+def test_all_gives_seeds_to_studies_that_take_them() -> None:
+    answer = sweep("all", "--scale", "paper", "--seeds", "2", "--dry-run")
     doubled = {line.split()[1] for line in answer.stdout.splitlines() if " x 2 " in line}
-    if "--seeds" in options:
-        assert {"gss_grid", "mos_k"} < doubled < {*NAMES} - {"seeds", "fair_capacity", "published"}
+    assert {"gss_grid", "mos_k"} < doubled < {*NAMES} - {"seeds", "fair_capacity", "published"}
 
 
 def test_a_study_decides_seeds_and_trials_of_a_scale() -> None:
@@ -111,10 +107,6 @@ def test_a_study_decides_seeds_and_trials_of_a_scale() -> None:
     assert (plan.total, plan.seeds) == (16, 2)
     names = [f"{trial.name} seed=141" for trial in plan_of(study).trials[::9]]
     assert [trial.name for trial in plan.trials[:8]] == names
-    mistakes: list[Any] = [{"quikc": 3}, {"quick": 0}, {"quick": "3"}, 3]
-    for wrong in mistakes:
-        with pytest.raises(UserError, match="seeds of a study"):
-            replace(GRID, seeds=wrong)
 
 
 def test_done_trials_outside_the_plan_are_reported(tmp_path: Path) -> None:
@@ -123,10 +115,8 @@ def test_done_trials_outside_the_plan_are_reported(tmp_path: Path) -> None:
         store.register(two.key, [trial.planned() for trial in two.trials])
         run_id = store.begin_run(RUN)
         for number, trial_id in enumerate(ids(two)):
-            state = "failed" if number < 4 else "done"
-            measured = {"perplexity@1": {"test_perplexity": 2.0}} if state == "done" else {}
-            outcome = TrialOutcome(trial_id=trial_id, state=state, measurements=measured)
-            store.record(outcome, run_id=run_id, spectrum=None)
+            ending = outcome(trial_id, state="failed" if number < 4 else "done")
+            store.record(ending, run_id=run_id, spectrum=None)
     with without_ray():
         answer = sweep("gss_grid", "--scale", "smoke", "--storage", str(tmp_path))
     assert "Left out of this plan and of its report: 4 done trials" in answer.stdout

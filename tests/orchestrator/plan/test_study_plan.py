@@ -42,37 +42,23 @@ def plan_of(corpus: str, scale: str = "paper", settings: Settings | None = None)
 
 
 @pytest.mark.parametrize(
-    ("corpus", "cs", "ks", "millions", "epochs_hours"),
+    ("corpus", "ks", "millions", "seconds_per_epoch"),
     [
-        (
-            "ptb",
-            [x / 2 for x in range(-4, 5)],
-            [x / 4 for x in range(5, 13)],
-            "24.22",
-            72 * 58 * 1000 / 3600,
-        ),
-        (
-            "wikitext-2",
-            [x / 2 for x in range(-4, 5)],
-            [1.5, 2.0, 2.5, 3.0],
-            "33.55",
-            36 * 87 * 1000 / 3600,
-        ),
+        ("ptb", [x / 4 for x in range(5, 13)], "24.22", 58),
+        ("wikitext-2", [1.5, 2, 2.5, 3], "33.55", 87),
     ],
 )
 def test_paper_scale_is_the_published_grid(
-    corpus: str, cs: list[float], ks: list[float], millions: str, epochs_hours: float
+    corpus: str, ks: list[float], millions: str, seconds_per_epoch: int
 ) -> None:
     plan = plan_of(corpus)
-    trials = plan.trials
-    layers = [trial.config.output_layer for trial in trials]
+    layers = [trial.config.output_layer for trial in plan.trials]
     assert [(x.c, x.k) for x in layers if isinstance(x, GssConfig)] == [
-        (c, k) for c in cs for k in ks
+        (c / 2, k) for c in range(-4, 5) for k in ks
     ]
-    assert {in_millions(trial.parameters) for trial in trials} == {millions}
-    assert sum(estimate(trial.config, plan.corpus).gpu_hours for trial in trials) == pytest.approx(
-        epochs_hours
-    )
+    assert {in_millions(trial.parameters) for trial in plan.trials} == {millions}
+    hours = sum(estimate(trial.config, plan.corpus).gpu_hours for trial in plan.trials)
+    assert hours == pytest.approx(len(layers) * seconds_per_epoch * 1000 / 3600)
 
 
 SM_TABLE_6 = {
@@ -139,8 +125,6 @@ sys.exit(status)
     ("name", "scales"),
     [
         ("dirichlet", ["small", "paper"]),
-        ("layer_jacobian", ["small", "paper"]),
-        ("layer_gates", ["small", "paper"]),
         ("published", ["smoke", "quick", "small", "paper"]),
         ("press_robustness", ["paper"]),
         ("gss_grid", ["paper"]),
@@ -159,12 +143,7 @@ def test_a_count_of_words_has_no_gpu_hours() -> None:
     answer = sweep("published", "--dry-run", "--format", "json")
     for trial in json.loads(answer.stdout):
         assert trial["config"] == WordPairsConfig(seed=0, text=trial["config"]["text"]).model_dump()
-        assert (
-            trial["parameters"]
-            is trial["estimated_gpu_hours"]
-            is trial["estimated_gpu_memory_gb"]
-            is None
-        )
+        assert trial["parameters"] is trial["estimated_gpu_hours"] is None
         assert trial["estimated_core_hours"] > 0
     table = sweep("published", "--dry-run").stdout
     assert "None" not in table and "0.00M" not in table
@@ -207,7 +186,7 @@ def test_settings_that_make_no_sense_are_refused(study: str, settings: Settings,
         make_plan(load_study(study), scale_named("smoke"), "pydocs", PlanRequest(settings=settings))
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_a_model_stands_in_for_every_trials_own(scale: str) -> None:
     study, size = load_study("gss_grid"), scale_named(scale)
     plain = make_plan(study, size, "ptb", PlanRequest(model="lstm"))

@@ -46,7 +46,7 @@ def loss_of(cell: Cell) -> float:
 
 
 @pytest.mark.parametrize("method", ["tpe", "random"])
-def test_no_cell_comes_twice_and_after_the_last_one_there_is_none(method: Method) -> None:
+def test_no_cell_comes_twice(method: Method) -> None:
     history = asked(SMALL, method, 100, mixed=True)
     assert len(history) == len({tried.cell for tried in history}) == cell_count(SMALL)
     assert suggest(SMALL, method=method, seed=0, history=history) is None
@@ -66,7 +66,7 @@ def test_another_process_suggests_the_same(method: Method) -> None:
     )
 
 
-def test_tpe_finds_lower_losses_than_chance_on_a_bowl() -> None:
+def test_tpe_finds_lower_losses_than_chance() -> None:
     best = {
         method: statistics.mean(
             min(loss_of(t.cell) for t in asked(LARGE, method, 40, seed=seed)) for seed in range(5)
@@ -79,13 +79,11 @@ def test_tpe_finds_lower_losses_than_chance_on_a_bowl() -> None:
 @pytest.mark.parametrize(
     ("epochs", "rungs"), [(1, ()), (2, (1,)), (5, (3,)), (20, (3, 9)), (1000, (111, 333))]
 )
-def test_rungs_are_a_ninth_and_a_third_of_the_epochs_and_not_before_the_third_if_there_are_more(
-    epochs: int, rungs: tuple[int, ...]
-) -> None:
+def test_rungs_are_a_ninth_and_a_third(epochs: int, rungs: tuple[int, ...]) -> None:
     assert rung_epochs(epochs) == rungs
 
 
-@pytest.mark.parametrize("epochs", [2, 5, 9, 18, 27, 270])
+@pytest.mark.parametrize("epochs", [2, 5, 9, 27, 270])
 @pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
 def test_every_decision_is_that_of_optunas_pruner(epochs: int, digits: int) -> None:
     """Forty trials of random losses one after another; Optuna hears of every epoch before the
