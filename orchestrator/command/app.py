@@ -27,7 +27,8 @@ from trainables.errors import KEPT, PROGRAM, UserError, nearest
 
 HELP = f"""Sweeps of language models, and what their numbers mean.
 
-`{PROGRAM} STUDY` plans the trials of a study, runs those that are missing, and reports. Typed again, it goes on.
+`{PROGRAM} STUDY` plans the trials of a study, runs those that are missing, and reports. The same
+command resumes it.
 """
 
 

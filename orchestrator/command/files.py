@@ -12,18 +12,16 @@ from orchestrator.command import options
 from orchestrator.command.options import print_out
 
 if TYPE_CHECKING:
-    from orchestrator.storage import DataFolder
     from trainables.config import TextFile
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
-    """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and
-    verify it."""
+    """Download the missing or wrong files of a corpus (or word-similarity) and verify them."""
     from trainables.corpora import fetch
 
-    folder, data = _fetched(name, data_dir)
+    folder, data = options.text_folder(data_dir, [name])
     fetch(name, data_dir=folder)
     if data is not None:
         data.push()
@@ -35,7 +33,7 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     from trainables.config import markov_rank, spam_floor, spam_symbols
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 
-    folder, _ = _fetched(name, data_dir)
+    folder, _ = options.text_folder(data_dir, [name])
     if name == WORD_SIMILARITY:
         _check_benchmarks(folder)
         return
@@ -50,16 +48,6 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
         f"{text.test_tokens:,} "
         f"tokens; vocabulary {text.vocabulary_size:,}{truth}.",
     )
-
-
-def _fetched(name: str, data_dir: str | None) -> tuple[Path | None, DataFolder | None]:
-    """See `data_folder_at`; what an object store has of it is copied here."""
-    from orchestrator.storage import data_folder_at
-
-    folder, data = data_folder_at(data_dir, [name])
-    if data is not None:
-        data.fetch()
-    return folder, data
 
 
 def _check_benchmarks(folder: Path | None) -> None:

@@ -9,30 +9,22 @@ import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from rich.console import RenderableType
 from typer import Argument, Context, Option
 
 from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
-from search_spaces.model_kinds import MODELS
-from search_spaces.scales import SCALES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
+    from orchestrator.storage import DataFolder
     from orchestrator.store import Store
 
 STORAGE = "results"
-FORMATS = ("table", "csv", "json")
 
 # An option is called as the parameter that it stands for, unless it says otherwise.
-
-
-def choice(*words: str, name: str | None = None, help: str) -> Any:
-    """An option that takes one of these words, as its help and the shell's completion say."""
-    names = () if name is None else (name,)
-    return Option(*names, metavar="|".join(words), autocompletion=lambda: list(words), help=help)
 
 
 def no_password(store: str | None) -> str | None:
@@ -49,17 +41,17 @@ def no_password(store: str | None) -> str | None:
     return store
 
 
-Scale = Annotated[str, choice(*SCALES, help="How large the trials are.")]
+ScaleName = Literal["smoke", "quick", "small", "paper"]
+Scale = Annotated[ScaleName, Option(help="How large the trials are.")]
 AnyScale = Annotated[
-    str | None,
-    choice(
-        *SCALES, help="Only this scale. [default: of those with a result, the one planned last]"
-    ),
+    ScaleName | None,
+    Option(help="Only this scale. [default: of those with a result, the one planned last]"),
 ]
 Corpus = Annotated[
     list[str] | None,
     Option(
-        help="pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a folder; may be repeated."
+        help="pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a folder; "
+        "may be repeated."
     ),
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
@@ -70,14 +62,15 @@ StoreUrl = Annotated[
     str | None,
     Option(
         callback=no_password,
-        help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE, without a password. [default: results.db in "
-        "--storage]",
+        help="sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE, without a password. "
+        "[default: results.db in --storage]",
     ),
 ]
 Storage = Annotated[
     str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")
 ]
-Format = Annotated[str, choice(*FORMATS, name="--format", help="How to print it.")]
+Form = Literal["table", "csv", "json"]
+Format = Annotated[Form, Option("--format", help="How to print it.")]
 Settings = Annotated[
     list[str] | None,
     Option(
@@ -96,23 +89,21 @@ AnySettings = Annotated[
         help="Only the variant that was run with this; may be repeated.",
     ),
 ]
+ModelName = Literal["lstm", "transformer"]
 Model = Annotated[
-    str | None,
-    choice(
-        *MODELS,
-        help="Train this in place of the study's models, with its corpus, output layers and seeds.",
+    ModelName | None,
+    Option(
+        help="Train this in place of the study's models, with its corpus, output layers and seeds."
     ),
 ]
-AnyModel = Annotated[str | None, choice(*MODELS, help="Only the variant that was run with this.")]
+AnyModel = Annotated[ModelName | None, Option(help="Only the variant that was run with this.")]
 Address = Annotated[str | None, Option(help="A running Ray cluster. [default: start Ray]")]
 RayDashboard = Annotated[
     bool, Option("--ray-dashboard", help="Start Ray's dashboard too, which takes some seconds.")
 ]
 Gpus = Annotated[
     float | None,
-    Option(
-        help="0, a fraction of one, or 1. [default: 1 for language models at scales small and paper, else 0]"
-    ),
+    Option(help="0, a fraction, or 1. [default: 1 for language models at small and paper, else 0]"),
 ]
 Cores = Annotated[int, Option(min=1, help="Threads of a trial that runs on a CPU.")]
 MaxConcurrent = Annotated[
@@ -122,8 +113,8 @@ TrialTimeout = Annotated[
     float | None,
     Option(
         metavar="SECONDS",
-        help="End a trial that gives no sign of progress for so long. [default: ten of its steps, at least 2 min; "
-        "10 min where it has no pace]",
+        help="End a trial that makes no progress for this long. [default: ten of its steps, at "
+        "least 2 min; 10 min before its pace is known]",
     ),
 ]
 Deterministic = Annotated[
@@ -141,8 +132,8 @@ Benchmarks = Annotated[
     Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
 ]
 Search = Annotated[
-    str | None,
-    choice("tpe", "random", "grid", help="How a tuned study picks trials. [default: tpe]"),
+    Literal["tpe", "random", "grid"] | None,
+    Option(help="How a tuned study picks trials. [default: tpe]"),
 ]
 Budget = Annotated[
     int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")
@@ -150,7 +141,7 @@ Budget = Annotated[
 Seeds = Annotated[
     int | None,
     Option(
-        help="Seeds of each setting, up to 11; trials that are done count. [default: 1, or what the study says]"
+        help="Seeds of each setting, up to 11, done ones included. [default: as the study says]"
     ),
 ]
 AllTrials = Annotated[
@@ -163,7 +154,7 @@ LogTo = Annotated[
     list[str] | None,
     Option(
         metavar="LOG",
-        help="Log every trial to mlflow, mlflow=URI or tensorboard, too; may be repeated. See docs/watching.md.",
+        help="Also log to mlflow, mlflow=URI or tensorboard; may be repeated; docs/watching.md.",
     ),
 ]
 
@@ -201,6 +192,19 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
     url = os.fspath(store or Path(storage).resolve() / "results.db")
     no_password(url)
     return url
+
+
+def text_folder(
+    argument: str | None, corpora: Sequence[str]
+) -> tuple[Path | None, DataFolder | None]:
+    """Return the folder of `--data-dir`; if that is a URL, a copy of these corpora, and the object
+    store behind it."""
+    from orchestrator.storage import data_folder_at
+
+    folder, data = data_folder_at(argument, corpora)
+    if data is not None:
+        data.fetch()
+    return folder, data
 
 
 def open_existing(
@@ -241,17 +245,10 @@ def print_err(text: str) -> None:
     console(stderr=True).print(text)
 
 
-def check_choice(value: str, choices: Sequence[str] = FORMATS, option: str = "--format") -> None:
-    """Raise UserError for a value that the option does not take."""
-    if value not in choices:
-        raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
-
-
 def print_records(
-    records: Sequence[Mapping[str, Any]], columns: Collection[str], form: str
+    records: Sequence[Mapping[str, Any]], columns: Collection[str], form: Form
 ) -> None:
     """Print the columns of records; a mapping gives the headings of the table form."""
-    check_choice(form)
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":
@@ -261,13 +258,8 @@ def print_records(
         writer.writeheader()
         writer.writerows(records)
     else:
-        from orchestrator.report import Cell, Fitting, TextTable
+        from orchestrator.report import Fitting, headed_table
 
-        body = tuple(
-            tuple(
-                Cell(str(value), number=value if isinstance(value, int) else None) for value in line
-            )
-            for line in ([record[key] for key in columns] for record in records)
-        )
         head = tuple(columns.values() if isinstance(columns, Mapping) else columns)
-        print_out(Fitting(table=TextTable(caption="", head=head, body=body)))
+        rows = ([record[name] for name in columns] for record in records)
+        print_out(Fitting(table=headed_table("", head, rows)))

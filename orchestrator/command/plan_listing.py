@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.command import options
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     """By trial id."""
 
 NOTHING = "\N{EN DASH}"
-PAPER = re.compile(r"[A-Z][^,(]*\((AAAI 2021|ICML 2019)\)")
-"""With its title, which a table has no room for."""
 
 
 def studies(form: options.Format = "table") -> None:
@@ -35,22 +32,20 @@ def studies(form: options.Format = "table") -> None:
             f"{make_plan(study, paper, corpus).total}{f' on {corpus}' if study.reads_text else ''}"
             for corpus in default_corpora(study, paper)
         ]
-        record = {
-            "study": name,
-            "trials": ", ".join(counts),
-            "question": study.question,
-            "source": study.source,
-        }
-        if form == "table":  # three columns fit a terminal of 80
-            source = PAPER.sub(r"\1", record.pop("source"))
-            record["question"] += f" [{source}]" if source else ""
-            record["trials"] = record["trials"].replace(", ", "\n")
-        records.append(record)
-    headings = {name: name for name in records[0]} | {"trials": "paper scale"}
-    print_records(records, headings, form)
+        records.append(
+            {
+                "study": name,
+                "trials": ", ".join(counts),
+                "question": study.question,
+                "source": study.source,
+            }
+        )
+    headings = {"study": "study", "trials": "paper scale", "question": "question"}
+    # A terminal of 80 columns has no room for the sources.
+    print_records(records, headings if form == "table" else list(records[0]), form)
 
 
-def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool) -> None:
+def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
     """Print the different trials of plans: in json one object a trial with its full config; as a
     table, with totals, in hours of a GPU too if some trials run on one. The table of several
     studies has a line a study."""
@@ -61,11 +56,10 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool) -> None:
         for plan in plans
         for trial in plan.trials
     }
+    records = _records(plans, estimates)
     if form != "table":
-        records = _records(plans, estimates)
-        print_records(
-            records, [key for key in records[0] if key not in ("config", "estimate_basis")], form
-        )
+        left_out = ("config", "estimate_basis")
+        print_records(records, [name for name in records[0] if name not in left_out], form)
         for plan in plans:
             if plan.total > len(plan.trials):
                 later = "; ".join(stage.sentence for stage in stages(plan))
@@ -73,8 +67,12 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool) -> None:
                 print_err(f"{listed}: {later}.")
         return
     several = len({plan.study.name for plan in plans}) > 1
-    rows = (_study_rows if several else _trial_rows)(plans, estimates, on_gpu=on_gpu)
-    print_records(rows, list(rows[0]), "table")
+    rows = (
+        _study_rows(plans, estimates, on_gpu=on_gpu)
+        if several
+        else _trial_rows(records, on_gpu=on_gpu)
+    )
+    print_records(rows, list(rows[0]), form)
     for plan in plans:
         name = f"{plan.study.name}, " if several else ""
         for stage in stages(plan):
@@ -85,7 +83,7 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool) -> None:
             print_out(_total(f"{heading}{seeds}", [plan], estimates, on_gpu=on_gpu))
     if several:
         print_out(
-            f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY "
+            f"Scale {plans[0].scale.name}; list the trials of one study with: {PROGRAM} STUDY "
             f"--dry-run"
         )
     if len(plans) > 1:
@@ -98,63 +96,61 @@ def _records(plans: Sequence[Plan], estimates: Estimates) -> list[dict[str, Any]
     from orchestrator.forecast import BASIS
     from trainables.config import WordPairsConfig
 
-    studies: dict[str, dict[str, None]] = {}
-    for plan in plans:
-        for trial in plan.trials:
-            studies.setdefault(trial.trial_id, {})[plan.study.name] = None
-    first = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
-    records = []
-    for trial_id, names in studies.items():
-        plan, trial = first[trial_id]
-        costs = estimates[trial_id]
-        on_gpu = not isinstance(trial.config, WordPairsConfig)  # which a GPU does nothing for
-        records.append(
-            {
-                "study": ", ".join(names),
-                "scale": plan.scale.name,
-                "corpus": plan.corpus.name,
-                "name": trial.name,
-                "trial_id": trial_id,
-                "parameters": trial.parameters or None,
-                "estimated_gpu_hours": float(f"{costs.gpu_hours:.6g}") if on_gpu else None,
-                "estimated_core_hours": float(f"{costs.core_hours:.6g}"),
-                "estimated_memory_gb": round(costs.memory_gb, 2),
-                "estimated_gpu_memory_gb": round(costs.gpu_memory_gb, 2) if on_gpu else None,
-                "estimate_basis": BASIS,
-                "config": trial.config.model_dump(mode="json"),
-            }
-        )
-    return records
+    pairs = [(plan, trial) for plan in plans for trial in plan.trials]
+    records: dict[str, dict[str, Any]] = {}
+    for plan, trial in pairs:
+        if trial.trial_id in records:
+            studies = [*records[trial.trial_id]["study"].split(", "), plan.study.name]
+            records[trial.trial_id]["study"] = ", ".join(dict.fromkeys(studies))
+            continue
+        costs = estimates[trial.trial_id]
+        on_gpu = not isinstance(trial.config, WordPairsConfig)  # a GPU does nothing for these
+        records[trial.trial_id] = {
+            "study": plan.study.name,
+            "scale": plan.scale.name,
+            "corpus": plan.corpus.name,
+            "name": trial.name,
+            "trial_id": trial.trial_id,
+            "parameters": trial.parameters or None,
+            "estimated_gpu_hours": float(f"{costs.gpu_hours:.6g}") if on_gpu else None,
+            "estimated_core_hours": float(f"{costs.core_hours:.6g}"),
+            "estimated_memory_gb": round(costs.memory_gb, 2),
+            "estimated_gpu_memory_gb": round(costs.gpu_memory_gb, 2) if on_gpu else None,
+            "estimate_basis": BASIS,
+            "config": trial.config.model_dump(mode="json"),
+        }
+    return list(records.values())
 
 
-def _trial_rows(
-    plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool
-) -> list[dict[str, str]]:
+def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[dict[str, str]]:
     from trainables.parameters import in_millions
 
-    rows = []
-    for record in _records(plans, estimates):
-        parameters, costs = record["parameters"], estimates[record["trial_id"]]
-        without_gpu = record["estimated_gpu_hours"] is None
-        cost = {
-            "GPU h": NOTHING if without_gpu else _hours(costs.gpu_hours),
-            "GPU GB": NOTHING if without_gpu else f"{costs.gpu_memory_gb:.1f}",
+    columns: dict[str, tuple[str, Callable[..., str]]] = {
+        "corpus": ("corpus", str),
+        "trial": ("name", str),
+        "id": ("trial_id", short_id),
+        "params": ("parameters", lambda count: f"{in_millions(count)}M"),
+    }
+    columns |= (
+        {
+            "GPU h": ("estimated_gpu_hours", _hours),
+            "GPU GB": ("estimated_gpu_memory_gb", "{:.1f}".format),
         }
-        if not on_gpu:
-            cost = {
-                "core time": duration(3600 * costs.core_hours),
-                "memory": f"{costs.memory_gb:.1f} GB",
-            }
-        rows.append(
-            {
-                **({"corpus": record["corpus"]} if len(plans) > 1 else {}),
-                "trial": record["name"],
-                "id": short_id(record["trial_id"]),
-                "params": NOTHING if parameters is None else in_millions(parameters) + "M",
-                **cost,
-            }
-        )
-    return rows
+        if on_gpu
+        else {
+            "core time": ("estimated_core_hours", lambda hours: duration(3600 * hours)),
+            "memory": ("estimated_memory_gb", "{:.1f} GB".format),
+        }
+    )
+    if len({record["corpus"] for record in records}) == 1:
+        del columns["corpus"]
+    return [
+        {
+            heading: NOTHING if record[name] is None else text(record[name])
+            for heading, (name, text) in columns.items()
+        }
+        for record in records
+    ]
 
 
 def _study_rows(
@@ -164,29 +160,21 @@ def _study_rows(
     rows = []
     for plan in plans:
         parts = _parts([plan], estimates)
-        trials = f"{plan.total:,}"
+        row = {"study": plan.study.name, "corpus": plan.corpus.name, "trials": f"{plan.total:,}"}
         if plan.seeds > 1:
-            # Beside GPU-hours, 80 columns have no room for words.
-            short = f"{plan.total // plan.seeds:,} x {plan.seeds}"
-            trials = short if on_gpu else f"{trials} ({plan.seeds} seeds)"
-        rows.append(
-            {
-                "study": plan.study.name,
-                "corpus": plan.corpus.name,
-                "trials": trials,
-                **({"GPU h": _hours(sum(part.gpu_hours for part in parts))} if on_gpu else {}),
-                "core time": duration(3600 * sum(part.core_hours for part in parts)),
-                "memory": f"{_memory_gb([plan], estimates):.1f} GB",
-            }
-        )
+            row["trials"] = f"{plan.total // plan.seeds:,} x {plan.seeds}"
+        if on_gpu:
+            row["GPU h"] = _hours(sum(part.gpu_hours for part in parts))
+        row["core time"] = duration(3600 * sum(part.core_hours for part in parts))
+        row["memory"] = f"{_memory_gb([plan], estimates):.1f} GB"
+        rows.append(row)
     return rows
 
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:
     """Return the sentence of the costs of the different trials of plans; of tuned ones, with those
     that are not named yet."""
-    certain = {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
-    count = len(certain) + sum(plan.total for plan in plans if plan.tuning)
+    count = len(_certain(plans)) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
     times = _times(_parts(plans, estimates), on_gpu=on_gpu)
     return (
@@ -195,12 +183,16 @@ def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu:
     )
 
 
+def _certain(plans: Sequence[Plan]) -> set[str]:
+    return {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
+
+
 def _parts(plans: Sequence[Plan], estimates: Estimates) -> list[Stage | Estimate]:
     """Return the stages of tuned plans, and the different trials of the others."""
     from orchestrator.forecast import stages
 
-    certain = {trial.trial_id for plan in plans if not plan.tuning for trial in plan.trials}
-    return [*(estimates[i] for i in certain), *(stage for plan in plans for stage in stages(plan))]
+    tuned = [stage for plan in plans for stage in stages(plan)]
+    return [*map(estimates.__getitem__, _certain(plans)), *tuned]
 
 
 def _memory_gb(plans: Sequence[Plan], estimates: Estimates) -> float:

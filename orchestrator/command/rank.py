@@ -8,19 +8,19 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_choice, choice, print_err, print_records
+from orchestrator.command.options import print_err, print_records
 from orchestrator.words import is_number, some_of
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from trainables.measurements import RankedFile
 
-METHODS, PRECISIONS, FIGURES = ("gram", "qr"), ("float32", "float64"), ("svg", "png", "pdf")
+FIGURES = (".svg", ".png", ".pdf")
 STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGNORECASE)
 FOLDERS_READ = 3
 """Of a path, from its end: where the step of training may stand."""
@@ -47,9 +47,8 @@ def rank(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="A .npy file; or a .safetensors file, the index of several, or the folder of a checkpoint. Several "
-            "make one table, in the order of the training steps that files or folders are named "
-            "by, as in step1000.",
+            help="A .npy or .safetensors file, the index of several, or a checkpoint's folder. "
+            "Several make one table, in the order of the steps in their names, as in step1000.",
         ),
     ],
     tensor: Annotated[
@@ -62,7 +61,7 @@ def rank(
         float | None,
         typer.Option(
             metavar="NORM",
-            help="The greatest norm of a context, for the KL-rank bounds of a head. [default: by the final norm]",
+            help="Greatest norm of a context, for KL-rank bounds. [default: by the final norm]",
         ),
     ] = None,
     figure: Annotated[
@@ -73,10 +72,10 @@ def rank(
         ),
     ] = None,
     method: Annotated[
-        str, choice(*METHODS, name="--method", help="gram (fast) or qr (resolves smaller values).")
-    ] = ("gram"),
+        Literal["gram", "qr"], typer.Option(help="gram (fast) or qr (resolves smaller values).")
+    ] = "gram",
     eps: Annotated[
-        str, choice(*PRECISIONS, name="--eps", help="float32 (as published) or float64.")
+        Literal["float32", "float64"], typer.Option(help="float32 (as published) or float64.")
     ] = "float32",
     form: options.Format = "table",
 ) -> None:
@@ -84,15 +83,12 @@ def rank(
     docs/look-at-a-checkpoint.md."""
     from trainables.measurements import rank_file
 
-    check_choice(form)
-    check_choice(method, METHODS, "--method")
-    check_choice(eps, PRECISIONS, "--eps")
     if context_norm is not None and not (0 < context_norm < math.inf):
         raise UserError(f"--context-norm is a positive number; got {context_norm:g}")
     _check_figure(figure)
     files, steps = in_training_order(files)
     ranked = [
-        rank_file(file, tensor=tensor, context_norm=context_norm, method=method, eps=eps)  # type: ignore[arg-type]
+        rank_file(file, tensor=tensor, context_norm=context_norm, method=method, eps=eps)
         for file in files
     ]
     _print_notes(files, ranked)
@@ -130,10 +126,9 @@ def _training_step(file: Path) -> int | None:
 def _check_figure(figure: Path | None) -> None:
     if figure is None:
         return
-    if figure.suffix.removeprefix(".") not in FIGURES or figure.is_dir():
+    if figure.suffix not in FIGURES or figure.is_dir():
         raise UserError(
-            f"--figure: name a file that ends in {', '.join(f'.{form}' for form in FIGURES)}; got "
-            f"{str(figure)!r}"
+            f"--figure: name a file that ends in {', '.join(FIGURES)}; got {str(figure)!r}"
         )
     if not figure.parent.is_dir():
         raise UserError(f"--figure: folder {str(figure.parent)!r} does not exist")
@@ -149,7 +144,7 @@ def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:
         print_err(f"{whose}{note}")
 
 
-def _print_one(ranked: RankedFile, form: str) -> None:
+def _print_one(ranked: RankedFile, form: options.Form) -> None:
     if form == "json":
         print(json.dumps(ranked.report, indent=1))
         return
@@ -158,7 +153,7 @@ def _print_one(ranked: RankedFile, form: str) -> None:
 
 
 def _print_several(
-    files: Sequence[Path], steps: Sequence[int], ranked: Sequence[RankedFile], form: str
+    files: Sequence[Path], steps: Sequence[int], ranked: Sequence[RankedFile], form: options.Form
 ) -> None:
     places: list[dict[str, Any]] = [{"step": step} for step in steps] or [{} for _ in files]
     records = [

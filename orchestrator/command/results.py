@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import (
-    check_choice,
-    console,
-    open_existing,
-    print_err,
-)
+from orchestrator.command.options import console, open_existing, print_err
+from orchestrator.words import on_corpus
 from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
-    from orchestrator.analysis import FlatResults
     from orchestrator.store import Store, StudyKey
     from search_spaces.study import Study
+
+LEAST_DIGITS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,21 +34,16 @@ class VariantFilter:
 
     def fits(self, key: StudyKey) -> bool:
         """Whether this variant is meant."""
-        pairs = (
-            (self.scale, key.scale),
-            (self.corpus, key.corpus),
-            (self.overrides, key.overrides),
-        )
-        return all(required in (None, value) for required, value in pairs)
+        return all(value in (None, getattr(key, name)) for name, value in vars(self).items())
 
     def __str__(self) -> str:
         from orchestrator.variants import Variant
 
-        parts = {"scale": self.scale, "corpus": self.corpus}
-        words = [f"{name} {value}" for name, value in parts.items() if value]
+        words = [f"scale {self.scale}"] if self.scale else []
+        words += [f"corpus {self.corpus}"] if self.corpus else []
         if self.overrides is not None:
             words += Variant.read(self.overrides).typed or ["without --model and --set"]
-        return "".join(f", {part}" for part in words)
+        return "".join(f", {word}" for word in words)
 
 
 def typed_filter(
@@ -88,30 +79,23 @@ def no_study(
     return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
 
 
-def _variants(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
-    """The variants of a study that are meant, those with a result first, then those without
-    `--set`, then those planned last. Raises UserError where none fits."""
+def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
+    """Return the variant that is meant; of several, one with a result, else one without `--set`,
+    else the one planned last. Raises UserError if there is none."""
     every = store.studies()
     summaries = [s for s in every if s.key.study == study and variants.fits(s.key)]
     if not summaries:
         raise no_study(study, (summary.key for summary in every), variants)
-    order = {
-        s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place)
-        for place, s in enumerate(summaries)
-    }
-    return sorted(order, key=order.__getitem__, reverse=True)
-
-
-def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """The first of them; which of several, is said."""
-    chosen, *others = _variants(store, study, variants)
-    if others:
+    chosen = max(
+        reversed(summaries), key=lambda s: (s.counts["done"] > 0, s.key.overrides == "{}")
+    ).key
+    if len(summaries) > 1:
         from orchestrator.variants import Variant
 
         print_err(
-            f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, "
-            f"corpus {chosen.corpus}"
-            f"{Variant.read(chosen.overrides)}; name another with --scale, --corpus, --model and --set."
+            f"Of {len(summaries)} variants of {study}, this is the one at scale {chosen.scale}, "
+            f"corpus {chosen.corpus}{Variant.read(chosen.overrides)}; name another with --scale, "
+            f"--corpus, --model and --set."
         )
     return chosen
 
@@ -131,48 +115,36 @@ def results(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
     form: Annotated[
-        str, options.choice(*options.FORMATS, "parquet", name="--format", help="How to print it.")
+        Literal["table", "csv", "json", "parquet"],
+        typer.Option("--format", help="How to print it."),
     ] = "table",
 ) -> None:
     """Print all trials of a study with their configs and metrics."""
     from orchestrator.analysis import flatten
-    from orchestrator.report import FORMATS, group_metrics, write_parquet, write_results
+    from orchestrator.report import group_metrics, write_parquet, write_results
 
     variants = typed_filter(scale, corpus, settings, model)
-    check_choice(form, FORMATS)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError(
             "parquet is a binary format: send it to a file, for example with > results.parquet"
         )
     with open_existing(store, storage) as opened:
-        if setting is None:
-            key = _choose_variant(opened, study_name(study), variants)
-            trials = flatten(opened.results(key)).of_variant(key)
-        else:
-            trials = _of_setting(opened, study_name(study), variants, setting)
+        key = _choose_variant(opened, study_name(study), variants)
+        trials = flatten(opened.results(key)).of_variant(key)
+    if setting is not None:
+        trials = trials.of_setting(setting.removeprefix("#").lower())
+        if len(setting) < LEAST_DIGITS or not trials.records:
+            raise UserError(
+                f"--setting takes the first {LEAST_DIGITS} or more digits of a setting's hash, and "
+                f"no trial of {key.study} at scale {key.scale}{on_corpus(key.corpus)} has "
+                f"{setting!r}: see the column setting of {PROGRAM} results {shlex.quote(study)}"
+            )
     if form == "parquet":
         write_parquet(trials, sys.stdout.buffer)
     else:
         # Of a study whose file was not named, nobody knows which metrics it is about.
         first = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []
-        write_results(trials, form, sys.stdout, first)  # type: ignore[arg-type]
-
-
-def _of_setting(store: Store, study: str, variants: VariantFilter, setting: str) -> FlatResults:
-    """The trials of a setting, in the first variant that has any. Raises UserError where none
-    has."""
-    from orchestrator.analysis import flatten
-
-    digits = setting.removeprefix("#").lower()
-    for key in _variants(store, study, variants) if re.fullmatch("[0-9a-f]{4,64}", digits) else ():
-        trials = flatten(store.results(key)).of_setting(digits)
-        if trials.records:
-            return trials.of_variant(key)
-    raise UserError(
-        "--setting takes the first 4 or more digits of a setting's hash, and no trial of "
-        f"{study}{variants} has one that begins with {setting!r}: see the column setting of "
-        f"{PROGRAM} results {shlex.quote(study)}"
-    )
+        write_results(trials, form, sys.stdout, first)
 
 
 def report(
@@ -184,7 +156,6 @@ def report(
     model: options.AnyModel = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder to write to.")] = None,
     bundle: Annotated[
         str | None,
         typer.Option(
@@ -199,47 +170,25 @@ def report(
     from orchestrator.sweep import Typed, open_bundle, report_folder, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
-    place = storage_at(storage)
-    _check_out(out, study, bundle)
-    shown = console()
+    place, shown = storage_at(storage), console()
     with open_existing(store, storage) as opened:
         chosen = _chosen(opened, study, variants)
         root = open_bundle(Path(bundle)) if bundle else None
         for key, content in chosen.items():
-            folder = (
-                root / key.variant if root else Path(out or report_folder(place, key)).resolve()
-            )
+            folder = root / key.variant if root else report_folder(place, key)
             argument = key.study if study == ALL else study
-            # Whoever reads a bundle has other folders.
+            # A reader of a bundle has other folders.
             typed = (
                 Typed(study=Path(argument).name)
                 if root
                 else Typed(study=argument, options=options.typed_options(context))
             )
-            result = write_report(opened, content, key, folder, typed=typed, index=out is None)
+            result = write_report(opened, content, key, folder, typed=typed)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}")
-            if out is None:
-                index = write_index(result.path, None if root else place, shown)
-    if out is None:
-        shown.print(f"All reports: {index}")
-
-
-def _check_out(out: str | None, study: str, bundle: str | None) -> None:
-    for option, folder in (("--out", out), ("--bundle", bundle)):
-        if folder == "":
-            raise UserError(
-                f"{option} takes the path of a folder, and got an empty one: name a folder to "
-                f"write to"
-            )
-    if study == ALL and out is not None:
-        raise UserError(
-            "--out is the folder of one report, and all writes several: leave it out, or name a "
-            "study"
-        )
-    if bundle is not None and out is not None:
-        raise UserError("--out and --bundle both say where to write: leave one of them out")
+            index = write_index(result.path, None if root else place, shown)
+    shown.print(f"All reports: {index}")
 
 
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +17,6 @@ from trainables.runtime import Runtime
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
     from orchestrator.plan import Plan
-    from orchestrator.storage import DataFolder
 
 BAD_INPUT = 2
 
@@ -58,7 +56,12 @@ def run(
 
     retried = context.info_name == "retry"
     _check_form(form, study, dry_run=dry_run, retried=retried)
-    folder, data = _text_folder(data_dir, corpus or [], dry_run=dry_run)
+    folder, data = options.text_folder(data_dir, corpus or [])
+    if folder is not None and not folder.is_dir():
+        raise UserError(
+            f"--data-dir: no such folder: {folder}. Name the folder of the corpora, or leave it "
+            f"out, and they are fetched to data"
+        )
     request = PlanRequest(
         data_dir=folder,
         settings=parse_settings(settings or []),
@@ -101,7 +104,7 @@ def run(
     raise typer.Exit(_run_all(runs, options.typed_options(context), again=retried))
 
 
-def _check_form(form: str, study: str, *, dry_run: bool, retried: bool) -> None:
+def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool) -> None:
     """Raise UserError where nothing would be printed in that format."""
     if retried and (dry_run or form != "table"):
         raise UserError(
@@ -113,47 +116,6 @@ def _check_form(form: str, study: str, *, dry_run: bool, retried: bool) -> None:
             f"--format {form} is for --dry-run; the results of a run are shown by: {PROGRAM} "
             f"results {study}"
         )
-
-
-def _text_folder(
-    argument: str | None, corpora: Sequence[str], *, dry_run: bool
-) -> tuple[Path | None, DataFolder | None]:
-    """The folder of what was typed after --data-dir, and the object store behind it if it is a URL.
-
-    Texts in an object store are copied to this machine, but for a dry run, which says what is not
-    known without."""
-    from orchestrator.storage import data_folder_at
-
-    folder, data = data_folder_at(argument, corpora)
-    if data is not None and dry_run:
-        _plan_without(data, corpora)
-    elif data is not None:
-        data.fetch()
-    elif folder is not None and not folder.is_dir():
-        raise UserError(
-            f"--data-dir takes a folder that exists, and {folder} is none: name the one where the "
-            f"corpora lie, or "
-            "leave it out and they are fetched to data"
-        )
-    return folder, data
-
-
-def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
-    """Raise UserError for a corpus whose size is not known without its text, unless a copy of that
-    is here."""
-    from trainables.config import is_built_in
-    from trainables.corpora import PUBLISHED_CORPORA
-
-    url = data.bucket.url
-    for name in corpora:
-        constant = name in PUBLISHED_CORPORA or is_built_in(name)
-        if not constant and "/" not in name and not (data.driver / name).is_dir():
-            raise UserError(
-                f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, "
-                f"so that its trials "
-                f"are not known: copy it with {PROGRAM} corpus check {name} --data-dir {url}"
-            )
-    print_err(f"A dry run copies nothing from {url}: what it has now, a run will see.")
 
 
 def _gpus_of(typed: float | None, plan: Plan) -> float:

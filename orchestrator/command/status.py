@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_choice, open_existing, print_out, print_records
+from orchestrator.command.options import open_existing, print_out, print_records
 from orchestrator.command.results import no_study, study_name
 from orchestrator.words import one_line, short_id
 from trainables.errors import PROGRAM, UserError
@@ -32,7 +32,6 @@ def status(
     """Show how far each study has come."""
     from orchestrator.store import expire_dead_owners
 
-    check_choice(form)
     name = study and study_name(study)
     with open_existing(store, storage, check=False) as opened:
         with suppress(UserError):  # a store that can only be read is shown as it is
@@ -74,20 +73,17 @@ def _running_line(trial: RunningTrial) -> str:
 
 
 def _print_lost(lost: Sequence[LostTrial]) -> None:
-    from orchestrator.report import Cell, Fitting, TextTable
-
-    body = tuple(
-        (
-            Cell(one_line(trial.name), kind="name"),
-            Cell(short_id(trial.trial_id)),
-            Cell(trial.state, kind="bad"),
-            Cell(" ".join([trial.key.study, trial.key.scale, trial.key.corpus])),
-            Cell(one_line(trial.cause or "no cause recorded", most=LONGEST_CAUSE), kind="cause"),
-        )
+    records = [
+        {
+            "trial": one_line(trial.name),
+            "id": short_id(trial.trial_id),
+            "state": trial.state,
+            "study": f"{trial.key.study} {trial.key.scale} {trial.key.corpus}",
+            "cause": one_line(trial.cause or "no cause recorded", most=LONGEST_CAUSE),
+        }
         for trial in lost[:CAUSES_SHOWN]
-    )
-    head = ("trial", "id", "state", "study", "cause")
+    ]
     print_out(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
-    print_out(Fitting(table=TextTable(caption="", head=head, body=body)))
+    print_records(records, list(records[0]), "table")
     if (more := len(lost) - CAUSES_SHOWN) > 0:
         print_out(f"and {more:,} more: {PROGRAM} results STUDY shows the causes of all.")

@@ -29,7 +29,7 @@ def stop(
         ),
     ] = None,
     scale: Annotated[
-        str | None, options.choice(*options.SCALES, help="Only this scale. [default: all that run]")
+        options.ScaleName | None, typer.Option(help="Only this scale. [default: all that run]")
     ] = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
@@ -53,17 +53,14 @@ def stop(
             )
         if trial is not None:
             opened.ask_to_stop(trial[0])
-            print_out(
-                f"Asked to stop the trial {trial[1]} ({short_id(trial[0])}); the others of its sweep go "
-                f"on."
-            )
+            print_out(f"Asked to stop the trial {trial[1]} ({short_id(trial[0])}); others go on.")
             return
         for key, trains in _stoppable(opened, target, variants).items():
             opened.ask_to_stop(key)
             effect = (
                 f"{KEPT}, and the same command goes on"
                 if trains
-                else "no trial of it runs now, so this stops only a command that measures, or that is starting"
+                else "no trial of it runs now, so this stops a command that measures or starts"
             )
             from orchestrator.variants import Variant
 

@@ -1,6 +1,5 @@
 from .build import ReportResult as ReportResult
 from .build import build_report as build_report
-from .export import FORMATS as FORMATS
 from .export import write_archive as write_archive
 from .export import write_parquet as write_parquet
 from .export import write_results as write_results
@@ -22,8 +21,7 @@ from .rank_figure import write_rank_figure as write_rank_figure
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
 from .sentences import findings as findings
-from .tables import Cell as Cell
-from .tables import TextTable as TextTable
 from .tables import group_metrics as group_metrics
+from .tables import headed_table as headed_table
 from .terminal import Fitting as Fitting
 from .terminal import summary_group as summary_group

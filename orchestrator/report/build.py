@@ -143,7 +143,7 @@ def _writable(out: Path) -> Iterator[None]:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot be "
             f"({error.strerror or error}); "
-            "free space or name another one with --out"
+            "free space or name another one with --storage"
         ) from error
 
 

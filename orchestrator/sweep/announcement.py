@@ -37,7 +37,8 @@ def opening(
     changes = f", with {' '.join(variant.typed)}" if variant.typed else ""
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
-        f"Scale {plan.scale.name} ({_summary(plan, variant)}){on_corpus(plan.corpus.name)}{changes}",
+        f"Scale {plan.scale.name} ({_summary(plan, variant)})"
+        f"{on_corpus(plan.corpus.name)}{changes}",
         *(stage.sentence for stage in stages(plan)),
         _counts(plan, state),
     ]

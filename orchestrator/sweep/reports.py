@@ -25,16 +25,9 @@ def report_folder(storage: Storage, key: StudyKey) -> Path:
 
 
 def write_report(
-    store: Store,
-    study: Study,
-    key: StudyKey,
-    out: Path,
-    *,
-    typed: Typed,
-    index: bool = True,
+    store: Store, study: Study, key: StudyKey, out: Path, *, typed: Typed
 ) -> ReportResult:
-    """Write the report of this variant; `index` says whether `write_index` will be called for
-    it."""
+    """Write the report of this variant; its pages link to that of `write_index`."""
     from orchestrator.report import Commands, StudyRecords, build_report
 
     rows = store.results(key)
@@ -59,7 +52,7 @@ def write_report(
         records,
         commands=commands,
         out=out,
-        index=index,
+        index=True,
     )
 
 

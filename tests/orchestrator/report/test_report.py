@@ -223,7 +223,7 @@ def test_a_pdf_has_the_outlines_of_its_letters_and_no_table_for_setting_text() -
 
 def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(UserError, match=r"taken cannot .*--out"):
+    with pytest.raises(UserError, match=r"taken cannot .*--storage"):
         report_on([], tmp_path / "taken")
 
 
