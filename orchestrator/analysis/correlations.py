@@ -7,7 +7,6 @@ intervals come from whole rows, and their p-values from permutations of rows and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -89,8 +88,8 @@ def correlation_numbers(
     `grid` names the settings along the rows and the columns, if the study has a grid. Partial
     correlations leave out each of the two that varies, and both. Points are coloured by the setting
     along the columns."""
-    unmeasured = {name: math.nan for name in (request.x, request.y) if name not in frame.columns}
-    done = frame.assign(**unmeasured)[frame["state"] == "done"]
+    columns = frame.columns.union([request.x, request.y], sort=False)
+    done = frame[frame["state"] == "done"].reindex(columns=columns)
     points = done.dropna(subset=[request.x, request.y])
     cells = cell_means(points, (request.x, request.y), grid)
     grid = grid if set(grid) <= set(cells.columns) else ()

@@ -17,8 +17,7 @@ from orchestrator.analysis.statistics.power_law import (
     fit_laws,
     over_draws,
 )
-from orchestrator.analysis.tidy_frames import estimated, tidy
-from orchestrator.analysis.values import losses_at
+from orchestrator.analysis.tidy_frames import estimated, losses_at, tidy
 from search_spaces.laws import Extrapolation
 
 

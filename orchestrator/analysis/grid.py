@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis.tidy_frames import tidy
-from orchestrator.analysis.values import values_of_done
+from orchestrator.analysis.tidy_frames import tidy, values_of_done
 from orchestrator.store import LOST, TrialState
 from search_spaces.analyses import GridMap
 

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from orchestrator.analysis.statistics.samples import difference_of_means, summarise_sample
-from orchestrator.analysis.tidy_frames import sampled, tidy
-from orchestrator.analysis.values import trial_values, values_by_group
+from orchestrator.analysis.tidy_frames import sampled, tidy, trial_values, values_by_group
 from orchestrator.store import ENDED
 from search_spaces.analyses import Counts, Curves, Differences, GroupTable
 

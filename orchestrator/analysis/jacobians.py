@@ -22,8 +22,7 @@ from orchestrator.analysis.statistics.samples import (
     summarise_sample,
     t_test,
 )
-from orchestrator.analysis.tidy_frames import ends, tidy
-from orchestrator.analysis.values import values_by_group
+from orchestrator.analysis.tidy_frames import ends, tidy, values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 HALF = Interval(low=0.45, high=0.55)

@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.statistics.samples import summarise_sample
-from orchestrator.analysis.tidy_frames import rows, tidy
-from orchestrator.analysis.values import values_of_done
+from orchestrator.analysis.tidy_frames import rows, tidy, values_by_group, values_of_done
 from search_spaces.analyses import Lines
 
 MET_RULE = "met_rule"
 """A metric, 1 or 0, of fits that end by a rule of convergence or at a limit."""
+KL_AT_RANK = "kl_at_rank_"
+LINE = ["panel", "line", "x"]
 POINT = ("n", "mean", "sd", "least", "greatest")
 ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
 """Panel, metric and group -> x -> the line's point there."""
@@ -23,7 +24,7 @@ ByLine = dict[tuple[Any, str, Any], dict[float, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
-    """The answer to a Lines request; `panel` is None if the request names none."""
+    """The answer to a Lines request; `panel` is empty if the request names none."""
 
     request: Lines
     panels: tuple[Any, ...]
@@ -49,11 +50,13 @@ class LineNumbers:
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     """Return the lines that a study asks for, over the done trials."""
-    columns = [*([request.panel] if request.panel else []), request.by, request.x]
-    every = frame.reindex(columns=frame.columns.union(columns, sort=False))
-    planned = _with_after(every, request).dropna(subset=columns)
-    panels = tuple(dict.fromkeys(planned[request.panel])) if request.panel else (None,)
-    groups = tuple(dict.fromkeys(planned[request.by]))
+    every = frame.assign(
+        panel=frame.get(request.panel) if request.panel else "",
+        line=frame.get(request.by),
+        x=frame.get(request.x),
+    )
+    planned = _with_after(every, request).dropna(subset=LINE)
+    panels, groups = (tuple(dict.fromkeys(planned[name])) for name in ("panel", "line"))
     points = tidy(_points(planned, request, panels, groups), ("panel", "metric", "group", "x"))
     lines: ByLine = {}
     for point in rows(points):
@@ -74,16 +77,15 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
 def _points(
     planned: pd.DataFrame, request: Lines, panels: Sequence[Any], groups: Sequence[Any]
 ) -> Iterator[dict[str, Any]]:
-    for panel, metric, group in product(panels, request.metrics, groups):
-        line = _of_panel(planned[planned[request.by] == group], request, panel)
-        trials = values_of_done(line, metric, request.x).astype({request.x: float})
-        for x, values in trials.groupby(request.x)["value"]:
-            key = {"panel": panel, "metric": metric, "group": group, "x": x}
-            yield key | point_of(list(values))
-
-
-def _of_panel(trials: pd.DataFrame, request: Lines, panel: Any) -> pd.DataFrame:
-    return trials if panel is None else trials[trials[request.panel] == panel]
+    values = {
+        metric: dict(iter(values_of_done(planned, metric, *LINE).groupby(LINE)["value"]))
+        for metric in request.metrics
+    }
+    places = product(panels, request.metrics, groups, sorted(set(planned["x"])))
+    for panel, metric, group, x in places:
+        if (panel, group, x) in values[metric]:
+            key = {"panel": panel, "metric": metric, "group": group, "x": float(x)}
+            yield key | point_of(list(values[metric][panel, group, x]))
 
 
 def point_of(values: Sequence[float]) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def _with_after(frame: pd.DataFrame, request: Lines) -> pd.DataFrame:
     rows = [frame]
     for prefix, (by, x) in request.after.items():
         values: dict[str, Any] = {name: frame.get(prefix + name) for name in request.metrics}
-        measured = frame.assign(**values | {request.by: by, request.x: x})
+        measured = frame.assign(**values, line=by, x=x)
         rows.append(measured.dropna(subset=list(values), how="all"))
     return pd.concat(rows)
 
@@ -109,7 +111,7 @@ def _references(
 ) -> Iterator[dict[str, Any]]:
     trials = frame[frame["group"] == request.reference] if request.reference else frame[:0]
     for panel, metric in product(panels, request.metrics):
-        values = values_of_done(_of_panel(trials, request, panel), metric)["value"]
+        values = values_of_done(trials[trials["panel"] == panel], metric)["value"]
         if len(values):
             yield {"panel": panel, "metric": metric} | point_of(list(values))
 
@@ -170,3 +172,20 @@ def _is_apart(better: Any, worse: Any, sign: int) -> bool:
         return False
     worst, best = (better.least, worse.greatest) if sign > 0 else (better.greatest, worse.least)
     return bool(sign * worst > sign * best)
+
+
+def kl_curves(frame: pd.DataFrame) -> pd.DataFrame | None:
+    """Return what least-squares approximations of log P cost in nats, at every rank that all trials
+    of a group with a curve have: group (in the order of the plan), rank, and `POINT` of the KL;
+    None without a curve."""
+    prefixed = [name for name in frame.columns if name.startswith(KL_AT_RANK)]
+    metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in prefixed}
+    by_rank = {rank: values_by_group(frame, metrics[rank]) for rank in sorted(metrics)}
+    curves = tidy(
+        {"group": group, "rank": rank} | point_of(values[group])
+        for group, of_all in by_rank.get(0, {}).items()
+        for rank, values in by_rank.items()
+        # A trial's curve ends at its KL rank: beyond, a mean would be of the others alone.
+        if of_all and len(values[group]) == len(of_all)
+    )
+    return None if curves.empty else curves

@@ -29,8 +29,7 @@ from orchestrator.analysis.statistics.power_law import (
     over_draws,
     seed_by_group_p,
 )
-from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
-from orchestrator.analysis.values import losses_at
+from orchestrator.analysis.tidy_frames import Families, corrected, estimated, losses_at, tidy
 from search_spaces.laws import PowerLaw
 
 DRAWN_PLACES = 60

@@ -69,26 +69,33 @@ def rank_training_numbers(
     ranks: list[dict[str, Any]] = []
     colour_by = ""
     for rank in request.ranks:
-        ranked = [
-            trial_id for trial_id in frame["trial_id"] if _is_ranked(epochs.get(trial_id, ()), rank)
-        ]
+        ranked = [trial_id for trial_id, trial in epochs.items() if _is_ranked(trial, rank)]
         done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
         if done.empty:
             continue
         if not ranks:
             settings = (name for name in colours if name in done)
             colour_by = next((name for name in settings if _is_number(done, name)), "")
-        paths = []
-        for group, trials in done.groupby("group", sort=False):
-            path = list(_path([epochs[trial_id] for trial_id in trials["trial_id"]], rank))
+        compared = earlier = 0
+        groups = done.groupby("group", sort=False)
+        for group, trials in groups:
             colour = float(trials[colour_by].iloc[0]) if colour_by else None
-            paths.append(
-                [{"rank": rank, "group": group} | epoch | {"colour": colour} for epoch in path]
-            )
-        records += [epoch for path in paths for epoch in path]
-        trials_epochs = [epochs[trial_id] for trial_id in done["trial_id"]]
-        bound = _bound(done, trials_epochs, rank)
-        ranks.append({"rank": rank, **_summary(paths), **bound})
+            path = list(_path([epochs[trial_id] for trial_id in trials["trial_id"]], rank))
+            key = {"rank": rank, "group": group, "colour": colour}
+            records += [key | epoch for epoch in path]
+            halves = path[0]["rank_half_epoch"], path[0]["log_perplexity_half_epoch"]
+            if None not in halves:
+                compared += 1
+                earlier += halves[0] < halves[1]
+        ranks.append(
+            {
+                "rank": rank,
+                "settings": len(groups),
+                "compared": compared,
+                "rank_earlier": int(earlier),
+                **_bound(done, [epochs[trial_id] for trial_id in done["trial_id"]], rank),
+            }
+        )
     if not ranks:
         return None
     return RankTrainingNumbers(
@@ -113,13 +120,17 @@ def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
 def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[str, Any]]:
     """Yield the epochs that all of the trials have."""
     together = list(zip(*trials, strict=False))
-    epochs = [seeds[0].epoch for seeds in together]
     averaging = [any(epoch.averaging for epoch in seeds) for seeds in together]
     log_rank_T = [
         float(np.mean([math.log(getattr(epoch, rank)) for epoch in seeds])) for seeds in together
     ]
     log_perplexity_T = [float(np.mean([epoch.valid_loss for epoch in seeds])) for seeds in together]
+    epochs = [seeds[0].epoch for seeds in together]
     plain = averaging.index(True) if True in averaging else len(epochs)
+    halves = {
+        "rank_half_epoch": half_way(epochs, log_rank_T[:plain]),
+        "log_perplexity_half_epoch": half_way(epochs, log_perplexity_T[:plain]),
+    }
     for place, epoch in enumerate(epochs):
         yield {
             "seeds": len(trials),
@@ -127,8 +138,7 @@ def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[
             "averaging": averaging[place],
             "mean_rank": math.exp(log_rank_T[place]),
             "mean_valid_perplexity": math.exp(log_perplexity_T[place]),
-            "rank_half_epoch": half_way(epochs, log_rank_T[:plain]),
-            "log_perplexity_half_epoch": half_way(epochs, log_perplexity_T[:plain]),
+            **halves,
         }
 
 
@@ -143,12 +153,6 @@ def half_way(epochs: Sequence[int], values: ArrayLike) -> float | None:
     shares_T = (values_T - values_T[0]) / change
     after = int(np.argmax(shares_T >= 0.5))
     return float(np.interp(0.5, shares_T[after - 1 : after + 1], epochs[after - 1 : after + 1]))
-
-
-def _summary(paths: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
-    halves = [(path[0]["rank_half_epoch"], path[0]["log_perplexity_half_epoch"]) for path in paths]
-    earlier = [rank < loss for rank, loss in halves if rank is not None and loss is not None]
-    return {"settings": len(paths), "compared": len(earlier), "rank_earlier": sum(earlier)}
 
 
 def _bound(

@@ -10,8 +10,7 @@ import pandas as pd
 
 from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.samples import summarise_sample
-from orchestrator.analysis.tidy_frames import tidy
-from orchestrator.analysis.values import values_by_group
+from orchestrator.analysis.tidy_frames import tidy, values_by_group
 from search_spaces.analyses import Similarity
 
 PREFIX, PAIRS = "similarity", "pairs "

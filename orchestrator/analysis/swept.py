@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from orchestrator.analysis.tidy_frames import sampled, tidy
-from orchestrator.analysis.values import values_of_done
+from orchestrator.analysis.tidy_frames import sampled, tidy, values_of_done
 from orchestrator.variants import Variant, without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
 from search_spaces.study import Study

@@ -17,8 +17,7 @@ import pandas as pd
 
 from orchestrator.analysis.statistics.estimates import Array, Statistic
 from orchestrator.analysis.statistics.power_law import Curve, curves_over_seeds, over_draws
-from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy
-from orchestrator.analysis.values import values_of_done
+from orchestrator.analysis.tidy_frames import Families, corrected, estimated, tidy, values_of_done
 from search_spaces.laws import Threshold
 
 FEWEST_SETTINGS = 3

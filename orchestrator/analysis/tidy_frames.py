@@ -1,4 +1,5 @@
-"""Tidy data frames of Python objects: a row for each thing, a column for each number of it.
+"""Tidy data frames of Python objects: a row for each thing, a column for each number of it; and
+the values of metrics to make them of.
 
 Whole numbers stay whole and what the data do not allow is None, so that a file has every digit.
 An estimate is its column NAME with the ends of its interval in NAME_low and NAME_high.
@@ -6,7 +7,10 @@ An estimate is its column NAME with the ends of its interval in NAME_low and NAM
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,9 +58,8 @@ def tested(name: str, statistic: Statistic) -> dict[str, float | None]:
 def sampled(values: Sequence[float], prefix: str = "") -> dict[str, float | None]:
     """Return the columns of a sample: n, mean, sd, and low and high of the mean (95%)."""
     sample = summarise_sample(values)
-    numbers = {"n": sample.n, "mean": sample.mean, "sd": sample.sd}
     low, high = ends("", mean_interval(sample)).values()
-    numbers |= {"low": low, "high": high}
+    numbers = {"n": sample.n, "mean": sample.mean, "sd": sample.sd, "low": low, "high": high}
     return {prefix + name: number for name, number in numbers.items()}
 
 
@@ -70,3 +73,51 @@ def corrected(frame: pd.DataFrame, p: str = "p", *by: str) -> pd.DataFrame:
     frame = frame.drop(columns="holm_p", errors="ignore")
     frame.insert(list(frame).index(p) + 1, "holm_p", pd.concat(adjusted))
     return frame
+
+
+def adjust_together(numbers: Sequence[Any]) -> list[Any]:
+    """Return the answers to one request at several values, each family corrected over all of
+    them.
+
+    `families` of an answer names its frames of tested rows, and of each the arguments of
+    `corrected`; what has none stays as it is.
+    """
+    tested = [one for one in numbers if hasattr(one, "families")]
+    for name, columns in tested[0].families.items() if tested else ():
+        frames = [getattr(one, name) for one in tested]
+        together = corrected(pd.concat(frames, ignore_index=True), *columns)
+        ends = list(accumulate(map(len, frames), initial=0))
+        tested = [
+            replace(one, **{name: together[first:last]})
+            for one, (first, last) in zip(tested, pairwise(ends), strict=True)
+        ]
+    adjusted = iter(tested)
+    return [next(adjusted) if hasattr(one, "families") else one for one in numbers]
+
+
+def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFrame:
+    """Return `columns` and `value`, the metric, of each done trial that has it, in plan order."""
+    done = frame[frame["state"] == "done"].reindex(columns=[*columns, metric])
+    return done.dropna(subset=[metric]).rename(columns={metric: "value"}).astype({"value": float})
+
+
+def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return group, name, trial_id and value of each done trial that has the metric."""
+    return values_of_done(frame, metric, "group", "name", "trial_id")
+
+
+def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
+    """Return the metric of the done trials of each group, in the order of the plan; groups without
+    a value are empty."""
+    values = dict(iter(values_of_done(frame, metric, "group").groupby("group")["value"]))
+    return {group: list(values.get(group, ())) for group in frame["group"]}
+
+
+def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
+    """Return the done trials that have x and a loss: x, loss, seed, name, trial_id.
+
+    The loss is the logarithm of a perplexity, another metric as it is.
+    """
+    trials = values_of_done(frame, metric, x, "seed", "name", "trial_id").dropna(subset=[x])
+    loss = trials["value"].map(math.log) if metric.endswith("perplexity") else trials["value"]
+    return trials.assign(loss=loss).rename(columns={x: "x"}).astype({"x": float})

@@ -10,11 +10,9 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analysis.statistics.samples import summarise_sample
-from orchestrator.analysis.tidy_frames import tidy
-from orchestrator.analysis.values import values_by_group
+from orchestrator.analysis.tidy_frames import tidy, values_by_group
 from search_spaces.analyses import TrueRank
 
-Matrix = tuple[dict[str, Any], dict[str, float | None]]
 EXACT, LEARNED = "float64", "learned"
 PRESS = "press_rank"
 PRESS_BY_EPS = ("press_rank_float64", "press_rank_float32")
@@ -67,41 +65,50 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
         for metric in request.metrics
         for column in (PRESS_BY_EPS if metric == PRESS else (metric,))
     )
-    matrices = (*_truth(truths.values(), metrics), *_learned(models, metrics, exact))
-    ranks = {name: int(exact[name]) for name in ("true_rank", "language_rank")}
     return TrueRankNumbers(
         exact=exact,
         metrics=metrics,
-        matrices=tidy(name | ranks | of_matrix for name, of_matrix in matrices),
+        matrices=tidy(
+            (*_truth(truths.values(), metrics, exact), *_learned(models, metrics, exact))
+        ),
     )
 
 
-def _truth(truths: Iterable[Mapping[Any, Any]], metrics: tuple[str, ...]) -> Iterator[Matrix]:
+def _truth(
+    truths: Iterable[Mapping[Any, Any]], metrics: tuple[str, ...], exact: Mapping[Any, Any]
+) -> Iterator[dict[str, Any]]:
     for row in truths:
-        name = {"matrix": str(row["group"]), "variant": str(row["variant"]), "trials": 1}
-        ranks: dict[str, float | None] = {metric: float(row[metric]) for metric in metrics}
-        yield name, ranks | _perplexity(float(row["test_perplexity"]), 1.0)
+        key = {"matrix": str(row["group"]), "variant": str(row["variant"]), "trials": 1}
+        ranks = {metric: float(row[metric]) for metric in metrics}
+        yield _row(exact, key | ranks, float(row["test_perplexity"]), 1.0)
 
 
 def _learned(
-    models: pd.DataFrame, metrics: tuple[str, ...], exact: Mapping[str, float]
-) -> Iterator[Matrix]:
+    models: pd.DataFrame, metrics: tuple[str, ...], exact: Mapping[Any, Any]
+) -> Iterator[dict[str, Any]]:
     columns = {metric: PRESS if metric == PRESS_BY_EPS[1] else metric for metric in metrics}
     values = {metric: values_by_group(models, column) for metric, column in columns.items()}
     for group, perplexities in values_by_group(models, "test_perplexity").items():
-        name = {"matrix": group, "variant": LEARNED, "trials": len(perplexities)}
+        key = {"matrix": group, "variant": LEARNED, "trials": len(perplexities)}
         ranks = {
             metric: None if metric == PRESS_BY_EPS[0] else summarise_sample(of_metric[group]).mean
             for metric, of_metric in values.items()
         }
         mean = summarise_sample(perplexities).mean
-        excess = None if mean is None else mean / exact["test_perplexity"]
-        yield name, ranks | _perplexity(mean, excess)
+        yield _row(exact, key | ranks, mean, mean and mean / exact["test_perplexity"])
 
 
-def _perplexity(perplexity: float | None, excess: float | None) -> dict[str, float | None]:
+def _row(
+    exact: Mapping[Any, Any],
+    matrix: dict[str, Any],
+    perplexity: float | None,
+    over_floor: float | None,
+) -> dict[str, Any]:
     return {
+        **matrix,
+        "true_rank": int(exact["true_rank"]),
+        "language_rank": int(exact["language_rank"]),
         "test_perplexity": perplexity,
-        "over_floor": excess,
-        "nats_over_floor": None if excess is None else math.log(excess),
+        "over_floor": over_floor,
+        "nats_over_floor": over_floor and math.log(over_floor),
     }

@@ -6,16 +6,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from orchestrator.analysis import FlatResults, flatten
 from orchestrator.command import VariantFilter, no_study, open_existing, study_name
+from orchestrator.store import Store, StudyKey
+from orchestrator.variants import chosen_variant, setting_values
+from trainables.corpora import corpus_name
 from trainables.errors import UserError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from orchestrator.analysis import FlatResults
-    from orchestrator.store import Store, StudyKey
 
 
 def results(study: str | None = None, **which: Any) -> pd.DataFrame:
@@ -29,8 +30,6 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     transformer`), each of which leaves only the variants that have it, and `storage` (default
     "results") and `store`, as on the command line. Raises UserError where there is no such store or
     variant."""
-    import pandas as pd
-
     with _variants(study, **which) as (store, keys):
         frames = [flat_results(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
@@ -41,8 +40,6 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
     `tokens`, `train_loss` and `valid_loss` (nats per token), `valid_perplexity`, `averaging`
     (whether weights were averaged), `seconds`, `press_rank`, `entropy_rank` and `kl_rank` (NaN
     where they were not measured). Arguments and errors are those of `results`."""
-    import pandas as pd
-
     with _variants(study, **which) as (store, keys):
         rows = [
             {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
@@ -57,9 +54,6 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
     """A row a singular value of a trial's log-P matrix (nats), or of what else it decomposes: the
     variant, `trial_id`, `name` and `group` of the trial, `index` from 1, and `singular_value`, in
     decreasing order. Arguments and errors are those of `results`."""
-    import numpy as np
-    import pandas as pd
-
     with _variants(study, **which) as (store, keys):
         frames = [
             pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})
@@ -88,9 +82,6 @@ def _variants(
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     """The store, and the variants that are meant, the one planned last at the end."""
-    from orchestrator.variants import chosen_variant
-    from trainables.corpora import corpus_name
-
     corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
     variant = chosen_variant(plain_settings(overrides or {}), model)
     text = None if overrides is None and model is None else variant.text
@@ -116,8 +107,6 @@ def _variants(
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values.
     Raises UserError for anything but a dict."""
-    from orchestrator.variants import setting_values
-
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
     plain = {key: _plain(value) for key, value in settings.items()}
@@ -138,8 +127,6 @@ def _plain(value: Any) -> Any:
 
 
 def flat_results(store: Store, key: StudyKey) -> FlatResults:
-    from orchestrator.analysis import flatten
-
     return flatten(store.results(key)).of_variant(key)
 
 

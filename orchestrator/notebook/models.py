@@ -6,20 +6,22 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from orchestrator.command import open_existing
+from orchestrator.storage import storage_at
+from orchestrator.store import TrialRow
 from orchestrator.words import short_id
+from trainables.config import LanguageTrialConfig, TextFile
+from trainables.corpora import Corpus
 from trainables.errors import UserError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from orchestrator.store import TrialRow
-    from trainables.config import LanguageTrialConfig
-    from trainables.corpora import Corpus
-    from trainables.language_model import LanguageModel
+from trainables.language_model import LanguageModel
+from trainables.runtime import Runtime
+from trainables.trial import kept_model
+from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +54,6 @@ def trained(
     """The model of a done trial, by its id or the start of it (column `trial_id`); `layers` are the
     files of output layers of your own. Raises UserError where there is no such trial, or not its
     files."""
-    import torch
-
-    from orchestrator.storage import storage_at
-    from trainables.config import LanguageTrialConfig, TextFile
-    from trainables.runtime import Runtime
-    from trainables.trial import kept_model
-    from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
-
     with open_existing(store, storage) as opened:
         rows = {
             row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)
@@ -67,8 +61,8 @@ def trained(
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(
-            f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state}, and no model of it was "
-            f"kept"
+            f"the trial {row.name} ({short_id(row.trial_id)}) is {row.state}, and no model of it "
+            "was kept"
         )
     place = storage_at(os.fspath(storage))
     place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from orchestrator.command import open_existing
 from orchestrator.notebook.frames import flat_results, plain_settings
@@ -17,9 +19,6 @@ from orchestrator.store import StudyKey
 from orchestrator.variants import as_typed, read_inputs
 from trainables.corpora import corpus_name
 from trainables.errors import UserError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ENDED = (0, 1)
 """Exit statuses of a sweep that has come to its end, with and without trials that failed."""
@@ -39,9 +38,13 @@ def run(study: str, **options: Any) -> pd.DataFrame:
     # A session of its own, since Ctrl-C in a terminal would reach both.
     process = subprocess.Popen(
         [sys.executable, "-m", "sweep", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
         env=_surroundings(),
-    )  # fmt: skip
+    )
     line = ""
     try:
         assert process.stdout is not None
@@ -61,8 +64,6 @@ def run(study: str, **options: Any) -> pd.DataFrame:
 
 def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
     """Return the trials of the variants that a run with these options plans."""
-    import pandas as pd
-
     contexts, benchmarks = (
         path and Path(path) for path in map(options.get, ("contexts", "benchmarks"))
     )

@@ -120,101 +120,71 @@ def test_counts_have_values_that_never_came_up() -> None:
 
 
 def test_a_printed_point_stands_at_our_group() -> None:
-    rows = [
-        row("K=1", test_perplexity=9.0),
-        row("K=22", test_perplexity=8.0),
-        row("K=333", "failed"),
-    ]
-    published = {
-        "ptb": {
-            name: {"test_perplexity": PublishedNumber(value=5.0)}
-            for name in ("K=1", "K=333", "K=4")
-        }
-    }
+    trials = [row("K=1", test_perplexity=9.0), row("K=22", test_perplexity=8.0)]
+    printed = {"test_perplexity": PublishedNumber(value=5.0)}
     request = Curves(
-        x="output_layer.mixtures", metrics=("test_perplexity",), caption="", published=published
+        x="output_layer.mixtures",
+        metrics=("test_perplexity",),
+        caption="",
+        published={"ptb": dict.fromkeys(("K=1", "K=333", "K=4"), printed)},
     )
-    numbers = curve_numbers(flatten(rows).frame(), request, corpus="ptb")
+    frame = flatten([*trials, row("K=333", "failed")]).frame()
+    numbers = curve_numbers(frame, request, corpus="ptb")
     assert numbers.points.to_numpy().tolist() == [[3.0, 9.0], [4.0, 8.0]]
     assert numbers.printed["x"].to_dict() == {"K=1": 3.0}
 
 
 def test_a_curve_goes_through_means_over_seeds() -> None:
-    rows = [
-        row("a seed=1", seed=1, press_rank=10, test_perplexity=100.0),
-        row("b seed=1", seed=1, press_rank=30, test_perplexity=80.0),
-        row("a seed=2", seed=2, press_rank=20, test_perplexity=110.0),
-        row("b seed=2", "failed", seed=2),
-    ]
-    request = Curves(x="press_rank", metrics=("test_perplexity",), caption="Ranks")
-    numbers = curve_numbers(flatten(rows).frame(), request, corpus="ptb")
-    assert len(numbers.points) == 3
-    assert numbers.means.to_dict("index") == {
-        "a": {"x": 15.0, "test_perplexity": 105.0},
-        "b": {"x": 30.0, "test_perplexity": 80.0},
-    }
+    request = Curves(x="train_perplexity", metrics=("test_perplexity",), caption="Gap")
+    numbers = curve_numbers(FRAME, request, corpus="ptb")
+    assert len(numbers.points) == 2
+    assert numbers.means.to_dict("index") == {"a": {"x": 4.5, "test_perplexity": 11.0}}
     [drawing] = curve_section(numbers).drawings
-    assert drawing.caption == "Ranks; means over seeds, pale points are single trials."
+    assert drawing.caption == "Gap; means over seeds, pale points are single trials."
     [axes] = drawing.draw().axes
-    assert np.asarray(axes.lines[0].get_xydata()).tolist() == [[15.0, 105.0], [30.0, 80.0]]
-    assert len(np.asarray(axes.collections[0].get_offsets())) == 3
+    assert np.asarray(axes.lines[0].get_xydata()).tolist() == [[4.5, 11.0]]
+    assert len(np.asarray(axes.collections[0].get_offsets())) == 2
 
 
 def test_printed_gap_is_of_printed_perplexities() -> None:
-    printed = {
-        "press_rank": PublishedNumber(value=7.0),
-        "train_perplexity": PublishedNumber(value=3.0),
-        "test_perplexity": PublishedNumber(value=5.0),
-    }
-    request = Curves(
-        x="press_rank",
-        metrics=("generalisation_gap",),
-        caption="",
-        published={"ptb": {"a": printed}},
-    )
+    values = {"press_rank": 7.0, "train_perplexity": 3.0, "test_perplexity": 5.0}
+    printed = {name: PublishedNumber(value=value) for name, value in values.items()}
+    metrics, published = ("generalisation_gap",), {"ptb": {"a": printed}}
+    request = Curves(x="press_rank", metrics=metrics, caption="", published=published)
     numbers = curve_numbers(flatten([row("a", press_rank=1)]).frame(), request, corpus="ptb")
     assert numbers.printed.to_dict("records") == [{"x": 7.0, "generalisation_gap": 2.0}]
 
 
-def test_predictions_are_read_and_counted() -> None:
-    def at(rank: int) -> str:
-        return json.dumps(
-            {"next": "tons", "probability": 0.1, "rank": rank, "top": [["of", 0.5], ["tons", 0.1]]}
-        )
+def after(word: str, rank: int) -> str:
+    top = [["of", 0.5], [word, 0.1]]
+    return json.dumps({"next": word, "probability": 0.1, "rank": rank, "top": top})
 
-    rows = [
-        row("a seed=1", **{"top_k yang 1": at(2), "top_k yang 2": at(3)}),
-        row("b seed=1", **{"top_k yang 1": at(1)}),
+
+def test_predictions_are_read_and_counted() -> None:
+    first, second = "top_k yang 1", "top_k yang 2"
+    trials = [
+        row("a seed=1", **{first: after("tons", 2), second: after("tons", 3)}),
+        row("b seed=1", **{first: after("tons", 1)}),
         row("c seed=1", "planned"),
     ]
-    numbers = prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb")
+    numbers = prediction_numbers(flatten(trials).frame(), Predictions(), corpus="ptb")
     assert (numbers.contexts, numbers.models) == (("yang 1", "yang 2"), ("a", "b"))
     assert [numbers.hits(j) for j in (0, 1)] == [(1, 2), (1, 1)]
     assert numbers.cells[1][1] is None
-    two_seeds = prediction_numbers(
-        flatten([rows[0], row("a seed=2", **{"top_k yang 1": at(1)})]).frame(),
-        Predictions(),
-        corpus="ptb",
-    )
+    trials[1] = row("a seed=2", **{first: after("tons", 1)})
+    two_seeds = prediction_numbers(flatten(trials).frame(), Predictions(), corpus="ptb")
     assert two_seeds.models == ("a seed=1", "a seed=2")
 
 
 def test_unknown_words_and_own_contexts_stay_apart() -> None:
-    unknown = json.dumps({"next": "<unk>", "probability": 0.5, "rank": 1, "top": [["<unk>", 0.5]]})
-    known = json.dumps({"next": "of", "probability": 0.5, "rank": 1, "top": [["of", 0.5]]})
-    rows = [
-        row("a", **{"top_k yang 1": unknown, "top_k yang 2": known, "top_k-1a2b3c4d own 1": known})
-    ]
-    frame = flatten(rows).frame()
+    own = {"top_k-1a2b3c4d own 1": after("of", 1)}
+    unknown = {"top_k yang 1": after("<unk>", 1), "top_k yang 2": after("of", 1)}
+    frame = flatten([row("a", **unknown, **own)]).frame()
     numbers = prediction_numbers(frame, Predictions(), corpus="ptb")
-    assert (numbers.contexts, numbers.hits(0), numbers.not_askable) == (
-        ("yang 1", "yang 2"),
-        (1, 1),
-        1,
-    )
-    assert prediction_numbers(frame, Predictions(), corpus="ptb", tag="1a2b3c4d").contexts == (
-        "own 1",
-    )
+    assert numbers.contexts == ("yang 1", "yang 2")
+    assert (numbers.hits(0), numbers.not_askable) == ((1, 1), 1)
+    mine = prediction_numbers(frame, Predictions(), corpus="ptb", tag="1a2b3c4d")
+    assert mine.contexts == ("own 1",)
 
 
 def test_own_benchmarks_have_no_printed_values() -> None:

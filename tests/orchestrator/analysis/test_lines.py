@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -57,7 +58,7 @@ def numbers() -> LineNumbers:
     return line_numbers(frame(SCORES), REQUEST)
 
 
-def points(numbers: LineNumbers, panel: float | None, metric: str, group: str) -> list[list[float]]:
+def points(numbers: LineNumbers, panel: Any, metric: str, group: str) -> list[list[float]]:
     return [
         [point.x, point.mean, point.least, point.greatest, point.n]
         for point in rows(numbers.points)
@@ -200,8 +201,8 @@ def test_settings_tried_after_training_are_lines() -> None:
     )
     numbers = line_numbers(data, request)
     assert numbers.groups == ("a", "b", "a after")
-    assert points(numbers, None, "score", "a after") == [[2, 50, 40, 60, 2]]
-    assert not points(numbers, None, "loss", "a after")
+    assert points(numbers, "", "score", "a after") == [[2, 50, 40, 60, 2]]
+    assert not points(numbers, "", "loss", "a after")
     level = numbers.references[numbers.references["metric"] == "score"]
     assert level[["n", "least", "greatest"]].to_numpy().tolist() == [[2, 50, 50]]
     unmeasured = line_numbers(data.drop(columns="at 2 score"), request)

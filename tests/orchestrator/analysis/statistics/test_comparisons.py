@@ -15,7 +15,7 @@ from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import DescrStatsW
 
 from orchestrator.analysis import Statistic, contrast_numbers, flatten, rows
-from orchestrator.analysis.statistics.comparisons import compare
+from orchestrator.analysis.contrasts import compare
 from orchestrator.analysis.statistics.estimates import Estimate
 from orchestrator.analysis.statistics.samples import (
     SampleSummary,
@@ -144,7 +144,7 @@ def test_margin_and_detectable_difference_of_pairs(n: int) -> None:
 
 
 def test_detectable_distances_are_the_printed_ones() -> None:
-    """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 in each group. G*Power: 1.3249 for n = 10."""
+    """Cohen (1988), Table 2.4.1: d = 0.50 needs n = 64 in each group. G*Power: 1.3249 if n = 10."""
 
     def detectable(n: int) -> float:
         return student_difference(*[SampleSummary(n=n, mean=0, sd=1)] * 2)[0].detectable()
