@@ -45,6 +45,16 @@ PROBE_S = 120.0
 """A driver of GPUs that hangs never answers."""
 
 
+class Text(Frozen):
+    """A text that trials read."""
+
+    name: str
+    folder: str | None
+    """Where it lies: a folder, or the URL of an object store."""
+    sha256: str | None = None
+    """Of its words on the driver's machine, if they may differ."""
+
+
 class Question(Frozen):
     """What a machine is to look for."""
 
@@ -54,17 +64,7 @@ class Question(Frozen):
     """A folder, or the URL of an object store."""
     marker: str
     """What was just written there."""
-    corpus: str | None
-    """The corpus that trials read from files; None where they read none."""
-    corpus_sha256: str | None
-    data_dir: str | None
-    """Where it lies: a folder, or the URL of an object store."""
-    texts: tuple[str, ...]
-    """Other texts that trials read."""
-    benchmarks: bool
-    """Whether trials read the benchmarks of word similarity."""
-    benchmarks_dir: str | None
-    """Where these two lie."""
+    texts: tuple[Text, ...]
     gpus: bool
     precisions: tuple[str, ...] = ()
     """As `precisions_of` gives them."""
@@ -101,19 +101,19 @@ def cluster_question(
 
     `corpus` is what its language models read; None where it trains none.
     """
-    if corpus is not None and (corpus.name == NO_TEXT.name or is_built_in(corpus.name)):
-        corpus = None
-    texts = {config.text for config in configs if isinstance(config, WordPairsConfig)}
+    texts = []
+    if corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name):
+        folder = _as_typed(options.runtime.data_dir, options)
+        texts.append(Text(name=corpus.name, folder=folder, sha256=corpus.sha256))
+    names = {config.text for config in configs if isinstance(config, WordPairsConfig)}
+    if names or WORD_SIMILARITY in measurements:
+        folder = _as_typed(options.runtime.benchmarks_dir, options)
+        texts += [Text(name=name, folder=folder) for name in sorted(names | {BENCHMARKS})]
     return Question(
         versions=versions(),
         storage=str(options.storage),
         marker=marker,
-        corpus=corpus and corpus.name,
-        corpus_sha256=corpus and corpus.sha256,
-        data_dir=_as_typed(options.runtime.data_dir, options),
-        texts=tuple(sorted(texts)),
-        benchmarks=bool(texts) or WORD_SIMILARITY in measurements,
-        benchmarks_dir=_as_typed(options.runtime.benchmarks_dir, options),
+        texts=tuple(texts),
         gpus=options.gpus_per_trial > 0,
         precisions=precisions_of(configs),
     )
@@ -135,7 +135,7 @@ def look(text: str, address: str, ray_gpus: float) -> list[str]:
     clauses = (
         _version_fault(question.versions),
         _storage_fault(question),
-        _text_fault(question),
+        *map(_text_fault, question.texts),
         question.gpus and ray_gpus and _gpu_fault(ray_gpus, question.precisions, all_gpus=True),
     )
     host = socket.gethostname()
@@ -175,31 +175,17 @@ def _storage_fault(question: Question) -> str | None:
     )
 
 
-def _text_fault(question: Question) -> str | None:
-    sha256 = question.corpus_sha256
+def _text_fault(text: Text) -> str | None:
+    folder = None if text.folder is None else Path(text.folder)
     try:
-        if question.corpus is not None:
-            folder = _data_dir(question.data_dir, (question.corpus,))
-            ensure(question.corpus, data_dir=folder)
-            sha256 = identity(question.corpus, data_dir=folder).sha256
-        if question.benchmarks:
-            folder = _data_dir(question.benchmarks_dir, (*question.texts, BENCHMARKS))
-            for name in (BENCHMARKS, *question.texts):
-                ensure(name, data_dir=folder)
+        if text.folder is not None and is_url(text.folder):
+            folder = DataFolder(Bucket(text.folder), (text.name,), driver=Path()).fetch()
+        ensure(text.name, data_dir=folder)
+        if text.sha256 is None or text.sha256 == identity(text.name, data_dir=folder).sha256:
+            return None
     except UserError as error:
         return f"has not got what trials read: {str(error).rstrip('.')}"
-    if sha256 == question.corpus_sha256:
-        return None
-    return (
-        f"has another text as the corpus {question.corpus} than the driver: copy the driver's "
-        "folder"
-    )
-
-
-def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
-    if place is None or not is_url(place):
-        return None if place is None else Path(place)
-    return DataFolder(Bucket(place), names, driver=Path()).fetch()
+    return f"has another text {text.name} than the driver: copy the driver's folder"
 
 
 def _gpu_fault(wanted: float, precisions: Collection[str], *, all_gpus: bool) -> str | None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trainables.errors import UserError, first_line
+from trainables.trial_folder import write_file
 
 URL = re.compile(r"(s3|gs|az)://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/-]*)?")
 ADDRESS = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -121,15 +122,9 @@ class Bucket:
     def get(self, key: str, path: Path) -> None:
         """Copy an object to a file, which is whole or not there. Raises UnreachableError if the
         object is gone."""
-        # A name by which `remove_unfinished` knows it.
-        part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-        try:
-            with part.open("wb") as file, self._trouble("read") as client:
-                for chunk in client.get(key):
-                    file.write(chunk)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        with self._trouble("read") as client:
+            content = bytes(client.get(key).bytes())
+        write_file(path, content)
 
     def put(self, path: Path, key: str) -> None:
         """Copy a file to an object, which is there when this returns; do nothing if the file has

@@ -86,12 +86,9 @@ class ObjectStorage(Storage):
                 if len(keys) > MANY
                 else keys
             )
-            contents = self.bucket.read(key for key in keys if key in listed)
-            for key in keys:
-                if key in contents:
-                    _write(self.folder / key, contents[key])
-                else:
-                    (self.folder / key).unlink(missing_ok=True)
+            present = self._copy(key for key in keys if key in listed)
+            for key in set(keys).difference(present):
+                (self.folder / key).unlink(missing_ok=True)
 
     @override
     def set_aside_result(self, trial_id: str) -> None:
@@ -128,18 +125,23 @@ class ObjectStorage(Storage):
 
     @override
     def study_files(self) -> list[Path]:
-        contents = self.bucket.read(f"{STUDIES}/{name}" for name in self.bucket.files(STUDIES))
-        for key, content in contents.items():
-            _write(self.folder / key, content)
-        return [self.folder / key for key in sorted(contents)]
+        keys = self._copy(f"{STUDIES}/{name}" for name in self.bucket.files(STUDIES))
+        return [self.folder / key for key in sorted(keys)]
 
     @override
     def bring_reports(self, name: str) -> None:
-        keys = [
+        self._copy(
             f"reports/{file}" for file in self.bucket.files("reports") if file.endswith(f"/{name}")
-        ]
-        for key, content in self.bucket.read(keys).items():
-            _write(self.folder / key, content)
+        )
+
+    def _copy(self, keys: Iterable[str]) -> list[str]:
+        """Copy these objects to `folder`; return the keys of those that are there."""
+        contents = self.bucket.read(keys)
+        for key, content in contents.items():
+            path = self.folder / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, content)
+        return list(contents)
 
     @override
     def publish_report(self, page: Path, index: Path) -> str | None:
@@ -175,8 +177,3 @@ class ObjectStorage(Storage):
 
 def _key(trial_id: str, name: str = "") -> str:
     return str(trial_directory(Path(), trial_id) / name)
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, content)

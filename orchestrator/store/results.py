@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, Select, delete, select, update
+from sqlalchemy import Connection, Row, Select, Table, delete, select, update
 
 from orchestrator.store.claims import end_attempts, held
 from orchestrator.store.database import Part, now, storable
@@ -107,8 +107,8 @@ class Results(Part):
                     f"a measurement can be added to a done trial only, {trial_id} is {state}"
                 )
             with self._database.reading():
-                rows = connection.execute(select(result).where(result.c.trial_id == trial_id)).all()
-                stored = _spectra(connection, _select_spectrum(trial_id)).get(trial_id)
+                rows = connection.execute(_of(result, [trial_id])).all()
+                stored = _spectra(connection, [trial_id]).get(trial_id)
             for row in rows:
                 if row.measurement == new["measurement"]:
                     if row.version == new["version"]:
@@ -161,12 +161,9 @@ class Results(Part):
         measured: defaultdict[str, dict[str, dict[str, Metric]]] = defaultdict(dict)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-            for row in connection.execute(select(result).where(result.c.trial_id.in_(trial_ids))):
+            for row in connection.execute(_of(result, trial_ids)):
                 measured[row.trial_id][f"{row.measurement}@{row.version}"] = row.metrics
-            epochs = _epochs(connection, select(epoch).where(epoch.c.trial_id.in_(trial_ids)))
-            spectra = _spectra(
-                connection, select(spectrum).where(spectrum.c.trial_id.in_(trial_ids))
-            )
+            epochs, spectra = _epochs(connection, trial_ids), _spectra(connection, trial_ids)
         return {
             row.id: {
                 "state": row.state,
@@ -202,48 +199,48 @@ class Results(Part):
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
         """Return the trial's epochs in order; none before the first."""
         with self._database.read() as connection:
-            query = select(epoch).where(epoch.c.trial_id == trial_id)
-            return _epochs(connection, query).get(trial_id, [])
+            return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
         """Return the epochs in order of those of the study's trials that have some, by trial id."""
         with self._database.read() as connection:
-            return _epochs(connection, _of_members(key, epoch))
+            return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
         """Return the trial's singular values, float64; None if it has none."""
         with self._database.read() as connection:
-            return _spectra(connection, _select_spectrum(trial_id)).get(trial_id)
+            return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
         """Return the singular values of those of the study's trials that have some, by trial id."""
         with self._database.read() as connection:
-            return _spectra(connection, _of_members(key, spectrum))
+            return _spectra(connection, key)
 
 
 _TABLES = (result, spectrum, epoch)
 
 
-def _of_members(key: StudyKey, table: Any) -> Select[Any]:
-    """A query for the rows of a table that belong to the study's trials."""
-    return select_members(key, table).join(table, table.c.trial_id == study_trial.c.trial_id)
+def _of(table: Table, trials: StudyKey | Collection[str]) -> Select[Any]:
+    """A query for the rows of a table that belong to a study's trials, or to those of these ids."""
+    if isinstance(trials, StudyKey):
+        members = select_members(trials, table)
+        return members.join(table, table.c.trial_id == study_trial.c.trial_id)
+    return select(table).where(table.c.trial_id.in_(trials))
 
 
-def _select_spectrum(trial_id: str) -> Select[Any]:
-    return select(spectrum).where(spectrum.c.trial_id == trial_id)
-
-
-def _epochs(connection: Connection, query: Select[Any]) -> dict[str, list[EpochMetrics]]:
+def _epochs(
+    connection: Connection, trials: StudyKey | Collection[str]
+) -> dict[str, list[EpochMetrics]]:
     """By trial id, in order."""
     epochs: dict[str, list[EpochMetrics]] = {}
-    for row in connection.execute(query.order_by(epoch.c.epoch)):
+    for row in connection.execute(_of(epoch, trials).order_by(epoch.c.epoch)):
         epochs.setdefault(row.trial_id, []).append(EpochMetrics(epoch=row.epoch, **row.metrics))
     return epochs
 
 
-def _spectra(connection: Connection, query: Select[Any]) -> dict[str, Spectrum]:
+def _spectra(connection: Connection, trials: StudyKey | Collection[str]) -> dict[str, Spectrum]:
     """By trial id."""
-    return {row.trial_id: row.singular_values for row in connection.execute(query)}
+    return {row.trial_id: row.singular_values for row in connection.execute(_of(spectrum, trials))}
 
 
 def _locked(connection: Connection, trial_id: str) -> Row[Any]:

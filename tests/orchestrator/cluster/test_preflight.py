@@ -22,12 +22,12 @@ from orchestrator.cluster import (
     machines,
     preflight,
 )
-from orchestrator.cluster.preflight import Question, look, versions
+from orchestrator.cluster.preflight import Question, Text, look, versions
 from orchestrator.storage import FolderStorage
 from tests.support import tiny_trial as tiny
 from tests.support.small_disk import change, small_disk
 from trainables.config import WordPairsConfig
-from trainables.corpora import identity
+from trainables.corpora import WORD_SIMILARITY, identity
 from trainables.errors import UserError
 from trainables.runtime import GpuProbe, Runtime
 
@@ -60,7 +60,6 @@ def faults(question: Question, ray_gpus: float = 2.0) -> list[str]:
 
 
 def test_machine_in_order_has_no_fault(in_order: Question) -> None:
-    assert (in_order.corpus, in_order.gpus, in_order.benchmarks) == ("text", True, False)
     assert faults(in_order) == []
     assert faults(in_order.model_copy(update={"gpus": False}), ray_gpus=3) == []
 
@@ -77,12 +76,8 @@ def test_machine_in_order_has_no_fault(in_order: Question) -> None:
             "where the driver has this project's code 0",
         ),
         ({"marker": "another"}, "does not see the storage: "),
-        ({"corpus": "no-such"}, "has not got what trials read: "),
-        ({"corpus_sha256": "2" * 64}, "has another text as the corpus text than the driver"),
-        (
-            {"texts": ("ptb",), "benchmarks": True, "benchmarks_dir": "/dev/null"},
-            "has not got what trials read: ",
-        ),
+        ({"texts": (Text(name="no-such", folder=None),)}, "has not got what trials read: "),
+        ({"texts": (Text(name="ptb", folder="/dev/null"),)}, "has not got what trials read: "),
     ],
 )
 def test_each_fault_is_one_sentence(
@@ -93,6 +88,13 @@ def test_each_fault_is_one_sentence(
     assert "(10.0.0.2) " in fault
     assert ":" in fault
     assert fault.endswith(".")
+
+
+def test_another_text_is_named(in_order: Question) -> None:
+    (text,) = in_order.texts
+    other = text.model_copy(update={"sha256": "2" * 64})
+    (fault,) = faults(in_order.model_copy(update={"texts": (other,)}))
+    assert "has another text text than the driver" in fault
 
 
 def test_two_faults_are_two_sentences(in_order: Question, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,9 +121,10 @@ def test_all_that_trials_read_is_asked_for(tmp_path: Path) -> None:
         [WordPairsConfig(seed=0, text="ptb")],
         measurements=("word_similarity@1",),
     )
-    assert (pairs.corpus, pairs.texts, pairs.benchmarks) == (None, ("ptb",), True)
-    nothing = cluster_question(options, "marker", [])
-    assert (nothing.texts, nothing.benchmarks) == ((), False)
+    assert {(text.name, text.folder) for text in pairs.texts} == {
+        (name, str(tmp_path)) for name in (WORD_SIMILARITY, "ptb")
+    }
+    assert cluster_question(options, "marker", []).texts == ()
 
 
 def test_late_machine_is_refused_for_its_gpus(
