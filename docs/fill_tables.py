@@ -9,9 +9,9 @@ check."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
+from argparse import ArgumentParser, RawTextHelpFormatter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,22 +20,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from orchestrator.report import title
+
 ROOT = Path(__file__).parents[1]
 MINUS = "\N{MINUS SIGN}"
 RANK, PERPLEXITY = "press_rank", "test_perplexity"
 LAYERS = ("softmax", "sigsoftmax", "gss", "lms_plif", "mos")
-EFFECTIVE = {f"effective_rank_1e-{i}": f"effective rank (1e-{i})" for i in (3, 4, 5)}
-KL = {f"kl_rank_1e-{i}": f"KL rank (1e-{i} nats)" for i in (1, 2, 3)}
-RANKS = {
-    RANK: "Press rank",
-    **EFFECTIVE,
-    "entropy_rank": "entropy rank",
-    "stable_rank": "stable rank",
-    **KL,
-}
-METRICS = {**KL, **EFFECTIVE, "entropy_rank": "entropy rank", "stable_rank": "stable rank",
-           "gradient_lost_share": "gradient out of reach (share of its square)"}  # fmt: skip
+EFFECTIVE = tuple(f"effective_rank_1e-{i}" for i in (3, 4, 5))
+KL = tuple(f"kl_rank_1e-{i}" for i in (1, 2, 3))
+SPECTRAL = (*EFFECTIVE, "entropy_rank", "stable_rank")
 CAPS = {"tanh 30": ", Gemma 2's", "tanh 15": ", nanochat's", "sigmoid 23": ", modded-nanogpt's"}
+C, K = "output_layer.c", "output_layer.k"
 Rows = Iterator[Sequence[str]]
 
 
@@ -44,22 +39,15 @@ class Report:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        groups = {row.setting: row.group for row in self["configs"].itertuples()}
+        configs = self["configs"]
+        groups = dict(zip(configs.setting, configs.group, strict=True))
         trials = self["trials"].query("state == 'done'").copy()
         self.trials = trials.assign(group=trials.setting.map(groups))
-        by_group = self.trials.groupby("group", sort=False)
-        self.means, self.deviations = (
-            by_group.mean(numeric_only=True),
-            by_group.std(numeric_only=True),
-        )
+        groups = self.trials.groupby("group", sort=False)
+        self.means, self.deviations = groups.mean(numeric_only=True), groups.std(numeric_only=True)
 
     def __getitem__(self, name: str) -> Any:
         return pd.read_csv(self._folder / f"{name}.csv")
-
-    @property
-    def tests(self) -> Any:
-        """The comparisons of test perplexity, by group."""
-        return self["tests"].set_index("group")
 
     def spread(self, group: str, metric: str = PERPLEXITY, spec: str = ",.1f") -> str:
         """Return mean and standard deviation over the trials of a group."""
@@ -68,13 +56,13 @@ class Report:
 
     def more(self, group: str) -> str:
         """Return a group's difference to softmax, with its star."""
-        if group not in self.tests.index:
+        tests = self["tests"].set_index("group")
+        if group not in tests.index:
             return ""
-        return ranged(self.tests.loc[group], "difference") + star(self.tests.loc[group])
+        return ranged(tests.loc[group], "difference") + star(tests.loc[group])
 
 
-Reports = Callable[..., Report]
-"""From a study's name, and its kind of model, to its report."""
+Reports = Callable[..., Report]  # from a study's name and its kind of model
 
 
 def show(value: float, spec: str = ",.0f") -> str:
@@ -82,32 +70,35 @@ def show(value: float, spec: str = ",.0f") -> str:
     return format(float(value), spec).replace("-", MINUS)
 
 
+def shown(values: Any, spec: str = ",.0f") -> list[str]:
+    """Format several numbers."""
+    return [show(value, spec) for value in values]
+
+
 def ranged(row: Any, name: str, spec: str = "+.2f") -> str:
     """Format a value of a CSV file with its interval."""
     if pd.isna(row[f"{name}_low"]):
         return show(row[name], spec)
-    low, high = (show(row[f"{name}_{end}"], spec) for end in ("low", "high"))
+    low, high = shown((row[f"{name}_low"], row[f"{name}_high"]), spec)
     return f"{show(row[name], spec)} [{low}, {high}]"
 
 
 def star(row: Any) -> str:
     """Return " *" if Holm's correction leaves p < 0.05."""
-    return " *" if pd.notna(row["holm_p"]) and row["holm_p"] < 0.05 else ""
+    return " *" if row["holm_p"] < 0.05 else ""
 
 
 def span(values: Any, spec: str = ",.0f") -> str:
     """Return the least and the greatest value."""
-    least, greatest = show(min(values), spec), show(max(values), spec)
+    least, greatest = shown((min(values), max(values)), spec)
     return least if least == greatest else f"{least} to {greatest}"
 
 
 def front_page(of: Reports) -> Rows:
     means, over = of("gss_grid")["cells"], of("gss_grid")["correlations"].set_index("over")
     better = means[means[PERPLEXITY] <= over.window_high["better half"] + 1e-9]
-    for name, place, cells, printed in (
-        ("all", "cells", means, "+0.48"),
-        ("the better half", "better half", better, "+0.24"),
-    ):
+    rows = ("all", "cells", means, "+0.48"), ("the better half", "better half", better, "+0.24")
+    for name, place, cells, printed in rows:
         spans = span(cells[RANK]), span(cells[PERPLEXITY], ".1f")
         yield name, *spans, show(over.n[place]), ranged(over.loc[place], "pearson"), printed
 
@@ -125,19 +116,18 @@ def grid(of: Reports) -> Rows:
     without = ranged(over.loc["cells, without what their seeds add"], "pearson")
     yield "without what the seeds add to the means", without, "", ""
     yield cells("the better half", "better half")
-    c, k = "output_layer.c", "output_layer.k"
-    for name, place in (("k", k), ("c", c), ("both", f"{c} {k}")):
+    for name, place in (("k", K), ("c", C), ("both", f"{C} {K}")):
         row = partial.loc[place]
         yield f"without the levels of {name}", ranged(row, "levels"), f"{row.levels_p:.2g}", ""
 
 
 def definitions(of: Reports) -> Rows:
     defined = of("gss_grid")["definitions"].set_index("x")
-    for name, title in RANKS.items():
+    for name in (RANK, *SPECTRAL, *KL):
         row, centred = defined.loc[name], ""
         if f"centred_{name}" in defined.index:
             centred = ranged(defined.loc[f"centred_{name}"], "pearson")
-        yield title, ranged(row, "pearson"), centred, ranged(row, "within")
+        yield title(name), ranged(row, "pearson"), centred, ranged(row, "within")
 
 
 def seeds(of: Reports) -> Rows:
@@ -146,7 +136,7 @@ def seeds(of: Reports) -> Rows:
     for name in ("softmax", *published):
         test: tuple[str, ...] = ("", "", "")
         if name in published:
-            row = report.tests.loc[name]
+            row = report["tests"].set_index("group").loc[name]
             test = ranged(row, "difference"), f"{row.holm_p:.2g}", published[name]
         yield name, report.spread(name), *test, report.spread(name, RANK, ".0f")
 
@@ -154,16 +144,15 @@ def seeds(of: Reports) -> Rows:
 def averaging(of: Reports) -> Rows:
     means = of("averaging").means
     for layer in (*LAYERS, "moc"):
-        groups = [f"{layer} {rule}" for rule in ("ET-ASGD", "NT-ASGD")]
-        perplexities = [show(means[PERPLEXITY][group], ".1f") for group in groups]
-        yield layer, *perplexities, *(show(means[RANK][group]) for group in groups)
+        ends = means.loc[[f"{layer} ET-ASGD", f"{layer} NT-ASGD"]]
+        yield layer, *shown(ends[PERPLEXITY], ".1f"), *shown(ends[RANK])
 
 
 def by_group(study: str) -> Callable[[Reports], Rows]:
     def rows(of: Reports) -> Rows:
         means = of(study).means
-        yield "test perplexity", *(show(value, ".1f") for value in means[PERPLEXITY])
-        yield "Press rank", *(show(value) for value in means[RANK])
+        yield "test perplexity", *shown(means[PERPLEXITY], ".1f")
+        yield "Press rank", *shown(means[RANK])
 
     return rows
 
@@ -179,8 +168,7 @@ def capacity(of: Reports) -> Rows:
 
 def rank_metrics(of: Reports) -> Rows:
     means = of("rank_metrics").means
-    specs = {RANK: ".0f"} | dict.fromkeys(EFFECTIVE, ".0f")
-    specs |= {"entropy_rank": ".1f", "stable_rank": ".3f"}
+    specs = dict.fromkeys((RANK, *EFFECTIVE), ".0f") | {"entropy_rank": ".1f", "stable_rank": ".3f"}
     for layer in LAYERS:
         yield layer, *(show(means[metric][layer], spec) for metric, spec in specs.items())
 
@@ -189,8 +177,8 @@ def word_similarity(of: Reports) -> Rows:
     for name, rho in of("word_similarity")["word_similarity"].groupby("benchmark"):
         pairs = rho.pairs.iloc[0]
         if pairs >= 100:
-            chance = show(2 / np.sqrt(pairs), ".2f")
-            yield str(name), show(pairs), span(rho.rho.astype(float), "+.2f"), chance
+            rhos, chance = span(rho.rho.astype(float), "+.2f"), show(2 / np.sqrt(pairs), ".2f")
+            yield str(name), show(pairs), rhos, chance
 
 
 def cost(of: Reports) -> Rows:
@@ -200,23 +188,20 @@ def cost(of: Reports) -> Rows:
 
 def confounders(of: Reports) -> Rows:
     lines = of("confounders")["confounding"].set_index(["metric", "taken_away"])
-    for metric, title in METRICS.items():
+    for metric in (*KL, *SPECTRAL, "gradient_lost_share"):
         taken = [lines.loc[metric, s] for s in ("none", "lines", "levels", "pairs", "triples")]
-        yield title, *(ranged(row, "rho") + star(row) for row in taken)
+        yield title(metric), *(ranged(row, "rho") + star(row) for row in taken)
 
 
 def softcaps(of: Reports) -> Rows:
     report = of("softcap")
     means = report.means
-    forms = [
-        sorted((name for name in means.index if form in name), key=lambda n: -float(n.split()[2]))
-        for form in ("tanh", "sigmoid")
-    ]
-    for name in ("softmax", *forms[0], *forms[1]):
-        ranks = [show(means[RANK][name])]
-        ranks += [show(means[f"kl_rank_1e-{i}"][name], ".1f") for i in (2, 3)]
-        layer = name + CAPS.get(name.removeprefix("softcap "), "")
-        yield layer, show(means[PERPLEXITY][name], ".1f"), report.more(name), *ranks
+    capped = sorted(means.index.drop("softmax"), key=lambda name: -float(name.split()[2]))
+    forms = [name for form in ("tanh", "sigmoid") for name in capped if form in name]
+    for name in ("softmax", *forms):
+        row, layer = means.loc[name], name + CAPS.get(name.removeprefix("softcap "), "")
+        ranks = show(row[RANK]), *shown(row[[*KL[1:]]], ".1f")
+        yield layer, show(row[PERPLEXITY], ".1f"), report.more(name), *ranks
 
 
 def bent_afterwards(of: Reports) -> Rows:
@@ -228,9 +213,9 @@ def bent_afterwards(of: Reports) -> Rows:
 
 
 def trivial_language(of: Reports) -> Rows:
-    x, by = "model.embedding_width", "output_layer.name"
-    points = of("spam")["thresholds"].set_index([by, "V"])
-    for layer, law in of("spam")["threshold_laws"].set_index(by).iterrows():
+    x, layers = "model.embedding_width", "output_layer.name"
+    points = of("spam")["thresholds"].set_index([layers, "V"])
+    for layer, law in of("spam")["threshold_laws"].set_index(layers).iterrows():
         widths = [points.loc[(str(layer), size), :] for size in (500, 1000, 2000, 4000)]
         cells = [
             ranged(row, x, ".1f") + star(row) if np.isfinite(row[x]) else "none trained"
@@ -250,11 +235,10 @@ def gradient(of: Reports) -> Rows:
     widths = [8, 16, 32, 64, 96]
     means = of("saturation").trials.groupby("model.width").mean(numeric_only=True).loc[widths]
     identity = np.sqrt(1 - means.index / 2000)
-    yield "gradient norm lost", *(show(value, ".3f") for value in means.gradient_norm_lost)
-    yield f"√(1 {MINUS} d/V), V = 2,000", *(show(value, ".3f") for value in identity)
-    yield "share of the square out of reach", *(show(v, ".3f") for v in means.gradient_lost_share)
-    angles = means.gradient_angle_degrees
-    yield "angle of gradient and step, degrees", *(show(value, ".1f") for value in angles)
+    yield "gradient norm lost", *shown(means.gradient_norm_lost, ".3f")
+    yield f"√(1 {MINUS} d/V), V = 2,000", *shown(identity, ".3f")
+    yield "share of the square out of reach", *shown(means.gradient_lost_share, ".3f")
+    yield "angle of gradient and step, degrees", *shown(means.gradient_angle_degrees, ".1f")
 
 
 def transformer_seeds(of: Reports) -> Rows:
@@ -285,14 +269,14 @@ def transformer_grid(of: Reports) -> Rows:
     report = of("gss_grid", "transformer")
     over = report["correlations"].set_index("over")
     partial = report["partial_correlations"].set_index("left_out")
-    c, k = "output_layer.c", "output_layer.k"
     for name, place in (("cells", "cells"), ("the better half of them", "better half")):
         yield name, ranged(over.loc[place], "pearson")
-    for name, place in (("c", c), ("k", k), ("c and k", f"{c} {k}")):
+    for name, place in (("c", C), ("k", K), ("c and k", f"{C} {K}")):
         yield f"cells, without {name}", ranged(partial.loc[place], "levels")
     yield "seeds of one cell", ranged(over.loc["seeds of one cell"], "pearson")
 
 
+# By page, the tables by how their heads begin.
 TABLES: dict[str, dict[str, Callable[[Reports], Rows]]] = {
     "README.md": {"settings | Press ranks": front_page},
     "docs/results.md": {
@@ -319,7 +303,6 @@ TABLES: dict[str, dict[str, Callable[[Reports], Rows]]] = {
         "over | r": transformer_grid,
     },
 }
-"""By page, the tables by how their heads begin."""
 
 
 def filled(page: str, head: str, rows: Rows) -> str:
@@ -331,9 +314,7 @@ def filled(page: str, head: str, rows: Rows) -> str:
 
 def main() -> int:
     """Return 1 if a page differs from the reports."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
     parser.add_argument("storage", type=Path, help="the folder with reports/")
     parser.add_argument("--write", action="store_true", help="replace the tables in the pages")
     options = parser.parse_args()
@@ -342,9 +323,8 @@ def main() -> int:
     def of(study: str, model: str = "lstm") -> Report:
         for path in options.storage.glob(f"reports/{study}-quick-*/summary.json"):
             summary = json.loads(path.read_text())
-            if summary["study"] == study and ("ransformer" in summary["variant"]) == (
-                model != "lstm"
-            ):
+            found = "transformer" if "ransformer" in summary["variant"] else "lstm"
+            if (summary["study"], found) == (study, model):
                 return Report(path.parent)
         raise FileNotFoundError(f"no report of {study} ({model}) at scale quick")
 
@@ -353,14 +333,13 @@ def main() -> int:
         page = before = (ROOT / name).read_text(encoding="utf-8")
         for head, rows in tables.items():
             try:
-                changed = filled(page, head, rows(of))
+                page = filled(page, head, rows(of))
             except (FileNotFoundError, KeyError) as error:
                 print(f"{name}, table {head!r} cannot be filled: {error}")
                 differ = True
-                continue
-            lines = [line for line in changed.splitlines() if line not in page.splitlines()]
-            print(*(f"{name}: {line}" for line in lines), sep="\n", end="\n" if lines else "")
-            page = changed
+        for line in page.splitlines():
+            if line not in before.splitlines():
+                print(f"{name}: {line}")
         differ |= page != before
         if options.write:
             (ROOT / name).write_text(page, encoding="utf-8")
