@@ -4,7 +4,6 @@ no write outside."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.store import PlannedTrial, StudyKey, open_store
 from tests.security.conftest import Cases, check_answer
-from tests.support.hostile import CONFIGS, places, spoiled, texts, values, words
+from tests.support.hostile import CONFIGS, places, texts, values, words
 from tests.support.store_rows import RUN, forge, outcome
 from trainables.config import read_config
 
@@ -36,20 +35,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
-
-
-@pytest.fixture
-def stored(folder: Path) -> Callable[[str], str]:
-    """Makes a store of a study with one trial that is done, and returns its address."""
-
-    def store_of(study: str) -> str:
-        url = f"sqlite:///{folder}/results/results.db"
-        with open_store(url) as store:
-            store.register(StudyKey(study=study, scale="smoke", corpus="pydocs"), [SEED])
-            store.record(outcome(SEED.trial_id), run_id=store.begin_run(RUN), spectrum=None)
-        return url
-
-    return store_of
 
 
 @pytest.mark.chaos(30, 1_500)
@@ -136,11 +121,12 @@ def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
 
 
 @pytest.mark.chaos(4, 150)
-def test_a_stores_texts_are_shown_and_reported(
-    folder: Path, stored: Callable[[str], str], every_case: Cases
-) -> None:
+def test_a_stores_texts_are_shown_and_reported(folder: Path, every_case: Cases) -> None:
     """Names in a store become folders, cells and titles; its causes and settings are shown."""
-    url = stored("gss_grid")
+    url = f"sqlite:///{folder}/results/results.db"
+    with open_store(url) as store:
+        store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [SEED])
+        store.record(outcome(SEED.trial_id), run_id=store.begin_run(RUN), spectrum=None)
     plain = texts.map(lambda text: text.encode(errors="ignore").decode().replace("\0", ""))
 
     def check(rows: tuple[str, ...]) -> None:
@@ -159,32 +145,3 @@ def test_a_stores_texts_are_shown_and_reported(
             assert not set(answer.stdout + answer.stderr) & commands
 
     every_case(st.tuples(*[plain] * 6), check)
-
-
-WORDS = {
-    "context": "by",
-    "next": "tons",
-    "next_in_text": "tons",
-    "probability": 0.5,
-    "rank": 1,
-    "top": [["tons", 0.5], ["of", 0.25]],
-}
-
-
-@pytest.mark.chaos(5, 200)
-def test_a_stores_words_are_reported_or_refused(
-    folder: Path, stored: Callable[[str], str], every_case: Cases
-) -> None:
-    url, storage = stored("qualitative"), folder / "results"
-
-    def check(metric: tuple[str, str]) -> None:
-        forge(url, "result", where="measurement = 'perplexity'", metrics=dict([metric]))
-        answer = check_answer("report", "qualitative", "--storage", storage, allowed=storage)
-        assert answer.returncode != 2 or "damaged" in answer.stderr
-
-    check(("top_k yang 1", json.dumps(WORDS)))
-    [table] = storage.glob("reports/*/predictions.csv")
-    assert "yang 1,tons,tons," in table.read_text()
-    names = st.sampled_from(("top_k yang 1", "top_k yang 2", "top_k yang", "top_k"))
-    names |= texts.map("top_k {} 1".format)
-    every_case(st.tuples(names, spoiled((WORDS,)).map(json.dumps) | texts), check)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,11 @@ def in_json(*originals: Any) -> st.SearchStrategy[bytes]:
     return (spoiled(originals) | values).map(lambda value: json.dumps(value).encode())
 
 
-def header_of(tensors: bytes) -> Any:
-    return json.loads(tensors[8 : 8 + int.from_bytes(tensors[:8], "little")])
-
-
 def with_headers(tensors: bytes) -> st.SearchStrategy[bytes]:
     """A safetensors file with a spoiled header of a true length."""
-    data = tensors[8 + int.from_bytes(tensors[:8], "little") :]
-    return in_json(header_of(tensors)).map(
-        lambda text: len(text).to_bytes(8, "little") + text + data
-    )
+    end = 8 + int.from_bytes(tensors[:8], "little")
+    spoiled_headers = in_json(json.loads(tensors[8:end]))
+    return spoiled_headers.map(lambda text: len(text).to_bytes(8, "little") + text + tensors[end:])
 
 
 @pytest.mark.chaos(60, 3_000)
@@ -114,11 +110,7 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
     names = ("w.safetensors", "w.safetensors.index.json", "config.json")
     file, index, config = (tmp_path / name for name in names)
     matrix = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
-    tensors = {
-        "lm_head.weight": matrix.half(),
-        "model.norm.weight": torch.ones(4),
-        "b": matrix.bfloat16(),
-    }
+    tensors = {"lm_head.weight": matrix.half(), "b": matrix.bfloat16()}
     sound = save(tensors)
     indexed = {"weight_map": dict.fromkeys(tensors, file.name)}
     gemma = {"model_type": "gemma", "tie_word_embeddings": True, "final_logit_softcapping": 30.0}
@@ -148,30 +140,17 @@ def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases)
 @pytest.mark.chaos(60, 2_000)
 def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "checkpoint.safetensors"
-    weight = torch.arange(6.0).reshape(2, 3)
-    save_tensors(file, {"weight": weight, "step": torch.tensor(3)}, {"trial_id": "a", "n": [1]})
+    save_tensors(file, {"weight": torch.arange(6.0)}, {"trial_id": "a", "n": [1]})
     sound = file.read_bytes()
-    older = save({"weight": weight}, metadata={"state": json.dumps({"trial_id": "a"})})
 
     def check(content: bytes) -> None:
         file.write_bytes(content)
-        with written() as places:
-            try:
-                tensors, state = load_tensors(file)
-            except DamagedFileError:
-                return
-            finally:
-                assert outside(places) == []
-        header, data = header_of(content), content[8 + int.from_bytes(content[:8], "little") :]
-        stated = json.loads(header.pop("__metadata__")["state"])
-        assert content == sound or (state == stated and state.keys() <= {"trial_id", "progress"})
-        assert tensors.keys() == header.keys()
-        for name, tensor in tensors.items():
-            start, end = header[name]["data_offsets"]
-            assert list(tensor.shape) == header[name]["shape"]
-            assert tensor.reshape(-1).view(torch.uint8).numpy().tobytes() == data[start:end]
+        with written() as places, suppress(DamagedFileError):
+            load_tensors(file)
+            assert content == sound
+        assert outside(places) == []
 
-    every_case(damaged((sound, older)) | with_headers(sound), check)
+    every_case(damaged((sound,)) | with_headers(sound), check)
 
 
 @pytest.mark.chaos(12, 1_000)
