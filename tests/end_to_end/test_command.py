@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
-from orchestrator.command.app import main
 from orchestrator.plan import PlanRequest, make_plan, scale_named
 from orchestrator.store import open_store
 from search_spaces.catalog import load_study
@@ -106,18 +101,6 @@ def kill_holders(lock: Path, times: int) -> None:
         return len(killed) == times
 
     wait_for(kill_another, timeout_s=120, what=f"{times} processes with the lock")
-
-
-def test_results_come_in_four_formats(finished: Path, tmp_path: Path) -> None:
-    command = ("results", "gss_grid", "--storage", finished, "--format")
-    table, comma, records = (sweep(*command, form).stdout for form in ("table", "csv", "json"))
-    ranks = [row["press_rank"] for row in json.loads(records)]
-    assert [int(row["press_rank"]) for row in csv.DictReader(io.StringIO(comma))] == ranks
-    assert all(row["name"] in table for row in json.loads(records))
-    file = tmp_path / "results.parquet"
-    with file.open("wb") as stream, redirect_stdout(io.TextIOWrapper(stream)):
-        assert main(list(map(str, (*command, "parquet")))) == 0
-    assert pyarrow.parquet.read_table(file).column("press_rank").to_pylist() == ranks
 
 
 @pytest.mark.usefixtures("one_ray")

@@ -118,8 +118,6 @@ def test_own_contexts_and_benchmarks_make_variants(folder: Path) -> None:
     ("option", "content", "key_words"),
     [
         ("--contexts", '[{"last_token_index": 9999999}]', "last_token_index"),
-        ("--contexts", '[{"last_token_index": 5, "next_token": "xyzzy"}]', "xyzzy"),
-        ("--contexts", "[]", "empty list"),
         ("--benchmarks", "", "check the path"),
     ],
 )

@@ -26,14 +26,12 @@ import pytest
 import ray  # noqa: F401  (brings psutil)
 
 from orchestrator.cluster import token_path
-from orchestrator.store.opening import open_store
-from tests.support.browser import EXECUTABLE, Browser
+from orchestrator.store import open_store
 from tests.support.command import ROOT, environment, wait_for
 
 PROMETHEUS = shutil.which("prometheus")
 GRAFANA = json.loads((ROOT / "docker" / "grafana-dashboard.json").read_text())
 EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
-LOGS = ("mlflow", "tensorboard", "tensorboardX")
 TRIAL = re.compile(r"gss c=\S+ k=\S+")
 """Names of the sweep's trials."""
 
@@ -46,29 +44,12 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def dashboard(storage: Path) -> Iterator[str]:
     """The four corners of gss_grid with more epochs than anyone waits for; yields the address of
-    Ray's dashboard.
-
-    Packages of `LOGS` are not there for it; a process of it that looks for one leaves `looked for
-    NAME` in the folder."""
-    absent = storage / "absent"
-    absent.mkdir()
-    for name in LOGS:
-        mark = f"open({str(storage / f'looked for {name}')!r}, 'w').close()"
-        (absent / f"{name}.py").write_text(f"{mark}\nraise ModuleNotFoundError(name={name!r})\n")
-    path = os.pathsep.join(filter(None, (str(absent), os.environ.get("PYTHONPATH"))))
-    command = [
-        sys.executable,
-        "-u",
-        str(ROOT / "sweep.py"),
-        "gss_grid",
-        "--scale",
-        "smoke",
-        "--storage",
-        str(storage),
-    ]
+    Ray's dashboard."""
+    typed = ("gss_grid", "--scale", "smoke", "--ray-dashboard", "--set", "training.epochs=100000",
+             "--max-concurrent", "2", "--storage", storage)  # fmt: skip
     process = subprocess.Popen(
-        [*command, "--ray-dashboard", "--set", "training.epochs=100000", "--max-concurrent", "2"],
-        env={**environment(), "RAY_metrics_report_interval_ms": "1000", "PYTHONPATH": path},
+        [sys.executable, "-u", ROOT / "sweep.py", *typed],
+        env={**environment(), "RAY_metrics_report_interval_ms": "1000"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -156,24 +137,6 @@ def query(prometheus: str, expression: str) -> list[dict[str, Any]]:
         return []
 
 
-def chosen(prometheus: str) -> dict[str, str]:
-    """The values of the dashboard's variables, every one of them chosen, as Grafana's "All" does
-    without `allValue`."""
-    values = {}
-    for variable in GRAFANA["templating"]["list"]:
-        if variable["type"] == "query":
-            metric, label = re.fullmatch(
-                r"label_values\((\w+), (\w+)\)", variable["query"]["query"]
-            ).groups()  # type: ignore[union-attr]
-            found = get_json(f"{prometheus}/api/v1/label/{label}/values", **{"match[]": metric})[
-                "data"
-            ]
-            values[variable["name"]] = (
-                "(" + "|".join(map(re.escape, found)) + ")" if len(found) > 1 else found[0]
-            )
-    return values
-
-
 @pytest.mark.timeout(240)
 def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
     wait_for(
@@ -181,8 +144,7 @@ def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
         timeout_s=120,
         what="a first metric",
     )
-    variables = chosen(prometheus)
-    assert variables == {"study": "gss_grid", "scale": "smoke", "corpus": "pydocs"}
+    variables = {"study": "gss_grid", "scale": "smoke", "corpus": "pydocs"}
     missing = {
         re.sub(r"\$(\w+)", lambda match: variables[match[1]], expression)
         for expression in EXPRESSIONS
@@ -239,13 +201,6 @@ def test_the_series_of_a_trial_that_was_stopped_ends(prometheus: str, storage: P
     assert stopped not in after
 
 
-@pytest.mark.usefixtures("dashboard")
-def test_no_process_looks_for_a_log_that_nobody_asked_for(storage: Path) -> None:
-    with open_store(str(storage / "results.db")) as store:
-        wait_for(lambda: store.studies()[0].counts["running"], timeout_s=60, what="a running trial")
-    assert sorted(path.name for path in storage.glob("looked for *")) == []
-
-
 @pytest.mark.parametrize(
     ("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 403)]
 )
@@ -285,7 +240,8 @@ def test_everything_that_ray_listens_on_is_loopback() -> None:
 
 
 @pytest.mark.usefixtures("dashboard")
-def test_the_workers_that_ray_has_ready_are_those_that_train(storage: Path) -> None:
+def test_workers_are_named_after_their_trials(storage: Path) -> None:
+    """Those that Ray has ready train: no others are started."""
     psutil = import_module("psutil")
     with open_store(str(storage / "results.db")) as store:
         wait_for(
@@ -296,51 +252,14 @@ def test_the_workers_that_ray_has_ready_are_those_that_train(storage: Path) -> N
     sweep = next(
         child for child in psutil.Process().children() if "sweep.py" in " ".join(child.cmdline())
     )
-    titles = [" ".join(process.cmdline()) for process in sweep.children(recursive=True)]
-    workers = [title for title in titles if title.startswith("ray::") and "Agent" not in title]
-    assert len(workers) == len(os.sched_getaffinity(0)), workers
 
+    def workers() -> list[str]:
+        titles = [" ".join(process.cmdline()) for process in sweep.children(recursive=True)]
+        return [title for title in titles if title.startswith("ray::") and "Agent" not in title]
 
-LOGIN = "document.querySelector('[role=dialog]')"
-
-
-def two_names(text: str) -> set[str]:
-    """The names of trials in a text, once there are two."""
-    found = set(TRIAL.findall(text))
-    return found if len(found) == 2 else set()
-
-
-def text_of(browser: Browser) -> str:
-    return str(browser.evaluate("document.body.innerText"))
-
-
-@pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
-@pytest.mark.timeout(240)
-def test_the_dashboard_tells_the_trials_apart(dashboard: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "profile") as browser:
-        browser.open(f"{dashboard}/#/cluster", width=1700)
-        wait_for(lambda: browser.evaluate(f"{LOGIN} !== null"), timeout_s=60, what="the login")
-        assert not TRIAL.search(text_of(browser))
-        browser.evaluate(f"{LOGIN}.querySelector('input').focus()")
-        browser.call("Input.insertText", text=token())
-        submit = f"[...{LOGIN}.querySelectorAll('button')].find(button => button.textContent === 'Submit')"
-        wait_for(
-            lambda: not browser.evaluate(f"{submit}.disabled"),
-            timeout_s=10,
-            what="a button that takes the token",
-        )
-        browser.events.clear()
-        browser.evaluate(f"{submit}.click()")
-        browser.wait_for_load()
-        names = wait_for(
-            lambda: two_names(text_of(browser)),
-            timeout_s=90,
-            what="two trials by their names on the Cluster page",
-        )
-        assert len(names) == 2
-        browser.evaluate("location.hash = '#/actors'")
-        wait_for(
-            lambda: "gss_grid-smoke-pydocs" in text_of(browser),
-            timeout_s=60,
-            what="the study on the Actors page",
-        )
+    assert len(workers()) == len(os.sched_getaffinity(0)), workers()
+    wait_for(
+        lambda: len(set(TRIAL.findall(" ".join(workers())))) == 2,
+        timeout_s=60,
+        what="two workers with the names of trials",
+    )

@@ -13,7 +13,6 @@ from orchestrator.store.store import Store
 from orchestrator.view.one_trial import LOG_LINES, read_trial
 from orchestrator.view.source import Source
 from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
-from trainables.errors import UserError
 from trainables.trial_folder import TrialFolder, trial_directory
 
 OTHER = StudyKey(study="seeds", scale="smoke", corpus="ptb")
@@ -92,18 +91,3 @@ def test_the_end_of_the_log_of_a_failure_is_shown(source: Source, tmp_path: Path
     lines = read_trial(source, trial_id).log.splitlines()
     assert lines == [f"line {number}" for number in range(5000 - LOG_LINES, 5000)]
     assert read_trial(source, plan(1)[0].trial_id).log == ""
-
-
-def test_what_changes_shows_in_the_version(source: Source, store: Store) -> None:
-    trial_id = plan(3)[2].trial_id
-    versions = [read_trial(source, trial_id).version]
-    store.record_epochs({trial_id: outcome(trial_id).epochs[:1]}, attempts={trial_id: 1})
-    versions.append(read_trial(source, trial_id).version)
-    store.record(outcome(trial_id), run_id=store.begin_run(RUN), spectrum=None)
-    versions.append(read_trial(source, trial_id).version)
-    assert len(set(versions)) == 3
-
-
-def test_no_trial_is_one_sentence(source: Source) -> None:
-    with pytest.raises(UserError, match="no trials whose id begins with '0000'"):
-        read_trial(source, "0000")

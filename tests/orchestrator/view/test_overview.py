@@ -74,9 +74,7 @@ BROUGHT = {
     "search": ("fair_capacity", "--search", "random"),
     "contexts": ("qualitative", "--contexts", "my words.json"),
     "model": ("gss_grid", "--model", "transformer", "--set", "training.epochs=2,3"),
-    "one list": ("layer_gates", "--set", "learning_rates=[0.01, 0.02]"),
     "several lists": ("layer_gates", "--set", "learning_rates=[0.01, 0.02],[0.03]"),
-    "folder": ("gss_grid", "--corpus", "./tiny"),
     "folder of data": ("gss_grid", "--corpus", "small"),
 }
 
@@ -86,7 +84,7 @@ def test_the_command_for_a_study_plans_that_study(
     typed: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my words.json").write_text('[{"last_token_index": 5}]')
-    for folder in (tmp_path / "tiny", tmp_path / "data" / "small", tmp_path / "small"):
+    for folder in (tmp_path / "data" / "small", tmp_path / "small"):
         folder.mkdir(parents=True)
         for split in ("train", "valid", "test"):
             (folder / f"{split}.txt").write_text(f"open {folder.parent.name} and read it\n" * 100)
