@@ -13,12 +13,11 @@ import pytest
 from orchestrator.plan import PlanRequest, make_plan, scale_named
 from orchestrator.store import open_store
 from search_spaces.catalog import load_study
-from tests.support.command import ROOT, results_table, sweep, sweep_process, wait_for
+from tests.support.command import results_table, sweep, sweep_process, wait_for
 from tests.support.one_ray import without_ray
 from tests.support.store_rows import RUN, outcome
 from trainables.trial_folder import trial_directory
 
-DATA = ROOT.parent / "shared" / "data"
 SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 TROUBLE = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
@@ -162,11 +161,3 @@ def test_a_missing_cluster_ends_with_a_sentence(tmp_path: Path) -> None:
     assert answer.returncode == 2
     [sentence] = answer.stderr.splitlines()
     assert sentence.startswith("error: ") and "127.0.0.1:1" in sentence
-
-
-@pytest.mark.skipif(not (DATA / "ptb" / "train.txt").is_file(), reason="no ../shared/data")
-@pytest.mark.usefixtures("one_ray")
-def test_the_penn_treebank_runs_from_a_data_folder(tmp_path: Path) -> None:
-    answer = sweep(*SMOKE, tmp_path, "--corpus", "ptb", "--data-dir", DATA)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert {row["corpus.name"] for row in results_table(tmp_path)} == {"ptb"}

@@ -5,27 +5,16 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan import PlanRequest, make_plan, scale_named
-from orchestrator.storage import storage_at
-from orchestrator.store.records import PlannedTrial
-from orchestrator.worker import Job, TrialFunctions, run_pack
-from orchestrator.worker.messages import EVENTS, Pack
-from search_spaces.catalog import load_study
 from tests.support.command import ROOT, results_table, sweep, sweep_process, typed
 from tests.support.faulty_server import write_corpus
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.one_ray import end_ray, start_ray
 from tests.support.processes import Process
-from trainables.config import AnyConfig
-from trainables.runtime import Runtime
-from trainables.trial_folder.outcome import TrialOutcome
 
 STUDY = """from search_spaces.gss_grid import STUDY as GRID
 from search_spaces.study import Study
@@ -33,7 +22,6 @@ from search_spaces.study import Study
 STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner, measurements=(*GRID.measurements, "top_k@1"))
 """
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
-MEASUREMENTS = ("perplexity@1", "spectrum@1")
 pytestmark = pytest.mark.timeout(600)
 AWAY_S = 10
 """Longer than a trial may take, and than the client tries a single request."""
@@ -111,90 +99,6 @@ def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(
 def _objects(store: ObjectStore, name: str) -> dict[str, str]:
     """The trials' objects of this name, with their ETags."""
     return {key: tag for key, tag in store.keys("runs/trials").items() if f"/{name}" in key}
-
-
-def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(
-    store: ObjectStore, tmp_path: Path
-) -> None:
-    url = f"s3://{store.bucket}/killed"
-    request = PlanRequest(settings={"training.epochs": (20,)})
-    config = (
-        make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
-    )
-    undisturbed, worker = (
-        Process(tmp_path, work, config, str(tmp_path)),
-        Process(tmp_path, work, config, url),
-    )
-    assert worker.hear(WAIT_S) == 1
-    cache = Path(store.environment["XDG_CACHE_HOME"])
-    before = max((path.name for path in cache.rglob("checkpoint-*")), default="")
-    worker.wait_until(lambda: any(name > before for name in _checkpoints(store)), WAIT_S)
-    worker.kill()
-    assert not any(key.endswith("/result.json") for key in store.keys("killed"))
-    wiped(store)
-
-    *epochs, outcome = Process(tmp_path, work, config, url).end(WAIT_S)
-    assert epochs[0] > 1, "trained from the start"
-    assert _lasting(outcome) == _lasting(undisturbed.end(WAIT_S)[-1])
-    names = {key.rpartition("/")[2] for key in store.keys("killed/trials")}
-    assert names == {"config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors"}
-
-
-def _checkpoints(store: ObjectStore) -> list[str]:
-    return [
-        name
-        for key in store.keys("killed/trials")
-        if (name := key.rpartition("/")[2]).startswith("checkpoint-")
-    ]
-
-
-def work(say: Callable[[Any], None], config: AnyConfig, storage: str) -> None:
-    """A worker with one trial, whose files are at the URL: says the number of every epoch, and the
-    outcome."""
-
-    def tell(text: str) -> None:
-        for event in EVENTS.validate_json(text):
-            if event.epoch is not None:
-                say(event.epoch.epoch)
-            if event.halt is not None or event.outcome is not None:
-                say(event.halt or event.outcome)
-
-    options = RunOptions(storage=storage_at(storage), runtime=Runtime(checkpoint_every_s=0.5))
-    job = Job(options=options, measurements=MEASUREMENTS, functions=TrialFunctions())
-    run_pack(Pack((PlannedTrial.of(config, "the trial"),)), job, tell)
-
-
-def _lasting(outcome: TrialOutcome) -> list[object]:
-    """What a repetition in a process of the same kind does not change."""
-    losses: list[object] = [
-        (epoch.epoch, epoch.train_loss, epoch.valid_loss) for epoch in outcome.epochs
-    ]
-    return [*losses, *(outcome.measurements[name] for name in MEASUREMENTS)]
-
-
-@pytest.mark.parametrize(
-    ("place", "sentence"),
-    [
-        (("--storage", "s3://no-such-bucket/x", "--store", "{db}"), "no bucket no-such-bucket"),
-        (("--storage", "s3://no-such-bucket/x"), "name one with --store"),
-        (("--storage", "s3://key:hidden-key@bucket/x", "--store", "{db}"), "leave keys out of it"),
-        (("--data-dir", "s3://no-such-bucket", "--corpus", "mine"), "no bucket no-such-bucket"),
-    ],
-)
-def test_bad_places_are_one_sentence(
-    store: ObjectStore, tmp_path: Path, place: tuple[str, ...], sentence: str
-) -> None:
-    words = ("gss_grid", "--scale", "smoke", "--storage", str(tmp_path), *place)
-    status, shown = said_of(tmp_path, *words)
-    assert (status, sentence in shown) == (2, True)
-    assert store.secret not in shown and "hidden-key" not in shown
-
-
-def said_of(folder: Path, *words: str) -> tuple[int, str]:
-    """Status and last line of the command. A process keeps the client of a bucket that it met."""
-    filled = (word.format(db=folder / "r.db") for word in words)
-    ((status, shown),) = Process(folder, typed, *filled).end()
-    return status, shown.strip().splitlines()[-1]
 
 
 def test_missing_packages_are_one_sentence(

@@ -1,4 +1,4 @@
-"""Studies of Transformers in place of LSTMs: run, continued, measured later, looked at."""
+"""A study of Transformers in place of LSTMs: run, continued, looked at."""
 
 from __future__ import annotations
 
@@ -14,15 +14,6 @@ from trainables.config import TransformerTrialConfig
 
 MODEL = ("--model", "transformer")
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1", "--storage")
-STUDY = """from search_spaces.study import Study
-from search_spaces.transformer import transformer
-from trainables.config import SoftmaxConfig
-
-def trials(corpus):
-    yield transformer(corpus, SoftmaxConfig(), width=256, head="untied", head_rank=64)
-
-STUDY = Study(name="heads", trials=trials, measurements=MEASUREMENTS)
-"""
 pytestmark = pytest.mark.usefixtures("one_ray")
 
 
@@ -54,18 +45,3 @@ def test_a_grid_of_transformers_is_its_own_variant(tmp_path: Path) -> None:
     sigma = np.linalg.svd(kept.log_probabilities().astype(np.float64), compute_uv=False)
     measured = spectra(storage=tmp_path).query("trial_id == @frame.trial_id[0]").singular_value
     np.testing.assert_allclose(sigma, measured, rtol=1e-6, atol=1e-8 * sigma[0])
-
-
-def test_a_transformer_is_measured_later_from_kept_weights(tmp_path: Path) -> None:
-    study, storage = tmp_path / "heads.py", tmp_path / "results"
-    study.write_text(STUDY.replace("MEASUREMENTS", '("perplexity@1",)'))
-    assert sweep(study, *SMOKE, storage).returncode == 0
-    [before] = results_table(storage, "heads")
-    study.write_text(STUDY.replace("MEASUREMENTS", '("perplexity@1", "top_k@1", "spectrum@1")'))
-    answer = sweep(study, *SMOKE, storage)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "0 to run, 1 already done, 1 of them to be measured again" in answer.stdout
-    [after] = results_table(storage, "heads")
-    assert before["test_perplexity"] == after["test_perplexity"] and "press_rank" not in before
-    # W h with a W of rank 2, the bias and the normaliser: no more, whatever the width.
-    assert after["model.head_rank"] == "2" and int(after["press_rank"]) <= 4
