@@ -133,17 +133,13 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     rows = _measured_rows(config, corpus)
     epoch_rows = min(config.evaluation.epoch_rank_contexts or 0, validated)
     forward = (epochs * (validated + epoch_rows) + tested + rows) * per_token / 3
-    spectrum = _spectrum_operations(rows, vocabulary) + epochs * _spectrum_operations(
-        epoch_rows, vocabulary
-    )
-    kl_ranks = 0.0
-    if isinstance(config, TransformerTrialConfig):
-        kl_ranks = epochs * epoch_rows * vocabulary * KL_RANK_OPERATIONS
-        spectrum += epochs * _spectrum_operations(epoch_rows, vocabulary)
-    work_s = (
-        _train_operations(config, corpus) + forward + kl_ranks
-    ) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
-    return TRIAL_OVERHEAD_S + work_s
+    work, gram = _train_operations(config, corpus) + forward, epochs
+    if isinstance(config, TransformerTrialConfig):  # KL ranks by epoch as well
+        work += epochs * epoch_rows * vocabulary * KL_RANK_OPERATIONS
+        gram *= 2
+    spectra = _spectrum_operations(rows, vocabulary)
+    spectra += gram * _spectrum_operations(epoch_rows, vocabulary)
+    return TRIAL_OVERHEAD_S + work / CORE_FLOPS + spectra / CORE_FLOPS_FLOAT64
 
 
 def _measured_rows(config: LanguageTrialConfig, corpus: CorpusIdentity) -> int:

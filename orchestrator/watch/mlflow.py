@@ -36,8 +36,8 @@ STATUS: dict[TrialState, str] = {
 }
 INTERRUPTED = "KILLED"
 NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
-LONGEST_PARAM, LONGEST_TAG = 6000, 5000
-"""What MLflow's protocol takes."""
+LONGEST_PARAM, LONGEST_TAG, MOST_RUNS = 6_000, 5_000, 50_000
+"""What MLflow's protocol takes, and gives in one answer."""
 
 
 class MLflow:
@@ -66,10 +66,9 @@ class MLflow:
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
         """By the tags and metrics of its run."""
         run = self._run_of(trial)
-        if run is None:
-            return False
         return (
-            run.data.tags.get("state") == state
+            run is not None
+            and run.data.tags.get("state") == state
             and {*map(_named, metrics)} <= run.data.metrics.keys()
         )
 
@@ -91,11 +90,7 @@ class MLflow:
 
     def _search(self, which: str) -> dict[str, Run]:
         """By trial id."""
-        page = self._client.search_runs([self._experiment], which)
-        runs = list(page)
-        while page.token:
-            page = self._client.search_runs([self._experiment], which, page_token=page.token)
-            runs += page
+        runs = self._client.search_runs([self._experiment], which, max_results=MOST_RUNS)
         return {run.data.tags["trial_id"]: run for run in runs}
 
     def _make_run(self, trial: PlannedTrial) -> Run:

@@ -30,13 +30,13 @@ class TensorBoard:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """By the name of its last event file."""
-        return any(self._folder_of(trial).glob(f"events*{_suffix(trial, state, metrics)}"))
+        """By an empty file behind its events."""
+        return (self._folder_of(trial) / _mark(trial, state, metrics)).exists()
 
     def begin(self, trial: PlannedTrial) -> _Curves:
         """In place of the files that there are."""
         folder = self._folder_of(trial)
-        for old in folder.glob("events.out.tfevents.*"):
+        for old in (*folder.glob("events.*"), *folder.glob("ended.*")):
             old.unlink()
         return _Curves(trial, folder)
 
@@ -60,28 +60,24 @@ class _Curves:
                     self._writer.add_scalar(name, value, epoch.epoch)
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """Write the final metrics and the row of the table of hyper-parameters, to a file that says
-        so by its name."""
+        """Write the final metrics and the row of the table of hyper-parameters."""
         if cause is not None:
             self._writer.add_text("cause", cause)
-        self._writer.close()
-        last = SummaryWriter(
-            str(self._folder), filename_suffix=_suffix(self._trial, state, metrics)
-        )
         for name, value in metrics.items():
-            last.add_scalar(name, value, self._last_epoch)
+            self._writer.add_scalar(name, value, self._last_epoch)
         config = {
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in flat_values(self._trial.config).items()
         }
         for summary in hparams({"state": state, **config}, dict(metrics)):
-            last.file_writer.add_summary(summary)
-        last.close()
+            self._writer.file_writer.add_summary(summary)
+        self._writer.close()
+        (self._folder / _mark(self._trial, state, metrics)).touch()
 
     def interrupt(self) -> None:
         """Close the file."""
         self._writer.close()
 
 
-def _suffix(trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> str:
-    return f".{short_id(trial.trial_id)}.{state}-{len(metrics)}"
+def _mark(trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> str:
+    return f"ended.{short_id(trial.trial_id)}.{state}-{len(metrics)}"

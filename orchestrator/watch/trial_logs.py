@@ -55,7 +55,7 @@ class TrialLogs(Listener):
     ) -> None:
         self._sinks, self._store, self._key, self._note = list(sinks), store, key, note
         self._trials: dict[str, PlannedTrial] = {}
-        self._running: dict[str, list[tuple[Sink, Curves]]] = {}
+        self._running: dict[str, dict[Sink, Curves]] = {}
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
@@ -66,28 +66,25 @@ class TrialLogs(Listener):
         if trial is None:  # another command has planned the study without it
             return
         self._interrupt(trial_id)
-        self._running[trial_id] = []
+        running = self._running[trial_id] = {}
         epochs = self._store.epochs(trial_id)
         for sink in list(self._sinks):
             with self._leaving(sink):
-                curves = sink.begin(trial)
-                self._running[trial_id].append((sink, curves))
-                curves.add(epochs)
+                running[sink] = sink.begin(trial)
+                running[sink].add(epochs)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """Its curves have another point."""
-        for sink, curves in self._running.get(trial_id, ()):
-            with self._leaving(sink):
-                curves.add([metrics])
+        self._tell(trial_id, lambda curves: curves.add([metrics]))
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         """It has an end. One that another driver ran, or that kept its result from us, is left for
         `complete`."""
-        for sink, curves in self._running.pop(trial_id, ()):
-            with self._leaving(sink):
-                curves.end(outcome.state, outcome.cause, _numbers(outcome.metrics))
+        numbers = _numbers(outcome.metrics)
+        self._tell(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
+        self._running.pop(trial_id, None)
 
     def complete(self) -> None:
         """Tell of every trial of the study that has ended and is not, or not with all its metrics,
@@ -109,9 +106,14 @@ class TrialLogs(Listener):
         self._sinks = []
 
     def _interrupt(self, trial_id: str) -> None:
-        for sink, curves in self._running.pop(trial_id, ()):
-            with self._leaving(sink):
-                curves.interrupt()
+        self._tell(trial_id, lambda curves: curves.interrupt())
+        self._running.pop(trial_id, None)
+
+    def _tell(self, trial_id: str, event: Callable[[Curves], None]) -> None:
+        for sink, curves in self._running.get(trial_id, {}).items():
+            if sink in self._sinks:
+                with self._leaving(sink):
+                    event(curves)
 
     @contextmanager
     def _leaving(self, sink: Sink) -> Iterator[None]:
@@ -122,10 +124,6 @@ class TrialLogs(Listener):
             Exception
         ) as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
             self._sinks.remove(sink)
-            self._running = {
-                trial_id: [pair for pair in pairs if pair[0] is not sink]
-                for trial_id, pairs in self._running.items()
-            }
             self._note(
                 f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the "
                 f"sweep goes on, "
