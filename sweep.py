@@ -10,7 +10,10 @@ import sys
 GARBAGE_EVERY = 20_000
 """After so many new objects Python looks for garbage: at its own 700, imports and reports spend
 much time on that."""
-INSTALL = "type `make sweep` once, which installs all packages into .venv, and then `source .venv/bin/activate`"
+INSTALL = (
+    "type `make sweep` once, which installs all packages into .venv, and then "
+    "`source .venv/bin/activate`"
+)
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
 """Which Python before 3.10 does not keep: it is told apart from a new enough one in `main`."""

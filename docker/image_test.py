@@ -135,7 +135,7 @@ def report_sizes(root: Path) -> None:
     (packages,) = root.glob("opt/venv/lib/python3*/site-packages")
     for folder, largest in ((root, 0), (packages, 12)):
         lines = subprocess.run(
-            ["du", "--one-file-system", "--block-size=MB", f"--max-depth={min(largest, 1)}", folder],
+            ["du", "-x", "--block-size=MB", f"--max-depth={min(largest, 1)}", folder],
             check=True, capture_output=True, text=True,
         ).stdout.splitlines()  # fmt: skip
         for line in sorted(lines, key=lambda line: -int(line.split("MB")[0]))[: largest + 1]:

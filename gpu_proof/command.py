@@ -50,9 +50,12 @@ STAGES = {
     "speed": Stage(110),
 }
 """In the order in which they run; at most 540 s in all."""
-DESCRIPTION = f"""Prove that the GPU of this machine computes the right numbers, and fast enough, in at most
-{sum(stage.limit_s for stage in STAGES.values()) / 60:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed,
-2 something could not be tried."""
+MOST_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
+DESCRIPTION = (
+    "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
+    f"{MOST_MINUTES:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed, 2 something "
+    "could not be tried."
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -98,8 +101,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--device", choices=("cuda", "cpu"), default="cuda", help="cpu: the same at a tiny size"
     )
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE",
-                        help=f"only these: {', '.join(STAGES)}")  # fmt: skip
+    parser.add_argument(
+        "--stages",
+        nargs="+",
+        choices=STAGES,
+        default=list(STAGES),
+        metavar="STAGE",
+        help=f"only these: {', '.join(STAGES)}",
+    )
     default = f"gpu-proof-{socket.gethostname()}-{datetime.now(UTC):%Y-%m-%d}.json"
     parser.add_argument(
         "--json",

@@ -47,7 +47,8 @@ STUDY = Study(
     name="averaging",
     title="When averaging starts",
     question="How much of a model's gain over softmax is the rule for when averaging starts?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 1 and SM Tables 10 and 11",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 1 and SM "
+    "Tables 10 and 11",
     trials=trials,
     label=model_and_averaging,
     corpora=("ptb", "wikitext-2"),

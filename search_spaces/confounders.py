@@ -48,9 +48,10 @@ def label(config: TransformerTrialConfig) -> str:
 STUDY = Study(
     name="confounders",
     title="Ranks and loss, with the settings of the training taken away",
-    question="Does any rank go with the loss once batch size, weight decay, learning rate and tokens are taken away?",
-    source="Kulkarni et al. (2026), Disentangling Geometry, Performance, and Training in Language Models, arXiv "
-    "2602.20433",
+    question="Does any rank go with the loss once batch size, weight decay, learning rate and "
+    "tokens are taken away?",
+    source="Kulkarni et al. (2026), Disentangling Geometry, Performance, and Training in Language "
+    "Models, arXiv 2602.20433",
     trials=trials,
     label=label,
     corpora=("ptb", "wikitext-2"),
@@ -75,11 +76,10 @@ STUDY = Study(
                 "training.learning_rate",
                 "training.epochs",
             ),
-            claim="Kulkarni et al. (2026, arXiv 2602.20433), of 108 OLMo-style models and geometric metrics of the "
-            "unembedding matrix and the last layer: these \N{LEFT DOUBLE QUOTATION MARK}are "
-            "largely aligned, but none "
-            "can reliably predict downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (its "
-            "abstract). The "
+            claim="Kulkarni et al. (2026, arXiv 2602.20433), of 108 OLMo-style models and "
+            "geometric metrics of the unembedding matrix and the last layer: these "
+            "\N{LEFT DOUBLE QUOTATION MARK}are largely aligned, but none can reliably predict "
+            "downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). The "
             "coefficients could not be read, so none stands here.",
         ),
     ),

@@ -85,9 +85,10 @@ def _claims() -> Iterator[Claim]:
 STUDY = Study(
     name="dirichlet",
     title="Output layers on distributions that are known",
-    question="At which width can each output layer express given distributions, and which has the right modes first?",
-    source="Breaking the Softmax Bottleneck via Learnable Monotonic Pointwise Non-linearities (ICML 2019), the talk's "
-    "synthetic experiment",
+    question="At which width can each output layer express given distributions, and which has the "
+    "right modes first?",
+    source="Breaking the Softmax Bottleneck via Learnable Monotonic Pointwise Non-linearities "
+    "(ICML 2019), the talk's synthetic experiment",
     trials=trials,
     label=label,
     corner=corner,
@@ -104,16 +105,13 @@ STUDY = Study(
             logarithmic_y=(GAP,),
             reaches=(Reach(metric=MODES, value=99.0), Reach(metric=GAP, value=0.1, at_most=True)),
             claims=tuple(_claims()),
-            note="The talk printed figures and no numbers for this experiment, so nothing is set beside ours but what "
-            "it says in words. Gap: mean cross-entropy less the targets' mean entropy, in nats, "
-            "which is the mean KL "
-            "divergence. A fit is 700 steps of Adam, whose step falls from 0.05 to 0, then L-BFGS "
-            "in rounds of at most "
-            "20 iterations until one lowers the gap by less than 2% of it (or to below 1e-4 nats), "
-            "50 rounds at most: "
-            "the same for every layer. More steps go lower, most of all for learned functions: a "
-            "gap is what this fit "
-            "reached, not the least there is.",
+            note="The talk printed figures and no numbers for this experiment, so nothing is set "
+            "beside ours but what it says in words. Gap: mean cross-entropy less the targets' mean "
+            "entropy, in nats, which is the mean KL divergence. A fit is 700 steps of Adam, whose "
+            "step falls from 0.05 to 0, then L-BFGS in rounds of at most 20 iterations until one "
+            "lowers the gap by less than 2% of it (or to below 1e-4 nats), 50 rounds at most: the "
+            "same for every layer. More steps go lower, most of all for learned functions: a gap "
+            "is what this fit reached, not the least there is.",
         ),
     ),
     deviations=(

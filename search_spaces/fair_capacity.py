@@ -75,8 +75,10 @@ FINALS = tuple(f"{name} final" for name in TUNING.sides)
 STUDY = Study(
     name="fair_capacity",
     title="Mixture of Softmaxes against Softmax with as many parameters and as much tuning",
-    question="Is a mixture of softmaxes better than a softmax model of the same capacity that was tuned as much?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 5 and SM Tables 6 to 9",
+    question="Is a mixture of softmaxes better than a softmax model of the same capacity that was "
+    "tuned as much?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 5 and SM "
+    "Tables 6 to 9",
     tuning=TUNING,
     corpora=("ptb",),
     analyses=(

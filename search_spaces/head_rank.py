@@ -127,8 +127,8 @@ STUDY = Study(
     name="head_rank",
     title="The rank of the head, and what bends and mixtures are worth in it",
     question="Does a bent or mixed head of rank r behave like a plain one of a higher rank?",
-    source="What bends and mixtures promise (Yang et al. 2018; Kanai et al. 2018; AAAI 2021), asked of heads of a "
-    "given rank, as Godey and Artzi (2026, arXiv 2603.10145) do of plain ones",
+    source="What bends and mixtures promise (Yang et al. 2018; Kanai et al. 2018; AAAI 2021), "
+    "asked of heads of a given rank, as Godey and Artzi (2026, arXiv 2603.10145) do of plain ones",
     trials=trials,
     label=label,
     quick=coarse,
@@ -143,10 +143,10 @@ STUDY = Study(
             baseline="softmax",
             panel="kind",
             title="What a head's rank is worth",
-            claim="No printed factor is known to stand beside. That of plain heads one of a lower rank trains worse is "
-            "said by Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) and by Godey and "
-            "Artzi (2026, arXiv "
-            "2603.10145), of whom only the abstracts could be read.",
+            claim="No printed factor is known to stand beside. That of plain heads one of a lower "
+            "rank trains worse is said by Godey, de la Clergerie and Sagot (2024, arXiv "
+            "2404.07647) and by Godey and Artzi (2026, arXiv 2603.10145), of whom only the "
+            "abstracts could be read.",
         ),
         Lines(
             x="model.head_rank",

@@ -64,8 +64,9 @@ def _against(pairs: dict[str, str]) -> dict[str, str]:
 STUDY = Study(
     name="layer_gates",
     title="Gates that look at the input, against constant ones and none",
-    question="At equal parameter counts, does a mixture of experts learn better than a dense layer, and is that due to "
-    "its gates or to breaking the degeneracy, which constant gates do too?",
+    question="At equal parameter counts, does a mixture of experts learn better than a dense "
+    "layer, and is that due to its gates or to breaking the degeneracy, which constant gates do "
+    "too?",
     source='the question that Orhan (2018) leaves open: "I haven\'t yet run detailed benchmarks"',
     trials=trials,
     label=label,

@@ -55,9 +55,10 @@ def corner(trials: Sequence[LayerJacobianConfig]) -> list[LayerJacobianConfig]:
 STUDY = Study(
     name="layer_jacobian",
     title="Singular values of a layer's Jacobian",
-    question="How many singular values of a relu layer's Jacobian vanish, and do experts with gates fix that?",
-    source="Orhan (2018), The softmax bottleneck is a special case of a more general phenomenon (blog post), its "
-    "two figures",
+    question="How many singular values of a relu layer's Jacobian vanish, and do experts with "
+    "gates fix that?",
+    source="Orhan (2018), The softmax bottleneck is a special case of a more general phenomenon "
+    "(blog post), its two figures",
     trials=trials,
     label=label,
     corner=corner,

@@ -39,7 +39,8 @@ STUDY = Study(
     name="mos_dropout",
     title="Less dropout in a mixture of softmaxes",
     question="If less dropout raises the rank of a mixture, does the perplexity follow?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Table 12 and Fig. 5",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Table 12 and "
+    "Fig. 5",
     trials=trials,
     label=label,
     corpora=("ptb", "wikitext-2"),

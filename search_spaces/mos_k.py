@@ -37,8 +37,10 @@ def label(config: LanguageTrialConfig) -> str:
 STUDY = Study(
     name="mos_k",
     title="How many softmaxes a mixture needs",
-    question="Does a larger number of mixtures lower the perplexity by its rank, or by its parameters?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Tables 4 and 5, Figs. 5 and 6",
+    question="Does a larger number of mixtures lower the perplexity by its rank, or by its "
+    "parameters?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Tables 4 and 5, "
+    "Figs. 5 and 6",
     trials=trials,
     label=label,
     corpora=("ptb", "wikitext-2"),
@@ -60,7 +62,8 @@ STUDY = Study(
         Curves(
             x="output_layer.mixtures",
             metrics=("parameters", "press_rank", "test_perplexity", "generalisation_gap"),
-            caption="Capacity, rank, perplexity and generalisation gap over the number of mixtures, after Fig. 6",
+            caption="Capacity, rank, perplexity and generalisation gap over the number of "
+            "mixtures, after Fig. 6",
             published=PUBLISHED,
         ),
         RankOverTraining(),

@@ -29,8 +29,10 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 STUDY = Study(
     name="plif_lm",
     title="Piecewise linear output functions in language models",
-    question="Does a learned piecewise linear function lower the perplexity, and what does it cost?",
-    source="Breaking the Softmax Bottleneck via Learnable Monotonic Pointwise Non-linearities (ICML 2019)",
+    question="Does a learned piecewise linear function lower the perplexity, and what does it "
+    "cost?",
+    source="Breaking the Softmax Bottleneck via Learnable Monotonic Pointwise Non-linearities "
+    "(ICML 2019)",
     trials=trials,
     label=model_and_seed,
     corpora=("ptb", "wikitext-2"),

@@ -31,7 +31,8 @@ def trials(corpus: CorpusConfig) -> Iterator[PressNoiseConfig]:
 def label(config: PressNoiseConfig) -> str:
     """ "noise c=1e-20 float64", "round trips 10 float64"."""
     trips = config.round_trips
-    return f"{f'round trips {trips}' if trips else f'noise c={config.noise_variance:g}'} {config.precision}"
+    change = f"round trips {trips}" if trips else f"noise c={config.noise_variance:g}"
+    return f"{change} {config.precision}"
 
 
 def corner(configs: Sequence[PressNoiseConfig]) -> Sequence[PressNoiseConfig]:
@@ -47,8 +48,10 @@ def corner(configs: Sequence[PressNoiseConfig]) -> Sequence[PressNoiseConfig]:
 STUDY = Study(
     name="press_robustness",
     title="What Press' rank counts",
-    question="How much noise does it take to change the rank of a log-P matrix, by Press' rank and by effective rank?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Algorithms 1 and 2, Tables 14 to 16",
+    question="How much noise does it take to change the rank of a log-P matrix, by Press' rank and "
+    "by effective rank?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Algorithms 1 "
+    "and 2, Tables 14 to 16",
     trials=trials,
     label=label,
     reads_text=False,

@@ -37,8 +37,10 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 STUDY = Study(
     name="qualitative",
     title="The likeliest next words at chosen contexts",
-    question="Do high-rank models have the true next word among their five likeliest where low-rank ones do not?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 3 and SM Table 2",
+    question="Do high-rank models have the true next word among their five likeliest where "
+    "low-rank ones do not?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 3 and SM "
+    "Table 2",
     trials=trials,
     label=model_and_averaging,
     corpora=("ptb",),

@@ -72,7 +72,8 @@ STUDY = Study(
     name="rank_metrics",
     title="Four ways to count a rank",
     question="How high is the rank of the log-P matrix if directions without weight do not count?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 6, Fig. 7 and SM Figs. 2 to 5",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 6, Fig. 7 "
+    "and SM Figs. 2 to 5",
     trials=trials,
     label=label,
     corner=corner,

@@ -1,4 +1,5 @@
-"""Do small Transformers saturate? Loss and ranks over a ladder of widths (Godey, de la Clergerie and Sagot 2024)."""
+"""Do small Transformers saturate? Loss and ranks over a ladder of widths (Godey, de la Clergerie
+and Sagot 2024)."""
 
 from __future__ import annotations
 
@@ -14,21 +15,23 @@ SEED, SEEDS = 1, 3
 EPOCH_RANK_CONTEXTS = 512
 """Of the validation text, at every scale: the rank over training is asked for."""
 CLAIM = (
-    "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that \N{LEFT DOUBLE QUOTATION MARK}models based on "
-    "less than 1000 hidden dimensions tend to adopt degenerate latent representations in late pretraining, which leads "
-    "to reduced evaluation performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). How far its small models lie off "
-    "the law of larger ones stands in the paper, of which only the abstract could be read: that number is not here. "
-    "Kulkarni et al. (2026, arXiv 2602.20433) find \N{LEFT DOUBLE QUOTATION MARK}that low effective rank does not "
-    "cause late-stage performance degradation in small models, but instead co-occurs with "
-    "it\N{RIGHT DOUBLE QUOTATION MARK}."
+    "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that "
+    "\N{LEFT DOUBLE QUOTATION MARK}models based on less than 1000 hidden dimensions tend to adopt "
+    "degenerate latent representations in late pretraining, which leads to reduced evaluation "
+    "performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). How far its small models lie off "
+    "the law of larger ones stands in the paper, of which only the abstract could be read: that "
+    "number is not here. Kulkarni et al. (2026, arXiv 2602.20433) find "
+    "\N{LEFT DOUBLE QUOTATION MARK}that low effective rank does not cause late-stage performance "
+    "degradation in small models, but instead co-occurs with it\N{RIGHT DOUBLE QUOTATION MARK}."
 )
 
 LOST = (
-    "Godey and Artzi (2026, arXiv 2603.10145) write that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is "
-    "suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} (the abstract; widths and vocabularies stand in the "
-    "paper, which could not be read). gradient_norm_lost is that number: a norm, pooled over contexts. For weights "
-    "without structure it is about the square root of 1 - d/V, so it falls with the "
-    "width and rises with the vocabulary."
+    "Godey and Artzi (2026, arXiv 2603.10145) write that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
+    "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} (the "
+    "abstract; widths and vocabularies stand in the paper, which could not be read). "
+    "gradient_norm_lost is that number: a norm, pooled over contexts. For weights without "
+    "structure it is about the square root of 1 - d/V, so it falls with the width and rises with "
+    "the vocabulary."
 )
 
 
@@ -45,7 +48,8 @@ def label(config: TransformerTrialConfig) -> str:
 
 
 def corner(trials: Sequence[TransformerTrialConfig]) -> list[TransformerTrialConfig]:
-    """Five sizes, for scale smoke: as many as a law and a size that is held out need, and of a width each there."""
+    """Five sizes for scale smoke, each of another width: as many as a law and a held-out size
+    need."""
     return [trial for trial in trials if trial.model.width in SMOKE_WIDTHS]
 
 
@@ -53,8 +57,8 @@ STUDY = Study(
     name="saturation",
     title="Where small Transformers leave the law of larger ones",
     question="Does the loss of narrow models leave the law fitted to wider ones?",
-    source="Godey, de la Clergerie and Sagot (2024), Why do small language models underperform? Studying Language "
-    "Model Saturation via the Softmax Bottleneck, arXiv 2404.07647",
+    source="Godey, de la Clergerie and Sagot (2024), Why do small language models underperform? "
+    "Studying Language Model Saturation via the Softmax Bottleneck, arXiv 2404.07647",
     trials=trials,
     label=label,
     corner=corner,
@@ -91,11 +95,12 @@ STUDY = Study(
         RankOverTraining(ranks=("kl_rank", "entropy_rank")),
     ),
     deviations=(
-        "The paper looks at what happens late in the training of Pythia models; here the models of this project pass "
-        "over a small text several times, so that what is asked is where size leaves the law, and not when.",
-        "All sizes see as many tokens, so the law is one over size alone. Depth, heads and learning rate go with the "
-        "width by the ladder, and no size was tuned.",
-        "Ranks are of log P, as everywhere in this project, and not of the weights of the head; for those of open "
-        "checkpoints, Pythia's among them, there is the command rank.",
+        "The paper looks at what happens late in the training of Pythia models; here the models of "
+        "this project pass over a small text several times, so that what is asked is where size "
+        "leaves the law, and not when.",
+        "All sizes see as many tokens, so the law is one over size alone. Depth, heads and "
+        "learning rate go with the width by the ladder, and no size was tuned.",
+        "Ranks are of log P, as everywhere in this project, and not of the weights of the head; "
+        "for those of open checkpoints, Pythia's among them, there is the command rank.",
     ),
 )

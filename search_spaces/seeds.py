@@ -30,8 +30,10 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 STUDY = Study(
     name="seeds",
     title="Output layers over many seeds",
-    question="Do the output layers that raise the rank lower the perplexity by more than the seed does?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 2 and SM Table 1",
+    question="Do the output layers that raise the rank lower the perplexity by more than the seed "
+    "does?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 2 and SM "
+    "Table 1",
     trials=trials,
     label=model_and_seed,
     corner=corner,

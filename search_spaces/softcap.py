@@ -120,7 +120,8 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
 STUDY = Study(
     name="softcap",
     title="Softcaps, the bounded logits of today's models",
-    question="Does bounding the logits change the rank of the log-P matrix, and the perplexity with it?",
+    question="Does bounding the logits change the rank of the log-P matrix, and the perplexity "
+    "with it?",
     trials=trials,
     label=label,
     corner=corner,
@@ -134,14 +135,12 @@ STUDY = Study(
             reference=PLAIN,
             title="Over the cap",
             logarithmic_y=("test_perplexity", "press_rank"),
-            note="tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: modded-nanogpt's "
-            "23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three numbers in proportion. "
-            "So the sigmoid form "
-            "has half the range of the tanh form of the same cap, and a slope of 0.77 at most. No "
-            "source printed a "
-            "rank. After training: the logits of a trained softmax go through the same function, "
-            "and "
-            "nothing is trained again.",
+            note="tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: "
+            "modded-nanogpt's 23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three "
+            "numbers in proportion. So the sigmoid form has half the range of the tanh form of the "
+            "same cap, and a slope of 0.77 at most. No source printed a rank. After training: the "
+            "logits of a trained softmax go through the same function, and nothing is trained "
+            "again.",
             after={
                 _after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS
             },

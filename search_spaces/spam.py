@@ -183,8 +183,10 @@ def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
 STUDY = Study(
     name="spam",
     title="A trivial language over many symbols",
-    question="At which width does a model with each output layer learn that every text repeats its first symbol?",
-    source="Lost in Backpropagation: The LM Head is a Gradient Bottleneck (arXiv 2603.10145), SpamLang",
+    question="At which width does a model with each output layer learn that every text repeats its "
+    "first symbol?",
+    source="Lost in Backpropagation: The LM Head is a Gradient Bottleneck (arXiv 2603.10145), "
+    "SpamLang",
     trials=trials,
     label=label,
     corner=corner,
@@ -212,7 +214,8 @@ STUDY = Study(
             title="What is not learned, by width and number of symbols",
             logarithmic_x=True,
             logarithmic_y=(EXCESS,),
-            note="The gap is the test loss less ln V / 8, the entropy of the language in nats a token: texts of eight "
+            note="The gap is the test loss less ln V / 8, the entropy of the language in nats a "
+            "token: texts of eight "
             f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}; "
             f"more training moves "
             "the width at which it is.",

@@ -30,7 +30,8 @@ STUDY = Study(
     name="word_similarity",
     title="Word similarity from the embeddings",
     question="Are the embeddings of high-rank models closer to how people judge words alike?",
-    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 4 and SM Tables 3 and 13",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 4 and SM "
+    "Tables 3 and 13",
     trials=trials,
     label=model_and_seed,
     corpora=("ptb", "wikitext-2"),

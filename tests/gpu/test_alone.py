@@ -16,7 +16,8 @@ WITHOUT_OTHERS = f"""
 import importlib.abc, re, runpy, sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 named = sum(project["optional-dependencies"].values(), project["dependencies"])
-refused = {{re.match(r"[\\w-]+", line)[0].replace("-", "_") for line in named}} - {NEEDED!r} - {{"typing_extensions"}}
+names = {{re.match(r"[\\w-]+", line)[0].replace("-", "_") for line in named}}
+refused = names - {NEEDED!r} - {{"typing_extensions"}}
 assert {{"ray", "safetensors", "sqlalchemy", "hypothesis"}} <= refused
 
 class Refused(importlib.abc.MetaPathFinder):
@@ -44,14 +45,18 @@ def run_without_others(program: str) -> str:
 def test_these_tests_can_be_collected() -> None:
     arguments = ["tests/gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
     # pytest's own plugins from packages that are installed here and not there.
-    program = f"import os, pytest; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; sys.exit(pytest.main({arguments}))"
+    program = f"""
+import os, pytest
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+sys.exit(pytest.main({arguments}))
+"""
     assert "test_stack.py" in run_without_others(program)
 
 
 def test_the_benchmark_makes_every_kind_of_line(tmp_path: Path) -> None:
     written = tmp_path / "lines.json"
-    options = "--device cpu --scale tiny --steps 1 --sizes 2 1 --corpora wikitext-2 --layers softmax mos monotone_nn"
-    rest = f"--precisions tf32 float32 --json {written}"
+    options = "--device cpu --scale tiny --steps 1 --sizes 2 1 --corpora wikitext-2"
+    rest = f"--layers softmax mos monotone_nn --precisions tf32 float32 --json {written}"
     out = run_without_others(
         f"sys.argv = {['gpu', *options.split(), *rest.split()]}\nimport benchmarks.gpu as gpu\n"
         + """

@@ -11,7 +11,7 @@ from trainables.runtime import Runtime
 from trainables.stack import choice
 
 
-def test_every_size_is_timed_and_the_memory_given_back(
+def test_sizes_are_timed_and_memory_given_back(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choice, "load", lambda *_, **__: tiny.corpus())

@@ -29,7 +29,7 @@ def test_perplexity_and_spectrum_are_those_on_a_cpu(device: str, layer: OutputLa
 @pytest.mark.usefixtures("in_float64")
 @pytest.mark.parametrize("contexts", [30, None])
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_kl_rank_and_bottleneck_are_those_on_a_cpu(
+def test_kl_rank_and_bottleneck_are_as_on_cpu(
     device: str, layer: OutputLayerConfig, contexts: int | None
 ) -> None:
     """Over fewer contexts than words, too; of weights at their start, with contexts that differ."""

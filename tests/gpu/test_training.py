@@ -10,14 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.support.device_trials import LAYERS, STACKED, assert_same_bits, losses, trainer_on
+from tests.support.device_trials import LAYERS, assert_same_bits, losses, trainer_on
 from tests.support.products import Asked
-from trainables.config import GssConfig, OutputLayerConfig
+from trainables.config import OutputLayerConfig
 from trainables.device import generator, global_random_states, set_global_random_states
 from trainables.draws import drop_connect, locked_dropout, word_dropout
-from trainables.stack import Stack
-
-GSS = GssConfig(c=-1.5, k=2.5)
 
 
 @contextmanager
@@ -117,19 +114,3 @@ def test_a_step_waits_for_nothing(
     with no_waiting(device), Asked() as asked:
         trainer.step()
     assert asked.reads == 2, "of what the window drew, on the CPU"
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
-def test_a_step_of_a_stack_waits_for_nothing(
-    device: str, layer: OutputLayerConfig, optimizer: str
-) -> None:
-    seeds, rate = (1, 2, 3), 0.003
-    stack = Stack(
-        [trainer_on(device, layer, seed=s, optimizer=optimizer, learning_rate=rate) for s in seeds]
-    )
-    for _ in range(2):
-        stack.step()
-    with no_waiting(device), Asked() as asked:
-        stack.step()
-    assert asked.reads == 2 * 3, "of what the windows drew, on the CPU"

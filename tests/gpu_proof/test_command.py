@@ -31,7 +31,8 @@ from trainables.output_layers import PointwiseSoftmax
 loss = PointwiseSoftmax.loss
 PointwiseSoftmax.loss = lambda *of_loss: loss(*of_loss) * 1.001
 from gpu_proof.stages import exact
-exact._errors = lambda: iter([("loss of gss", 1e-4, lambda device: exact.layer_error(device, "gss"))])
+error = lambda device: exact.layer_error(device, "gss")
+exact._errors = lambda: iter([("loss of gss", 1e-4, error)])
 """
 
 
@@ -169,7 +170,8 @@ import sys
 from gpu_proof import command
 words = command._command
 slow = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(100)"
-command._command = lambda name, *rest: [sys.executable, "-c", slow] if name == "exact" else words(name, *rest)
+hangs = [sys.executable, "-c", slow]
+command._command = lambda name, *rest: hangs if name == "exact" else words(name, *rest)
 sys.exit(command.main(["--device", "cpu", "--stages", "toolchain", "exact"]))
 """
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

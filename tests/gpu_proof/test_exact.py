@@ -43,7 +43,7 @@ def test_a_stack_a_little_off_fails(
     assert not passes(error, f"a stack's weights in float64, {optimizer}")
 
 
-def test_a_loss_and_an_lstm_a_little_off_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_or_lstm_slightly_off_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     loss, contexts = PointwiseSoftmax.loss, parts.stacked_contexts
     monkeypatch.setattr(PointwiseSoftmax, "loss", lambda *of_loss: loss(*of_loss) * 1.001)
     assert not passes(exact.layer_error("cpu", "gss"), "loss and gradients, float32, gss")
@@ -73,11 +73,16 @@ def test_a_stacks_gradient_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, t
 @pytest.mark.skipif(
     torch.cuda.is_available(), reason="kernels are compiled here, and take tensors of a GPU"
 )
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-def test_interpreted_kernels_pass(monkeypatch: pytest.MonkeyPatch, precision: Precision) -> None:
+@pytest.mark.parametrize(
+    ("layer", "precision"), [("gss", "float32"), ("gss", "bf16"), ("lms_plif", "float32")]
+)
+def test_interpreted_kernels_pass(
+    monkeypatch: pytest.MonkeyPatch, layer: str, precision: Precision
+) -> None:
+    """With blocks of the sizes that a GPU has."""
     pytest.importorskip("triton", reason="Triton is there for Linux alone")
     monkeypatch.setattr(fused, "runs_triton", lambda _device: True)
     with launches() as counts:
-        error = exact.stacked_loss_error("cpu", "gss", TINY._replace(vocabulary=203), precision)
-    assert passes(error, f"loss and gradients of 3 models, {precision}, ptb, gss")
+        error = exact.stacked_loss_error("cpu", layer, TINY._replace(vocabulary=203), precision)
+    assert passes(error, f"loss and gradients of 3 models, {precision}, ptb, {layer}")
     assert counts["trainables.output_layers.kernels"] >= 2 * 3, "forward and back, in chunks"

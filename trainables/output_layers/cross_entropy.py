@@ -75,9 +75,9 @@ def cross_entropies(
 
     `rows` are the targets, G x N or with probabilities G x N x V, and what every row weighs in its
     model's mean, G x N: 1 over their count, or 0 beyond a model's own window; None: all alike.
-    `parameters` are those of the functions, with a leading G, and equal to them. The way back through several models
-    assumes loss gradients of 1: differentiate the sum of the losses, or that sum plus other
-    terms."""
+    `parameters` are those of the functions, with a leading G, and equal to them. The way back
+    through several models assumes loss gradients of 1: differentiate the sum of the losses, or that
+    sum plus other terms."""
     needed = any(tensor.requires_grad for tensor in (*inputs, *parameters))
     if torch.is_grad_enabled() and needed:
         apply: Callable[..., Tensor] = _CrossEntropies.apply

@@ -50,8 +50,9 @@ def forward(
     )
     block = min(MOST_COLUMNS, triton.next_power_of_2(columns))
     _forward[rows, models](
-        product_GmV, bias_GS, targets_Gm, log_p, greatest, normaliser, rows, columns, product_GmV.stride(1),
-        *bend.arguments(), BLOCK=block, num_warps=max(1, block // 256),
+        product_GmV, bias_GS, targets_Gm, log_p, greatest, normaliser,
+        rows, columns, product_GmV.stride(1), *bend.arguments(),
+        BLOCK=block, num_warps=max(1, block // 256),
     )  # fmt: skip
     return log_p, greatest, normaliser
 
@@ -76,8 +77,10 @@ def backward_(
     by_bias = product_GmV.new_empty(models, programs[1], product_GmV.stride(1), dtype=torch.float32)
     outer = product_GmV.new_empty(models, *programs, 2, dtype=torch.float32)
     _backward[(*programs, models)](
-        product_GmV, bias_GS, targets_Gm, *row_values, by_bias, by_bias if sums is None else sums.inner_GK2, outer,
-        rows, columns, product_GmV.stride(1), *bend.arguments(), SUMS=sums is not None, BLOCK=block, ROWS=ROWS,
+        product_GmV, bias_GS, targets_Gm, *row_values,
+        by_bias, by_bias if sums is None else sums.inner_GK2, outer,
+        rows, columns, product_GmV.stride(1), *bend.arguments(),
+        SUMS=sums is not None, BLOCK=block, ROWS=ROWS,
         PER_THREAD=max(1, block // (32 * WARPS)), num_warps=WARPS,
         maxnreg=REGISTERS if sums is None else REGISTERS_WITH_SUMS,
     )  # fmt: skip
@@ -159,8 +162,9 @@ def _forward(
 
 @triton.jit(do_not_specialize=NOT_SPECIALISED)
 def _backward(
-    product, bias, targets, weights, greatest, normaliser, by_bias, sums, outer, rows, columns, stride,
-    table, knots, inverse_width, KIND: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    product, bias, targets, weights, greatest, normaliser, by_bias, sums, outer,
+    rows, columns, stride, table, knots, inverse_width,
+    KIND: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
     PER_THREAD: tl.constexpr,
 ):  # fmt: skip
     model, band = tl.program_id(2), tl.program_id(1)

@@ -1,8 +1,8 @@
 """Several trials of the same shapes trained as one: a stack. The trainer of one trial is the
 reference for it.
 
-This room alone knows how; which trials can be a stack needs no torch. The parts of its step are here
-for who times them."""
+This room alone knows how; which trials can be a stack needs no torch. Benchmarks time the parts of
+its step."""
 
 from trainables import door
 

@@ -68,7 +68,8 @@ def cell_back(
     block = _block(width)
     _backward[triton.cdiv(width, block), batch, models](
         sums, bias, c_before, by_output, by_h, by_c, out, width, by_h.stride(1),
-        _model_stride(sums), _model_stride(c_before), by_h.stride(0), _model_stride(by_output), BLOCK=block,
+        _model_stride(sums), _model_stride(c_before), by_h.stride(0), _model_stride(by_output),
+        BLOCK=block,
     )  # fmt: skip
     return by_c
 
@@ -110,7 +111,8 @@ def _gates(sums, bias, width, real):
 
 @triton.jit(do_not_specialize=STRIDES)
 def _forward(
-    sums, bias, c_before, c, h, width, h_row, sums_stride, state_stride, h_stride, BLOCK: tl.constexpr
+    sums, bias, c_before, c, h, width, h_row, sums_stride, state_stride, h_stride,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     row, model = tl.program_id(1), tl.program_id(2).to(tl.int64)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -1,5 +1,5 @@
-"""The dropout masks and the noise of a stack: each model draws from its own generator, in the order of
-the model alone.
+"""The dropout masks and the noise of a stack: each model draws from its own generator, in the order
+of the model alone.
 
 All draws go into tensors that stay where they are, before the part of a step that is captured on a
 GPU: what a capture does with a generator is up to torch's version, and here a model's stream is bit

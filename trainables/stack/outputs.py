@@ -31,7 +31,7 @@ FUNCTION = "function."
 
 
 def latent_mask(width: int) -> str:
-    """Return the name of the masks of mixtures whose latent contexts have `width` numbers in all."""
+    """Return the name of masks for mixtures whose latent contexts have `width` numbers in all."""
     return f"latent.{width}"
 
 

@@ -53,7 +53,8 @@ def _of_model(values):
 @triton.jit
 def _update(
     weight, gradient, mean, square, shrink, rate, decay, by_mean, by_square,
-    size, rest1, rest2, epsilon, ADAM: tl.constexpr, DECAYS_APART: tl.constexpr, BLOCK: tl.constexpr,
+    size, rest1, rest2, epsilon, ADAM: tl.constexpr, DECAYS_APART: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = place < size

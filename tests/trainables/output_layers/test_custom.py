@@ -15,8 +15,7 @@ from tests.support import tiny_trial as tiny
 from trainables.config import CustomConfig, TextFile, output_layer
 from trainables.errors import UserError
 from trainables.measurements import context_vectors, log_probability_matrix
-from trainables.output_layers import LayerShape, build_output_layer
-from trainables.output_layers.custom import load_layers
+from trainables.output_layers import LayerShape, build_output_layer, load_layers
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 from trainables.trial_folder import load_tensors, save_tensors

@@ -26,8 +26,14 @@ from trainables.config import (
     OutputLayerConfig,
 )
 from trainables.device import integer_running_sum
-from trainables.output_layers import LayerShape, OutputLayer, Pointwise, PointwiseSoftmax, plif
-from trainables.output_layers.mixtures import MixtureOfSoftmaxes
+from trainables.output_layers import (
+    LayerShape,
+    MixtureOfSoftmaxes,
+    OutputLayer,
+    PiecewiseLinear,
+    Pointwise,
+    PointwiseSoftmax,
+)
 
 CONFIGS = (
     *formulas.EVERY_LAYER,
@@ -58,8 +64,9 @@ def test_log_p_is_the_formula(config: OutputLayerConfig, scale: float) -> None:
 
 @every_layer
 @given(
-    rows=st.integers(1, 9), width=st.integers(1, 4), vocabulary=st.integers(2, 12), chunk=st.integers(1, 12),
-    scale=st.sampled_from([0.1, 1.0, 20.0, 1e4]), seed=st.integers(0, 1000), probabilities=st.booleans(),
+    rows=st.integers(1, 9), width=st.integers(1, 4), vocabulary=st.integers(2, 12),
+    chunk=st.integers(1, 12), scale=st.sampled_from([0.1, 1.0, 20.0, 1e4]),
+    seed=st.integers(0, 1000), probabilities=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=25, deadline=None)
 def test_loss_and_gradients_equal_the_formulas(
@@ -208,7 +215,7 @@ def test_nan_logit_ends_as_nan() -> None:
 def test_plif_in_float32_finds_the_interval(knots: int) -> None:
     """Counted from the left end, 2% of the logits near 0 would be in a wrong one of a million
     intervals."""
-    function = plif.PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
+    function = PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
     found = torch.empty(len(x), dtype=torch.int64)
     function.locate_(x.clone(), found, torch.empty_like(x))

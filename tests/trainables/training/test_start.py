@@ -24,7 +24,7 @@ from trainables.config import (
     OutputLayerConfig,
     TrialConfig,
 )
-from trainables.output_layers.plif import PiecewiseLinear
+from trainables.output_layers import PiecewiseLinear
 from trainables.output_layers.pointwise import centred_bias
 from trainables.runtime import Runtime
 from trainables.training import Trainer
@@ -55,7 +55,7 @@ def test_words_start_as_frequent_as_in_the_text(
     np.testing.assert_allclose(log_p[0].numpy(), np.log(counts / counts.sum()), atol=1e-4)
 
 
-def test_a_frequency_beyond_the_function_stays_at_its_end() -> None:
+def test_frequency_beyond_the_function_stays_at_its_end() -> None:
     flat = PiecewiseLinear(2, limit=1.0, learning_rate=0.1)
     with torch.no_grad():
         flat.weight_K.fill_(-30.0)  # slopes of 1e-13
