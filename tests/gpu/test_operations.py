@@ -1,4 +1,4 @@
-"""Operation counts of training steps, and their parts as graphs."""
+"""Operation counts of training steps."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import nll_loss
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpu_proof import parts
-from gpu_proof.timing import usual_trainer
 from gpu_proof.trials import (
     CORPORA,
     LAYERS,
     STACKED,
-    TRIALS,
-    Model,
     flop_per_token,
     layer_config,
-    random_corpus,
     transformer_trial,
     trial,
 )
-from tests.support.cpu_graphs import CpuGraphs
 from trainables.config import CustomConfig, LanguageTrialConfig, OutputLayerConfig
 from trainables.language_model import AwdLstm, LanguageModel, Transformer
 from trainables.stack import stack_key
@@ -67,17 +61,3 @@ def test_every_layer_is_measured_in_a_stack() -> None:
     assert {type(layer) for layer in layers.values()} == {*kinds} - {CustomConfig}
     keys = {name: stack_key(trial("ptb", layers[name], "tf32", "paper")) for name in LAYERS}
     assert {name for name, key in keys.items() if key is not None} == {*STACKED}
-
-
-@pytest.mark.parametrize("model", TRIALS)
-@pytest.mark.parametrize("name", STACKED)
-def test_the_parts_of_a_step_can_be_captured(
-    monkeypatch: pytest.MonkeyPatch, name: str, model: Model
-) -> None:
-    """They neither read, draw nor bring anything from the host."""
-    graphs = CpuGraphs()
-    monkeypatch.setattr(parts, "graphs_on", lambda _device: graphs)
-    config = TRIALS[model]("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny")
-    trainers = [usual_trainer(config, random_corpus("ptb", "tiny"), "cpu") for _ in range(2)]
-    assert min(parts.parts_ms(trainers, calls=2)) > 0
-    assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (3, 3, 9)

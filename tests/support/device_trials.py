@@ -9,7 +9,6 @@ import torch
 
 from gpu_proof import trials
 from gpu_proof.trials import layer_config
-from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from trainables.config import OutputLayerConfig
 from trainables.runtime import Runtime
@@ -27,16 +26,6 @@ def trainer_on(
 ) -> Trainer:
     """A new trainer of the tiny trial."""
     config = tiny.trial(output_layer=layer, dropout=dropout, **training).model_copy(
-        update={"seed": seed}
-    )
-    return Trainer(config, tiny.corpus(), Runtime(device=device))
-
-
-def transformer_on(
-    device: str, layer: OutputLayerConfig, *, seed: int = 7, **training: Any
-) -> Trainer:
-    """A new trainer of the tiny Transformer."""
-    config = tiny_transformer.trial(output_layer=layer, **training).model_copy(
         update={"seed": seed}
     )
     return Trainer(config, tiny.corpus(), Runtime(device=device))
