@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.support.device_trials import LAYERS, trainer_on
 from tests.support.products import Asked
 from trainables.config import OutputLayerConfig, SoftmaxConfig
-from trainables.device import Precision, products_in
+from trainables.device import Precision, network_dtype, products_in
 from trainables.language_model.awd_lstm import LstmLayer
 
 STEPS, BATCH, WIDTH = 12, 8, 96
@@ -28,7 +28,8 @@ def outputs_and_gradient(
     layer: LstmLayer, inputs: Tensor, precision: Precision, scale: float
 ) -> tuple[Tensor, Tensor]:
     zero = inputs.new_zeros(1, BATCH, WIDTH)
-    outputs, state = layer(inputs, (zero, zero), layer.weight_hh, precision)
+    dtype = network_dtype(precision, inputs)
+    outputs, state = layer(inputs, (zero, zero), layer.weight_hh, dtype)
     assert {tensor.dtype for tensor in (outputs, *state)} == {inputs.dtype}
     (gradient,) = torch.autograd.grad(scale * outputs.square().sum(), [layer.weight_hh])
     return outputs.detach().double().cpu(), gradient.double().cpu() / scale

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from trainables.config import LanguageModelConfig, OutputLayerConfig
-from trainables.device import Precision, network_dtype
 from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.base import Contexts, LanguageModel, LstmState
 from trainables.language_model.head import OutputHead
@@ -45,13 +44,13 @@ class LstmLayer(nn.Module):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def forward(
-        self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, precision: Precision
+        self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, LstmState]:
-        """Outputs T x B x H and the state after the last step, in the dtype of the inputs.
+        """Outputs T x B x H and the state after the last step, in the dtype of the inputs; products
+        are in `dtype`.
 
         Cast here, as torch's autocast on a GPU casts an LSTM to float16 whatever dtype it is told.
         """
-        dtype = network_dtype(precision, self.weight_ih)
         weights = self.weight_ih, weight_hh, self.bias_ih, self.bias_hh
         inputs, h, c, *cast = (tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights))
         results = torch.lstm(inputs, (h, c), cast, True, 1, 0.0, self.training, False, False)
@@ -114,8 +113,7 @@ class AwdLstm(LanguageModel):
 
         The states have the dtype of the weights, whatever the precision of the products.
         """
-        self.require_masks(masks)
-        generator, precision = (masks, self.precision) if self.training else (None, "float32")
+        generator, dtype = self.mode(masks)
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)
         embedded = gaussian_noise(
@@ -128,7 +126,7 @@ class AwdLstm(LanguageModel):
         for layer, layer_state, rate in zip(self.layers, state, rates, strict=True):
             assert isinstance(layer, LstmLayer)
             weight_hh = drop_connect(layer.weight_hh, config.dropconnect, generator)
-            undropped, (h, c) = layer(hidden, layer_state, weight_hh, precision)
+            undropped, (h, c) = layer(hidden, layer_state, weight_hh, dtype)
             hidden = locked_dropout(undropped, rate, generator)
             new_state.append((h.detach(), c.detach()))
         return LstmContexts(h3_TBC=undropped, dropped_TBC=hidden, state=new_state)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.device import Precision
+from trainables.device import Precision, network_dtype
 from trainables.language_model.head import OutputHead
 from trainables.output_layers import OutputLayer
 
@@ -74,10 +74,15 @@ class LanguageModel(nn.Module, ABC):
         self.precision = precision
         self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
-    def require_masks(self, masks: torch.Generator | None) -> None:
-        """Raise ValueError where a model in training mode has no generator for its dropouts."""
-        if self.training and masks is None:
+    def mode(self, masks: torch.Generator | None) -> tuple[torch.Generator | None, torch.dtype]:
+        """Return the generator of dropouts, None outside training, and the dtype of the products
+        between embedding and output layer. Raise ValueError if a model in training mode has no
+        generator."""
+        if not self.training:
+            return None, self.embedding_VD.dtype
+        if masks is None:
             raise ValueError("a model in training mode needs a generator for its dropout masks")
+        return masks, network_dtype(self.precision, self.embedding_VD)
 
     @abstractmethod
     def initialise(self, generator: torch.Generator) -> None:

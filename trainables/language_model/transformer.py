@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, scaled_dot_product_attention, silu
 
 from trainables.config import OutputLayerConfig, TransformerConfig
-from trainables.device import network_dtype
 from trainables.draws import dropout
 from trainables.language_model.base import Contexts, LanguageModel, LstmState
 from trainables.language_model.head import OutputHead
@@ -190,9 +189,7 @@ class Transformer(LanguageModel):
     ) -> Contexts:
         """As every language model; the state is empty, and the window all that is read of the
         text."""
-        self.require_masks(masks)
-        generator = masks if self.training else None
-        dtype = network_dtype(self.precision if self.training else "float32", self.embedding_VD)
+        generator, dtype = self.mode(masks)
         config, rows_BT = self.config, tokens_TB.t()
         rotation = rotation_of(config, len(tokens_TB), dtype, self.embedding_VD.device)
         embedded_BTD = embedding(rows_BT, self.embedding_VD)
