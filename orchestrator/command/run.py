@@ -11,6 +11,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, print_err, store_url
+from search_spaces.catalog import ALL
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
@@ -101,7 +102,7 @@ def run(
         (plan, _for_study(run_options, plan, number))
         for plan, number in zip(plans, gpus, strict=True)
     ]
-    raise typer.Exit(_run_all(runs, options.typed_options(context), again=retried))
+    raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=retried))
 
 
 def _check_form(form: options.Form, study: str, *, dry_run: bool, retried: bool) -> None:
@@ -148,7 +149,11 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
 
 
 def _run_all(
-    runs: Sequence[tuple[Plan, RunOptions]], typed: Mapping[str, tuple[str, ...]], *, again: bool
+    runs: Sequence[tuple[Plan, RunOptions]],
+    argument: str,
+    typed: Mapping[str, tuple[str, ...]],
+    *,
+    again: bool,
 ) -> int:
     """One study after another, until one is interrupted; returns the greatest exit status."""
     from orchestrator.cluster import shared
@@ -161,7 +166,8 @@ def _run_all(
     with shared():
         for plan, study_options in runs:
             try:
-                words = Typed(study=plan.argument, options=typed)
+                name = plan.study.name if argument == ALL else argument
+                words = Typed(study=name, options=typed)
                 statuses.append(run_study(plan, study_options, words, console(), again=again))
             except UserError as error:
                 if len(runs) == 1:

@@ -1,6 +1,7 @@
 from .chosen_studies import default_corpora as default_corpora
 from .chosen_studies import studies_of as studies_of
 from .request import PlanRequest as PlanRequest
+from .request import Search as Search
 from .study_plan import Plan as Plan
 from .study_plan import TrialPlan as TrialPlan
 from .study_plan import make_plan as make_plan

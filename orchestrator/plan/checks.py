@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from orchestrator.plan.texts import test_tokens, valid_tokens
 from orchestrator.words import some_of
@@ -57,20 +57,21 @@ def require_keys(study: Study, configs: Iterable[AnyConfig]) -> None:
             )
 
 
-def compared_groups(study: Study) -> set[str]:
-    """Return the groups that the study compares with baselines."""
-    return {
+def require_groups(
+    study: Study, planned: Iterable[str], written: Callable[[], Collection[str]]
+) -> None:
+    """Raise UserError if a group that the study compares is neither planned nor, at another scale,
+    written."""
+    compared = {
         group
         for request in study.analyses
         if isinstance(request, AgainstBaselines)
         for pair in request.baselines.items()
         for group in pair
     }
-
-
-def require_groups(study: Study, compared: Collection[str], groups: Collection[str]) -> None:
-    """Raise UserError if a compared group is none of the study's."""
-    for group in sorted(set(compared) - set(groups)):
+    missing = compared.difference(planned)
+    groups = written() if missing else ()
+    for group in sorted(missing.difference(groups)):
         raise UserError(
             f"an analysis of {study.name} compares {group!r}, which is no group: "
             f"{did_you_mean(group, groups)}Groups are what the names of trials say before their "

@@ -23,10 +23,9 @@ def studies_of(
             "--model is for one study, and not each of all has language models: name one"
         )
     for name in NAMES if argument == ALL else (argument,):
-        study, fitting = load_study(name), replace(request, argument=name)
-        named = corpora
+        study, fitting, named = load_study(name), request, corpora
         if argument == ALL:
-            fitting = _fitting(fitting, study)
+            fitting = _fitting(request, study)
             named = corpora if study.reads_text else None
         for corpus in dict.fromkeys(named or default_corpora(study, scale)):
             yield study, corpus, fitting

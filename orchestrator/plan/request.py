@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from orchestrator.variants import Settings, UserInputs, Variant, other_model
 from trainables.config import ContextsFile
 from trainables.corpora import BenchmarkFolder
 
-DEFAULT_SEARCH = "tpe"
+Search = Literal["tpe", "random", "grid"]
+DEFAULT_SEARCH: Search = "tpe"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """Everything beside study, scale and corpus that decides which trials a plan has."""
 
-    argument: str | None = None
-    """The study as it was typed, if that is not its name."""
     data_dir: Path | None = None
     """Folder of corpora and benchmarks; None for the default."""
     settings: Settings = field(default_factory=dict)
     inputs: UserInputs = field(default_factory=UserInputs)
-    search: str | None = None
+    search: Search | None = None
     """How a tuned study picks the trials of its stage 2; None for the default."""
     budget: int | None = None
     """Trials of stage 2 for each side of a tuned study."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.plan.checks import (
-    compared_groups,
     require_different,
     require_groups,
     require_keys,
@@ -50,8 +49,6 @@ class Plan:
 
     study: Study
     """As it is written, whatever `--model` has put in place of its models."""
-    argument: str
-    """The study as it was typed: its name or its file."""
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
@@ -103,13 +100,11 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     cure = "drop the --set of what its trials differ in" if request.settings else "drop one"
     require_different(study, [(trial.name, trial.config) for trial in trials], cure=cure)
     require_keys(study, configs)
-    # A group may be there at another scale.
-    missing = compared_groups(study) - {group_of(trial.name) for trial in trials}
-    if missing and tuning is None:
-        require_groups(study, missing, written_groups(planned, content))
+    if tuning is None:
+        groups = {group_of(trial.name) for trial in trials}
+        require_groups(study, groups, lambda: written_groups(planned, content))
     return Plan(
         study=study,
-        argument=request.argument or study.name,
         scale=scale,
         corpus=text,
         data_dir=data_dir,

@@ -33,8 +33,6 @@ def values_in(text: str) -> list[Any]:
     """Return the values that a text has between its commas, as JSON if they are JSON, else as
     texts. A text that begins like JSON and is none is one value."""
     with suppress(ValueError, RecursionError):  # a number or nesting may be too long to be read
-        return [json.loads(text)]
-    with suppress(ValueError, RecursionError):
         return json.loads(f"[{text}]") or [text]
     if text.startswith(("[", "{", '"')):
         return [text]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.plan import PlanRequest, TuningPlan, plan_tuning
+from orchestrator.plan import PlanRequest, Search, TuningPlan, plan_tuning
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from search_spaces.tuning import Dimension, Tuning
@@ -43,7 +43,7 @@ TUNING = Tuning(
 )
 
 
-def plan(search: str | None = None, budget: int | None = 5) -> TuningPlan:
+def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
     """Without any scale or override."""
     bases = {side: base(CORPUS) for side, base in TUNING.sides.items()}
     request = PlanRequest(search=search, budget=budget)

@@ -12,7 +12,6 @@ without asking anybody."""
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -55,9 +54,8 @@ def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]
     tried = {earlier.cell for earlier in history}
     if len(tried) >= cell_count(space):
         return None
-    draw = _draw_by_tpe if method == "tpe" else _draw_at_random
     for redraw in range(REDRAWS):
-        cell = draw(space, _mixed(seed, len(history), redraw), history)
+        cell = _draw(space, method, _mixed(seed, len(history), redraw), history)
         if cell not in tried:
             return cell
     untried = (choice for choice in cells(space) if choice not in tried)
@@ -72,17 +70,14 @@ def _mixed(*numbers: int) -> int:
     return int.from_bytes(hashlib.sha256(repr(numbers).encode()).digest()[:4])
 
 
-def _draw_at_random(space: Space, seed: int, _history: Sequence[Tried]) -> Cell:
-    dice = random.Random(seed)
-    return tuple(dice.randrange(len(dimension.values)) for dimension in space)
-
-
-def _draw_by_tpe(space: Space, seed: int, history: Sequence[Tried]) -> Cell:
+def _draw(space: Space, method: Method, seed: int, history: Sequence[Tried]) -> Cell:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.TPESampler(
-        seed=seed, n_startup_trials=RANDOM_FIRST, constant_liar=True
+    sampler = (
+        optuna.samplers.TPESampler(seed=seed, n_startup_trials=RANDOM_FIRST, constant_liar=True)
+        if method == "tpe"
+        else optuna.samplers.RandomSampler(seed=seed)
     )
     study = optuna.create_study(direction="minimize", sampler=sampler)
     for tried in history:

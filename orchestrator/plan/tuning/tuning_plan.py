@@ -6,16 +6,14 @@ import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
-from orchestrator.plan.request import DEFAULT_SEARCH, PlanRequest
+from orchestrator.plan.request import DEFAULT_SEARCH, PlanRequest, Search
 from orchestrator.store import Place, PlannedTrial
 from search_spaces.tuning import Cell, Space, Tuning, cell_count, cell_text, cells, with_cell
 from trainables.config import TrialConfig, value_at
-from trainables.errors import UserError, did_you_mean
+from trainables.errors import UserError
 
-Search = Literal["tpe", "random", "grid"]
-SEARCHES = get_args(Search)
 BUDGETS = {"smoke": 3, "quick": 6, "small": 30, "paper": 60}
 """Trials of stage 2 for each side, by scale."""
 SMOKE_SEEDS = 2
@@ -135,14 +133,9 @@ def plan_tuning(
     resolve: Callable[[TrialConfig], TrialConfig],
     request: PlanRequest,
 ) -> TuningPlan:
-    """Return the plan that is asked for. Raises UserError for a method or budget that cannot be,
-    and if `--set` fixes a value that is tuned."""
+    """Return the plan that is asked for. Raises UserError for a budget that cannot be, and if
+    `--set` fixes a value that is tuned."""
     search, budget, most = request.search, request.budget, cell_count(tuning.stage2)
-    if search is not None and search not in SEARCHES:
-        raise UserError(
-            f"unknown --search {search!r}: {did_you_mean(search, SEARCHES)}Choose from "
-            f"{', '.join(SEARCHES)}"
-        )
     if search == "grid" and budget is not None:
         raise UserError(
             f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave "
@@ -157,7 +150,7 @@ def plan_tuning(
         tuning=tuning,
         bases=bases,
         resolve=resolve,
-        search=cast(Search, search or DEFAULT_SEARCH),
+        search=search or DEFAULT_SEARCH,
         budget=most if search == "grid" else min(most, budget or BUDGETS[scale]),
         smoke=scale == "smoke",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import Tuner, TuningPlan
+from orchestrator.plan import Search, Tuner, TuningPlan
 from orchestrator.schedule import Recorder
 from orchestrator.storage import FolderStorage
 from orchestrator.store import PlannedTrial, Store, StudyKey, TrialRow, open_store
@@ -78,7 +78,7 @@ def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("search", "workers"), [("tpe", 1), ("random", 2), ("tpe", 5)])
-def test_stages_follow_with_equal_budgets(store: Store, search: str, workers: int) -> None:
+def test_stages_follow_with_equal_budgets(store: Store, search: Search, workers: int) -> None:
     game = Played(store, plan(search), workers)
     assert game.run()
     rows = store.trials(KEY)
