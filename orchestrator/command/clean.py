@@ -28,16 +28,12 @@ def clean(
 
     if is_url(storage):
         raise UserError(
-            f"clean takes a folder after --storage, and {storage} is an object store, whose "
-            f"objects are whole: "
-            "type the command without --storage"
+            f"--storage: {storage} is an object store, which holds no unfinished files. Name a "
+            f"folder, or leave it out"
         )
     folder = Path(storage)
     if storage != options.STORAGE and not folder.is_dir():
-        raise UserError(
-            f"clean takes a folder that exists after --storage, and {folder} is none: name another "
-            f"one"
-        )
+        raise UserError(f"--storage: no such folder: {folder}")
     sentences = [removed_sentence(count)] if (count := remove_leftovers()) else []
     for place in (folder, copies_folder()):
         if count := remove_unfinished(place):

@@ -6,7 +6,7 @@ import os
 
 from orchestrator.cluster import RunOptions
 from orchestrator.forecast import stages
-from orchestrator.plan import Plan, is_paper_scale
+from orchestrator.plan import Plan
 from orchestrator.sweep.commands import Typed, paper_command
 from orchestrator.sweep.study_state import StudyState
 from orchestrator.variants import Variant
@@ -35,10 +35,11 @@ def opening(
     basis."""
     variant = Variant.read(plan.key.overrides)
     changes = f", with {' '.join(variant.typed)}" if variant.typed else ""
+    names_protocol = plan.study.reads_text and not variant.model
+    summary = f" ({plan.scale.summary})" if names_protocol else ""
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
-        f"Scale {plan.scale.name} ({_summary(plan, variant)})"
-        f"{on_corpus(plan.corpus.name)}{changes}",
+        f"Scale {plan.scale.name}{summary}{on_corpus(plan.corpus.name)}{changes}",
         *(stage.sentence for stage in stages(plan)),
         _counts(plan, state),
     ]
@@ -53,16 +54,6 @@ def opening(
     if command := paper_command(typed, plan.study, plan.key):
         lines.append(f"This is not the paper's scale; for that, type: {command}")
     return "\n".join(lines)
-
-
-def _summary(plan: Plan, variant: Variant) -> str:
-    if plan.scale.name == "paper" and variant.model:
-        return "other models than the paper's, as large as those of its own scale"
-    if plan.study.reads_text:
-        return plan.scale.summary
-    if is_paper_scale(plan.study, plan.scale.name):
-        return "exactly what the study computes at scale paper"
-    return "less than the study computes at scale paper"
 
 
 def _counts(plan: Plan, state: StudyState) -> str:

@@ -88,11 +88,6 @@ def retry_command(key: StudyKey) -> str:
     return command_line("retry", study, options=_variant_options(key, Typed(study=study)))
 
 
-def view_command(typed: Typed) -> str:
-    """Return the command that shows the trials, with the places that were typed."""
-    return command_line("view", options=typed.only(*RESULTS))
-
-
 def _variant_options(key: StudyKey, typed: Typed) -> dict[str, Sequence[str]]:
     corpora = _corpora([key.corpus], typed)
     corpus = {"--corpus": corpora} if corpora else {}

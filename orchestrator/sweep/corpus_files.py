@@ -38,17 +38,15 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
         for trial in plan.trials
         if isinstance(trial.config, WordPairsConfig)
     }
-    folder = plan.benchmarks_dir
 
     def absent(name: str) -> bool:
         try:
-            ensure(name, data_dir=folder)
+            ensure(name, data_dir=plan.benchmarks_dir)
         except UserError as error:
             console.print(f"{error}; the study goes on without it.")
             return True
         return False
 
-    if texts and absent(BENCHMARKS):
-        return frozenset(texts)
-    missing = {text for text in sorted(set(texts.values())) if absent(text)}
-    return frozenset(trial_id for trial_id, text in texts.items() if text in missing)
+    names = [BENCHMARKS, *sorted(set(texts.values()))] if texts else []
+    missing = set(filter(absent, names))
+    return frozenset(trial_id for trial_id, text in texts.items() if missing & {BENCHMARKS, text})

@@ -3,7 +3,7 @@ have."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -107,15 +107,14 @@ class RemainingWork:
         """Record what an earlier run left as files, results and measurements; return whether there
         was any. A trial that was stopped early counts if it is searched."""
         expire_dead_owners(self.store)  # trials that they claimed take any result
-        recorder, lacking = Recorder(self.store, self.options.storage, run_id), state.lacking
+        recorder = Recorder(self.store, self.options.storage, run_id)
         found = recorder.recover(
             state.trials,
             note=self.console.print,
             may_be_pruned=lambda trial: self.tuner is not None and self.tuner.is_searched(trial),
         )
         results = sum(taken for _, taken in found)
-        if results:
-            lacking = self._lacking()
+        lacking = self._state().lacking if results else state.lacking
         # A measurement that cannot be recorded is taken again, and reported then.
         later, _ = recorder.measurements(lacking)
         for number, noun in ((results, "result"), (later, "measurement")):
@@ -124,11 +123,6 @@ class RemainingWork:
                     f"Recorded {counted(number, noun)} that an earlier run had left as files."
                 )
         return bool(results or later)
-
-    def _lacking(self) -> Mapping[str, Sequence[str]]:
-        if self.retried is not None:
-            return {}
-        return self.store.lacking(self.plan.key, self.plan.measurements)
 
     def _train(self, state: StudyState, work: StudyWork) -> RunSummary:
         if not state.missing:
@@ -144,7 +138,7 @@ class RemainingWork:
 
     def _measure_later(self, work: StudyWork) -> RunSummary:
         """Take the measurements that done trials lack by now, from the weights that they kept."""
-        if not (lacking := self._lacking()):
+        if not (lacking := self._state().lacking):
             return RunSummary()
         from orchestrator.schedule import run_trials
 

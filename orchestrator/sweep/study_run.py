@@ -15,7 +15,7 @@ from orchestrator.cluster import RunOptions
 from orchestrator.guard import beat_on
 from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, PlannedTrial, TrialRow
-from orchestrator.sweep.commands import Typed, command_line, view_command
+from orchestrator.sweep.commands import RESULTS, Typed, command_line
 from orchestrator.sweep.live_reports import live_report
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
@@ -146,7 +146,8 @@ def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console
     console.print(summary_group(result))
     console.print(f"Report: {result.path}")
     console.print(f"All reports: {write_index(result.path, options.storage, console)}")
-    console.print(f"Look at its trials with: {view_command(typed)}")
+    view = command_line("view", options=typed.only(*RESULTS))
+    console.print(f"Look at its trials with: {view}")
 
 
 def _print_troubles(

@@ -12,6 +12,7 @@ from typer.main import get_command
 from orchestrator.command.app import app
 from orchestrator.store import Store, StudyKey
 from search_spaces.catalog import ALL, NAMES
+from tests.orchestrator.command.conftest import Typed
 from tests.support.command import sweep
 from tests.support.scripted_trials import planned
 from tests.support.store_rows import RUN
@@ -41,33 +42,32 @@ def test_the_text_of_a_studys_exit_is_shown(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stderr) == (1, "error: no text here\n")
 
 
-def test_a_study_or_a_trial_is_asked_to_stop(store: Store, tmp_path: Path) -> None:
+def test_a_study_or_a_trial_is_asked_to_stop(store: Store, typed: Typed) -> None:
     trials = planned(range(2))
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
-    place = ("--storage", tmp_path)
-    assert "nothing to stop" in sweep("stop", *place).stderr
+    assert "nothing to stop" in typed("stop").stderr
     store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
-    shown = sweep("status", *place).stdout
+    shown = typed("status").stdout
     assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in shown
-    assert sweep("stop", trials[0].trial_id[:5], *place).returncode == 0
+    assert typed("stop", trials[0].trial_id[:5]).returncode == 0
     assert store.requests(KEY, run_id).stop_trials == {trials[0].trial_id}
     assert not store.requests(KEY, run_id).stop_study
-    assert sweep("stop", "gss_grid", "--scale", "paper", *place).returncode == 2
-    assert sweep("stop", *place).returncode == 0
+    assert typed("stop", "gss_grid", "--scale", "paper").returncode == 2
+    assert typed("stop").returncode == 0
     assert store.requests(KEY, run_id).stop_study
 
 
-def test_a_named_variant_stops_without_running_trials(store: Store, tmp_path: Path) -> None:
+def test_a_named_variant_stops_without_running_trials(store: Store, typed: Typed) -> None:
     """Its command may measure, or just begin."""
     settings = '{"settings":{"training.epochs":[3],"training.learning_rate":[5,10]}}'
     swept = replace(KEY, overrides=settings)
     for key in (KEY, swept):
         store.register(key, planned(range(2)))
-    run_id, place = store.begin_run(RUN), ("--storage", tmp_path)
-    typed = ("--set", "training.learning_rate=10,5", "--set", "training.epochs=3")
-    assert "does not run" in sweep("stop", "gss_grid", *typed[:2], *place).stderr
-    assert "no trial of it runs now" in sweep("stop", "gss_grid", *typed, *place).stdout
+    run_id = store.begin_run(RUN)
+    chosen = ("--set", "training.learning_rate=10,5", "--set", "training.epochs=3")
+    assert "does not run" in typed("stop", "gss_grid", *chosen[:2]).stderr
+    assert "no trial of it runs now" in typed("stop", "gss_grid", *chosen).stdout
     assert [store.requests(key, run_id).stop_study for key in (KEY, swept)] == [False, True]
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.command.app import main
 from orchestrator.command.status import CAUSES_SHOWN
 from orchestrator.store import PlannedTrial, Store, StudyKey
+from tests.orchestrator.command.conftest import Typed
 from tests.support.store_rows import RUN, SPECTRUM, fail, ids, outcome, plan
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
@@ -35,55 +35,41 @@ def bends(*seeds: int) -> list[PlannedTrial]:
     return [PlannedTrial.of(config, f"bend seed={config.seed}") for config in configs]
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
-
-
-def test_status_names_what_failed_and_why(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_names_what_failed_and_why(store: Store, typed: Typed) -> None:
     trials = bends(*range(15))
     store.register(KEY, trials)
-    run_id, place = store.begin_run(RUN), ("--storage", str(tmp_path))
-    assert "Without a result" not in told(capsys, "status", *place)
+    run_id = store.begin_run(RUN)
+    assert "Without a result" not in typed("status").stdout
     for number, trial in enumerate(trials[:3]):
-        fail(
-            store,
-            trial.trial_id,
-            cause=f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}",
-            run_id=run_id,
-        )
-    shown = told(capsys, "status", *place)
+        cause = f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}"
+        fail(store, trial.trial_id, cause=cause, run_id=run_id)
+    shown = typed("status").stdout
     assert all(f"[bold]no[/bold] ?[2J?]0;owned?cause {number}" in shown for number in range(3))
     assert all(trial.trial_id[:12] in shown and trial.name in shown for trial in trials[:3])
     assert "more" not in shown and "\x1b" not in shown and "\x07" not in shown
     for trial in trials[3:]:
         fail(store, trial.trial_id, cause="x" * 100_000, run_id=run_id)
-    shown = told(capsys, "status", "bends", *place)
+    shown = typed("status", "bends").stdout
     assert shown.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
     assert f"and {30 - CAUSES_SHOWN} more" in shown and len(shown) < 40_000
-    assert json.loads(told(capsys, "status", *place, "--format", "json"))[0]["failed"] == 30
+    assert json.loads(typed("status", "--format", "json").stdout)[0]["failed"] == 30
 
 
-def test_results_of_a_setting_by_its_hash(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trials, place = bends(1, 2, 3), ("--storage", str(tmp_path))
+def test_results_of_a_setting_by_its_hash(store: Store, typed: Typed) -> None:
+    trials = bends(1, 2, 3)
     store.register(KEY, trials)
-    store.register(replace(KEY, scale="smoke"), bends(4)[:1])
-    command = ("results", "bends", *place, "--format", "csv")
 
     def rows(*words: str) -> list[dict[str, str]]:
-        return list(csv.DictReader(io.StringIO(told(capsys, *command, *words))))
+        shown = typed("results", "bends", "--format", "csv", *words).stdout
+        return list(csv.DictReader(io.StringIO(shown)))
 
-    every = rows("--scale", "quick")
+    every = rows()
     assert [row["trial_id"] for row in every] == [trial.trial_id for trial in trials]
     assert [row["output_layer.c"] for row in every] == ["0.0"] * 3 + ["1.0"] * 3
     for members in (every[:3], every[3:]):
         [setting] = {row["setting"] for row in members}
-        for typed in (setting[:8], f"#{setting[:8]}", setting.upper()):
-            assert rows("--scale", "quick", "--setting", typed) == members
+        for digits in (f"#{setting[:8]}", setting.upper()):
+            assert rows("--setting", digits) == members
 
 
 @pytest.mark.parametrize(
@@ -92,43 +78,31 @@ def test_results_of_a_setting_by_its_hash(
         (("status", "bend"), "bends"),
         (("results", "bend"), "bends"),
         (("results", "bends", "--scale", "paper"), "scale paper"),
-        *((("results", "bends", "--setting", typed), repr(typed)) for typed in ("", "abc", "0000")),
+        *((("results", "bends", "--setting", text), repr(text)) for text in ("", "abc", "0000")),
     ],
 )  # fmt: skip
-def test_what_is_not_in_the_store_is_one_sentence(
-    words: tuple[str, ...],
-    word: str,
-    store: Store,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_what_is_not_in_the_store_is_refused(
+    words: tuple[str, ...], word: str, store: Store, typed: Typed
 ) -> None:
     store.register(KEY, bends(1))
-    assert main([*words, "--storage", str(tmp_path)]) == 2
-    assert word in capsys.readouterr().err
+    answer = typed(*words)
+    assert answer.returncode == 2 and word in answer.stderr
 
 
 def test_report_all_covers_files_of_this_folder(
-    store: Store,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     store.register(KEY, bends(1))
     store.record(outcome(bends(1)[0].trial_id), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
-    assert main(["report", "all", "--storage", str(tmp_path)]) == 2
-    assert "bends.py" in capsys.readouterr().err
+    assert "bends.py" in typed("report", "all").stderr
     study = "from search_spaces.catalog import load_study\nfrom search_spaces.study import Study\n"
     study += "STUDY = Study(name='bends', trials=load_study('gss_grid').trials)\n"
     Path("bends.py").write_text(study)
-    assert "reports/bends-quick-pydocs/report.html" in told(
-        capsys, "report", "all", "--storage", str(tmp_path)
-    )
+    assert "reports/bends-quick-pydocs/report.html" in typed("report", "all").stdout
 
 
-def test_an_archive_reads_back_as_the_store(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_archive_reads_back_as_the_store(store: Store, typed: Typed, tmp_path: Path) -> None:
     first, second = ids(plan(2))
     store.register(KEY, plan(2))
     store.register(replace(KEY, study="others"), [*plan(1), *bends(1)])
@@ -136,7 +110,7 @@ def test_an_archive_reads_back_as_the_store(
     recorded = outcome(first)
     store.record(recorded, run_id=store.begin_run(RUN), spectrum=SPECTRUM)
     folder = tmp_path / "new" / "archive"
-    told(capsys, "store", "archive", str(folder), "--storage", str(tmp_path))
+    assert typed("store", "archive", folder).returncode == 0
     trials, epochs, spectra = (
         pd.read_parquet(folder / f"{name}.parquet") for name in ("trials", "epochs", "spectra")
     )
@@ -154,10 +128,9 @@ def test_an_archive_reads_back_as_the_store(
     )
 
 
-def test_an_archive_may_be_empty(store: Store, tmp_path: Path) -> None:
+def test_an_archive_may_be_empty(store: Store, typed: Typed, tmp_path: Path) -> None:
     store.register(KEY, plan(1))
-    place = ("--storage", str(tmp_path))
-    assert main(["store", "archive", str(tmp_path / "archive"), *place]) == 0
+    assert typed("store", "archive", tmp_path / "archive").returncode == 0
     for name in ("epochs", "spectra"):
         assert len(pd.read_parquet(tmp_path / f"archive/{name}.parquet")) == 0
-    assert main(["store", "archive", str(tmp_path / "results.db"), *place]) == 2
+    assert typed("store", "archive", tmp_path / "results.db").returncode == 2

@@ -24,15 +24,14 @@ def options(folder: Path) -> RunOptions:
 
 
 def test_a_disk_too_small_for_one_trial_is_refused(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", kib=128) as disk:
-        sentence = f"1 trial at the same time may need .* MB .*and the disk of {disk} has 0.1 MB left: free space there"
-        with pytest.raises(UserError, match=sentence):
-            disk_warning(CONFIGS, CORPUS, options(disk))
+    with (
+        small_disk(tmp_path / "disk", kib=128) as disk,
+        pytest.raises(UserError, match=r"0\.1 MB left"),
+    ):
+        disk_warning(CONFIGS, CORPUS, options(disk))
 
 
-def test_last_checkpoints_make_room(
-    tmp_path: Path,
-) -> None:
+def test_last_checkpoints_make_room(tmp_path: Path) -> None:
     needed_kib = running_bytes(CONFIGS[0], CORPUS) // 1024 + 20
     with small_disk(tmp_path / "disk", kib=needed_kib) as disk:
         folder = FolderStorage(disk).trial(CONFIGS[0].trial_id)
@@ -40,7 +39,7 @@ def test_last_checkpoints_make_room(
         for step in (1, 2):
             folder.checkpoint(step).write_bytes(bytes(100_000))
         assert disk_warning(CONFIGS[:1], CORPUS, options(disk)) is not None
-        with pytest.raises(UserError, match="free space there"):
+        with pytest.raises(UserError, match="MB left"):
             disk_warning(CONFIGS[1:2], CORPUS, options(disk))
 
 
@@ -55,10 +54,7 @@ def test_a_vanished_checkpoint_takes_no_room(tmp_path: Path) -> None:
 def test_a_disk_too_small_for_all_is_reported(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         warning = disk_warning(CONFIGS, CORPUS, options(disk))
-        assert warning is not None
-        assert (
-            f"The disk of {disk} has 1.0 MB left, and 20 trials will keep about 1.3 MB" in warning
-        )
+        assert warning is not None and "1.0 MB left" in warning and "1.3 MB" in warning
         assert disk_warning(CONFIGS[:5], CORPUS, options(disk)) is None
         assert disk_warning([], CORPUS, options(disk)) is None
 
