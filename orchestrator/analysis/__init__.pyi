@@ -39,7 +39,6 @@ from .jacobians import HALF as HALF
 from .jacobians import STRAIGHT_R2 as STRAIGHT_R2
 from .jacobians import JacobianNumbers as JacobianNumbers
 from .jacobians import jacobian_numbers as jacobian_numbers
-from .jacobians import share_interval as share_interval
 from .lines import LineNumbers as LineNumbers
 from .lines import kl_curves as kl_curves
 from .lines import line_numbers as line_numbers

@@ -163,7 +163,7 @@ def _spectra(
 
 def _zeros(layer: Mapping[str, Any], samples: Mapping[str, SampleSummary]) -> dict[str, Any]:
     shares = samples[layer["layer"]]
-    interval = share_interval(shares) if shares.n >= FEWEST_SEEDS and shares.sd else None
+    interval = _share_interval(shares) if shares.n >= FEWEST_SEEDS and shares.sd else None
     return {
         "layer": layer["layer"],
         "seeds": layer["seeds"],
@@ -173,7 +173,7 @@ def _zeros(layer: Mapping[str, Any], samples: Mapping[str, SampleSummary]) -> di
     }
 
 
-def share_interval(sample: SampleSummary) -> Interval | None:
+def _share_interval(sample: SampleSummary) -> Interval | None:
     """Return the 95% interval of a mean of shares by Student's t, as far as it is possible; None
     for fewer than two values."""
     unbounded = mean_interval(sample)
@@ -181,7 +181,7 @@ def share_interval(sample: SampleSummary) -> Interval | None:
 
 
 def _level(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> dict[str, Any]:
-    interval, outcome = share_interval(sample), NOT_DECIDED
+    interval, outcome = _share_interval(sample), NOT_DECIDED
     if interval is not None and sample.n >= FEWEST_SEEDS:
         if interval.low in bounds and interval.high in bounds:
             outcome = "held"

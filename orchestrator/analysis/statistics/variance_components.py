@@ -124,8 +124,6 @@ class _Crossed:
 
     def __init__(self, points: pd.DataFrame, x: str, y: str) -> None:
         values_2N = np.array([points[x], points[y]], dtype=np.float64)
-        if not np.isfinite(values_2N).all():
-            raise ValueError("components of variance need finite values")
         cell_N, seed_N = (
             np.unique(points[name].to_numpy(), return_inverse=True)[1] for name in ("group", "seed")
         )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 from statsmodels.stats.multitest import multipletests
 
 from orchestrator.analysis import (
@@ -113,27 +114,23 @@ def numbers_of(frame: pd.DataFrame) -> CorrelationNumbers:
 
 def test_several_seeds_are_correlated_by_cell_means() -> None:
     frame = grid_frame()
-    numbers = numbers_of(frame)
-    means: dict[str, list[list[float]]] = {}
-    for row in frame.dropna().to_dict("records"):
-        means.setdefault(row["group"], []).append([row["press_rank"], row["test_perplexity"]])
-    points = np.array([np.mean(values, axis=0) for values in means.values()])
+    numbers, trials = numbers_of(frame), frame.dropna()
+    means = trials.groupby("group", sort=False)[["press_rank", "test_perplexity"]].mean()
     lines = lines_of(numbers)
     everything, inside = lines[CELLS], lines[BETTER_HALF]
     assert (everything.n, everything.seeds_least, everything.seeds_most) == (20, 2, 3)
-    assert everything.pearson == pytest.approx(np.corrcoef(points.T)[0, 1], rel=1e-12)
+    assert everything.pearson == pytest.approx(np.corrcoef(means.T)[0, 1], rel=1e-12)
     half = 1.959963984540054 / math.sqrt(20 - 3)
     high = math.tanh(math.atanh(everything.pearson) + half)
     assert everything.independent_high == pytest.approx(high), "20 cells, not 59 trials"
     assert everything.pearson_high not in (None, high) and everything.pearson_df is None
-    better = points[points[:, 1] <= np.median(points[:, 1])]
+    better = means[means["test_perplexity"] <= means["test_perplexity"].median()]
     assert inside.n == 10
     assert inside.pearson == pytest.approx(np.corrcoef(better.T)[0, 1], rel=1e-12)
     cells = numbers.cells
-    assert list(cells["group"]) == list(means) and list(cells["seeds"]) == [2, *[3] * 19]
+    assert list(cells["group"]) == list(means.index) and list(cells["seeds"]) == [2, *[3] * 19]
     assert numbers.colour_by == "k"
-    whole = frame.dropna()[frame.dropna()["group"].map(lambda group: len(means[group]) == 3)]
-    common = whole.groupby("seed")["press_rank"].mean()
+    common = trials[trials["group"] != means.index[0]].groupby("seed")["press_rank"].mean()
     rest = frame["press_rank"] - frame["seed"].map(common)
     spread = rest.groupby(frame["group"], sort=False).std(ddof=1)
     assert list(cells["press_rank_sd"]) == pytest.approx(list(spread))
@@ -161,18 +158,13 @@ def test_a_setting_is_left_out_by_levels_and_lines(seeds: int) -> None:
     cells = numbers.cells
     assert list(numbers.partials["left_out"]) == ["c", "k", "c k"]
     for partial in rows(numbers.partials):
-        settings = partial.left_out.split()
-        lines = [np.ones(20), *(cells[name] for name in settings)]
-        levels = [cells[name] == value for name in settings for value in cells[name].unique()]
-        for columns, r, df in (
-            (lines, partial.line, partial.line_df),
-            (levels, partial.levels, partial.levels_df),
+        for term, r, df in (
+            ("{}", partial.line, partial.line_df),
+            ("C({})", partial.levels, partial.levels_df),
         ):
-            design = np.array(columns, dtype=float).T
-            rest = [
-                cells[name] - design @ np.linalg.pinv(design) @ cells[name]
-                for name in ("press_rank", "test_perplexity")
-            ]
+            formula = " + ".join(map(term.format, partial.left_out.split()))
+            metrics = ("press_rank", "test_perplexity")
+            rest = [smf.ols(f"{metric} ~ {formula}", cells).fit().resid for metric in metrics]
             assert r == pytest.approx(np.corrcoef(rest)[0, 1], rel=1e-9)
             assert df == 4, "five values of c"
     assert numbers.components.empty == (seeds == 1)

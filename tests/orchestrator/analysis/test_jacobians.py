@@ -5,79 +5,58 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
-from orchestrator.analysis import (
-    STRAIGHT_R2,
-    JacobianNumbers,
-    flatten,
-    jacobian_numbers,
-    share_interval,
-)
+from orchestrator.analysis import STRAIGHT_R2, JacobianNumbers, jacobian_numbers
 from orchestrator.analysis import rows as rows_of
-from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.report.sections.jacobians import jacobian_section
 from search_spaces.analyses import JacobianSpectra
-from tests.support.synthetic_results import trial_row
 from trainables.experiments.layer_jacobian import spectrum_metrics
 
-DENSE: dict[str, Any] = {"name": "dense"}
 VANISHING = {
     "dense": 0.5,
     "softmax gates K=2": 0.25,
     "softmax gates K=4": 0.3,
     "constant gates K=2": 0.26,
 }
-BETTER = {
-    "vanishing_1e-1": 0.3,
-    "entropy_rank": 70.0,
-    "log10_condition_excess": 1.0,
-    "first_half_r2": 0.995,
-}
+BETTER = {"vanishing_1e-1": 0.3, "entropy_rank": 70.0, "log10_condition_excess": 1.0}
 OFFSETS = (-0.01, 0.0, 0.01)
 STRAIGHT = (0.995, 0.996, 0.994)
 
 
-def layer_of(group: str) -> dict[str, Any]:
-    if group == "dense":
-        return DENSE
-    return {
-        "name": "experts",
-        "experts": int(group[-1]),
-        "gates": group.partition(" ")[0],
-        "gate_for": "expert",
-    }
-
-
-def results(
+def frame_of(
     seeds: int = 3, vanishing: dict[str, float] = VANISHING, state: str = "done"
-) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
-    rows, spectra = [], {}
-    for group, value in vanishing.items():
-        for seed in range(seeds):
-            name = f"{group} seed={seed}"
-            metrics = {
-                **{metric: mean + OFFSETS[seed] for metric, mean in BETTER.items()},
-                "vanishing_1e-3": value + OFFSETS[seed],
-                "first_half_r2": STRAIGHT[seed],
-                "zero_share": 2.0 ** -layer_of(group).get("experts", 1) + OFFSETS[seed],
-            }
-            config = {"seed": seed, "layer": layer_of(group)}
-            rows.append(
-                trial_row(name, state, config=config, **(metrics if state == "done" else {}))
-            )
-            if state == "done":
-                spectra[name] = np.array([3.0, 2.0, 1.0, 0.0]) * (seed + 1)
-    return rows, spectra
+) -> pd.DataFrame:
+    """Layers of one expert, if dense, or of the K in their name."""
+    trials = [
+        {
+            "trial_id": f"{group} seed={seed}",
+            "group": group,
+            "state": state,
+            "layer.name": "dense" if group == "dense" else "experts",
+            "layer.gates": group.partition(" ")[0],
+            "layer.experts": int(group[-1]) if group[-1].isdigit() else 1,
+            **{metric: mean + OFFSETS[seed] for metric, mean in BETTER.items()},
+            "vanishing_1e-3": value + OFFSETS[seed],
+            "first_half_r2": STRAIGHT[seed],
+        }
+        for group, value in vanishing.items()
+        for seed in range(seeds)
+    ]
+    frame = pd.DataFrame(trials)
+    return frame.assign(zero_share=2.0 ** -frame["layer.experts"] + frame["vanishing_1e-1"] - 0.3)
+
+
+def numbers_of(frame: pd.DataFrame) -> JacobianNumbers:
+    values = np.array([3.0, 2.0, 1.0, 0.0])
+    spectra = {name: values * (int(name[-1]) + 1) for name in frame["trial_id"]}
+    return jacobian_numbers(frame, JacobianSpectra(benchmark="other"), spectra=spectra)
 
 
 def numbers(**changes: Any) -> JacobianNumbers:
-    rows, spectra = results(**changes)
-    return jacobian_numbers(
-        flatten(rows).frame(), JacobianSpectra(benchmark="other"), spectra=spectra
-    )
+    return numbers_of(frame_of(**changes))
 
 
 def test_spectra_are_means_over_seeds() -> None:
@@ -122,11 +101,12 @@ def test_a_step_is_welchs_test_with_holm() -> None:
 def test_steps_hold_contradict_or_stay_open() -> None:
     """The condition number grows with the rows that are not zero, of any matrix: it decides no
     claim."""
-    rows, spectra = results()
-    for row in rows:
-        row["metrics"]["entropy_rank"] += row["config"]["layer"].get("experts", 1)
-    made = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
-    found, more = outcomes(made), "With softmax gates, more experts are better conditioned"
+    frame = frame_of()
+    frame["entropy_rank"] += frame["layer.experts"]
+    found, more = (
+        outcomes(numbers_of(frame)),
+        "With softmax gates, more experts are better conditioned",
+    )
     assert found[more, "vanishing_1e-3"] == "did not hold", "0.30 of K=4 against 0.25 of K=2"
     assert found[more, "entropy_rank"] == "held", "a higher one is better"
     assert found[more, "log10_condition_excess"] == "not decided"
@@ -158,14 +138,12 @@ def test_the_section_names_each_outcome() -> None:
     assert [len(axes.lines) for axes in figure.axes] == [3, 2], "the dense layer is in both panels"
 
 
-def test_an_interval_of_a_share_stays_in_0_to_1() -> None:
-    """Student's t of two values, 0.96 and 1.0, reaches from 0.73 to 1.23."""
-    high, low = (
-        share_interval(summarise_sample(values)) for values in ([0.96, 1.0], [0.0, 0.0, 0.01])
-    )
-    assert high is not None and low is not None
-    assert (high.low, high.high) == pytest.approx((stats.t.interval(0.95, 1, 0.98, 0.02)[0], 1.0))
-    assert low.low == 0
+@pytest.mark.parametrize("share", [0.995, 0.01])
+def test_interval_of_a_share_stays_in_0_to_1(share: float) -> None:
+    half, _ = rows_of(numbers(seeds=2, vanishing={"dense": share}).claims)
+    interval = stats.t.interval(0.95, 1, loc=share - 0.005, scale=0.005)
+    assert (half.mean_low, half.mean_high) == pytest.approx(np.clip(interval, 0, 1))
+    assert (half.mean_low == 0) != (half.mean_high == 1)
 
 
 def test_a_root_or_an_exponential_is_not_straight() -> None:
@@ -181,13 +159,9 @@ def test_a_root_or_an_exponential_is_not_straight() -> None:
 
 
 def test_intervals_without_spread_are_not_counted() -> None:
-    rows, spectra = results()
-    for row in rows:
-        if "K=4" in row["name"] or "constant" in row["name"]:
-            row["metrics"]["zero_share"] = 0.0
-    section = jacobian_section(
-        jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
-    )
-    assert "2 of the 2 intervals in the table contain it" in section.findings[-1]
+    frame = frame_of()
+    frame.loc[frame["group"].str.contains("K=4|constant"), "zero_share"] = 0.0
+    section = jacobian_section(numbers_of(frame))
+    assert "2 of the 2 intervals in the table contain it" in section.findings[-2]
     shown = {line[0].text: line[-1].text for line in section.texts[1].body}
     assert shown["softmax gates K=4"] == "\N{EN DASH}" and " to " in shown["dense"]

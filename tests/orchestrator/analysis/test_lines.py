@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from orchestrator.analysis import LineNumbers, line_numbers, rows
-from orchestrator.report.figures import draw
 from orchestrator.report.sections.lines import line_section
 from search_spaces.analyses import Claim, Lines, Reach
 
@@ -94,7 +92,7 @@ def claims(scores: dict[tuple[float, str, int], list[float]], request: Lines) ->
 def test_claims_are_counted_in_means_and_trials() -> None:
     assert claims(SCORES, REQUEST) == [["2 4", "2 4", "2", ""]]
     swapped = {
-        (alpha, "ab"["ba".index(layer)], x): values for (alpha, layer, x), values in SCORES.items()
+        (alpha, {"a": "b", "b": "a"}[layer], x): v for (alpha, layer, x), v in SCORES.items()
     }
     assert claims(swapped, REQUEST) == [["2 4", "", "", "2"]]
     findings = line_section(line_numbers(frame(swapped), REQUEST)).findings
@@ -130,9 +128,6 @@ def test_a_line_without_a_trial_reaches_nothing() -> None:
     assert [group for *_, group in found] == ["a", "b", "a", "a", "b", "a"]
     text = "\n".join(line_section(numbers).findings)
     assert "already at width 2, the least tried, by a." in text and "nowhere up to 2" not in text
-    lost = frame(scores)
-    lost.loc[lost["alpha"] == 0.1, "state"] = "failed"
-    assert "0.1" not in "\n".join(line_section(line_numbers(lost, REQUEST)).findings)
 
 
 def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
@@ -153,21 +148,15 @@ def test_without_results_there_is_no_figure(data: pd.DataFrame) -> None:
     assert not section.drawings and not section.texts
 
 
-def test_a_reference_group_is_a_level_line(
-    tmp_path: Path,
-) -> None:
-    plain = [
-        {
-            "name": f"plain seed={seed}",
-            "group": "plain",
-            "state": "done",
-            "alpha": 1.0,
-            "score": score,
-            "loss": 1.0,
-        }
-        for seed, score in enumerate((40.0, 60.0))
-    ]
-    data = pd.concat([frame(SCORES).assign(group="bent"), pd.DataFrame(plain)], ignore_index=True)
+def with_plain(**metrics: list[float]) -> pd.DataFrame:
+    """The trials, and two of the group plain, which has no lines."""
+    plain = pd.DataFrame(metrics).assign(name=["plain seed=0", "plain seed=1"], group="plain")
+    trials = [frame(SCORES).assign(group="bent"), plain.assign(state="done")]
+    return pd.concat(trials, ignore_index=True)
+
+
+def test_a_reference_group_is_a_level_line() -> None:
+    data = with_plain(alpha=[1.0, 1.0], score=[40.0, 60.0], loss=[1.0, 1.0])
     numbers = line_numbers(data, replace(REQUEST, reference="plain"))
     assert numbers.points.equals(line_numbers(frame(SCORES), REQUEST).points)
     assert numbers.references[["panel", "metric", "n", "mean"]].to_numpy().tolist() == [
@@ -176,25 +165,11 @@ def test_a_reference_group_is_a_level_line(
     ], "none in the other panel"
     [drawing] = line_section(numbers).drawings
     assert "Dashed: plain, which has no width" in drawing.caption
-    figure, svg = drawing.draw(), draw(drawing, tmp_path)[f"{drawing.name}.svg"].decode()
-    dashed = [line for axes in figure.axes for line in axes.lines if line.get_linestyle() == "--"]
-    assert sorted(float(line.get_ydata()[0]) for line in dashed) == [1.0, 50.0]  # type: ignore[index, arg-type]
-    assert ">plain<" in svg
 
 
 def test_settings_tried_after_training_are_lines() -> None:
     """They lie on the trials of the reference, whose level they leave as it is."""
-    plain = [
-        {
-            "name": f"plain seed={seed}",
-            "group": "plain",
-            "state": "done",
-            "score": 50.0,
-            "at 2 score": score,
-        }
-        for seed, score in enumerate((40.0, 60.0))
-    ]
-    data = pd.concat([frame(SCORES).assign(group="bent"), pd.DataFrame(plain)], ignore_index=True)
+    data = with_plain(score=[50.0, 50.0], **{"at 2 score": [40.0, 60.0]})
     after = {"at 2 ": ("a after", 2.0), "at 4 ": ("a after", 4.0)}
     request = Lines(
         x="width", by="layer", metrics=("score", "loss"), reference="plain", after=after

@@ -92,5 +92,3 @@ def test_only_numbers_have_a_line() -> None:
     settings = pd.DataFrame({"numbers": [4, 2, 1], "words": ["a", "b", "a"]})
     assert design(settings, "lines").tolist() == [[4, 0], [2, 1], [1, 0]]
     assert design(settings[["words"]], "levels").tolist() == [[0], [1], [0]]
-    with pytest.raises(ValueError, match="finite"):
-        correlation_without([1.0, np.nan], [1.0, 2.0], np.zeros((2, 0)))

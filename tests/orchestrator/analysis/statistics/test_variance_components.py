@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import ArrayLike, NDArray
+import statsmodels.formula.api as smf
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from orchestrator.analysis.statistics.estimates import Array
@@ -19,7 +20,6 @@ from orchestrator.analysis.statistics.variance_components import (
     within_correlation,
 )
 
-Labels = NDArray[np.int64]
 TABLE = np.array([[4.0, 5.5, 6.1], [9.2, 8.0, 8.8], [1.0, 3.5, 2.2], [6.0, 6.5, 4.9]])
 
 
@@ -53,44 +53,34 @@ def points_of(x: ArrayLike, cells: Any, seeds: Any, y: Any = 0.0) -> pd.DataFram
     return pd.DataFrame({"x": x_N, "group": cells, "seed": seeds}).assign(y=y)
 
 
-def residuals(values: Array, *labels: Labels) -> tuple[Array, int]:
-    """Of least squares on a column for each label, with their degrees of freedom."""
-    columns = [names[:, None] == np.unique(names) for names in labels]
-    design = np.concatenate(columns, axis=1).astype(float)
-    solution, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
-    return values - design @ solution, len(values) - int(rank)
+def labels(common: float | None) -> str:
+    return "C(group)" if common is None else "C(group) + C(seed)"
 
 
 @pytest.mark.parametrize("counts", [[3] * 8, [3, 2, 3, 1, 3, 3, 2, 3]])
 @pytest.mark.parametrize("common", [None, 0.8])
-def test_components_are_those_of_regressions_on_dummies(
-    counts: list[int], common: float | None
-) -> None:
+def test_components_are_those_of_regressions(counts: list[int], common: float | None) -> None:
     """Henderson's method 3: variances within cells, within seeds and within both. If no two cells
     share a seed, one-way analysis of variance."""
     points = simulated(np.random.default_rng(1), counts, share=0.4, common=common)
-    x, y, cells, seeds = (points[name].to_numpy() for name in ("x", "y", "group", "seed"))
-    crossed = (cells,) if common is None else (cells, seeds)
-    (rest, df), (other, _) = (residuals(values, *crossed) for values in (x, y))
-    ours, spread = variance_components(points, "x"), rest @ rest / df
-    assert (ours["cells"], ours["trials"]) == (8, len(x))
-    assert ours["variance_seed_in_one_cell"] == pytest.approx(spread)
+    rest, other = (smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy")
+    ours, spread, total = variance_components(points, "x"), rest.mse_resid, len(points)
     if common is None:
-        n0 = (len(x) - sum(count**2 for count in counts) / len(x)) / 7
-        means = np.bincount(cells, x) / counts
-        between = ((means - x.mean()) ** 2 @ counts / 7 - spread) / n0
-        assert ours["variance_seed_in_all_cells"] is None
+        means = points.groupby("group")["x"].mean() - points["x"].mean()
+        n0 = (total - sum(count**2 for count in counts) / total) / 7
+        expected = [(np.dot(means**2, counts) / 7 - spread) / n0, None]
     else:
-        (in_cells, df_cells), (in_seeds, df_seeds) = (residuals(x, by) for by in (cells, seeds))
-        between = in_seeds @ in_seeds / df_seeds - spread
-        all_cells = in_cells @ in_cells / df_cells - spread
-        assert ours["variance_seed_in_all_cells"] == pytest.approx(all_cells)
-    assert ours["variance_cells"] == pytest.approx(between)
-    assert ours["seed_share"] == pytest.approx(spread / (spread + between))
+        one = {name: smf.ols(f"x ~ C({name})", points).fit() for name in ("group", "seed")}
+        expected = [one["seed"].mse_resid - spread, one["group"].mse_resid - spread]
+    between = expected[0]
     noise = spread * np.mean([1 / count for count in counts])
-    assert ours["reliability"] == pytest.approx(between / (between + noise))
+    expected += [spread, spread / (spread + between), between / (between + noise), 8, total]
+    names = ("variance_cells", "variance_seed_in_all_cells", "variance_seed_in_one_cell")
+    numbers = [ours[name] for name in (*names, "seed_share", "reliability", "cells", "trials")]
+    assert numbers == pytest.approx(expected)
     within = within_correlation(points, "x", "y")
-    assert within.value == pytest.approx(np.corrcoef(rest, other)[0, 1]) and within.df == df - 1
+    assert within.value == pytest.approx(np.corrcoef(rest.resid, other.resid)[0, 1])
+    assert within.df == rest.df_resid - 1
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -132,11 +122,9 @@ def test_correlation_of_cells_excludes_that_of_seeds(common: float | None) -> No
     """The means' covariance less that of the rests; the means alone say something else."""
     rng = np.random.default_rng(8)
     points = simulated(rng, [3] * 300, share=0.5, rho=-0.6, rho_seed=0.8, common=common)
-    x, y, cells, seeds = (points[name].to_numpy() for name in ("x", "y", "group", "seed"))
-    covariance = np.cov([values.reshape(-1, 3).mean(axis=1) for values in (x, y)])
-    labels = (cells,) if common is None else (cells, seeds)
-    (rest, df), (other, _) = (residuals(values, *labels) for values in (x, y))
-    rests = np.array([rest, other])
+    covariance = np.cov(points.groupby("group")[["x", "y"]].mean().T)
+    fits = [smf.ols(f"{name} ~ {labels(common)}", points).fit() for name in "xy"]
+    rests, df = np.array([fit.resid for fit in fits]), fits[0].df_resid
     own = covariance - rests @ rests.T / df / 3
     expected = own[0, 1] / math.sqrt(own[0, 0] * own[1, 1])
     value = between_correlation(points, "x", "y", blocks="group").value
@@ -183,8 +171,3 @@ def test_impossible_components_say_why(
 ) -> None:
     ours = variance_components(points_of(values, list(cells), seeds), "x")
     assert ours["seed_share"] is None and words in ours["missing"]
-
-
-def test_components_need_finite_values() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        variance_components(points_of([1.0, math.nan], ["a", "b"], [1, 1]), "x")
