@@ -52,18 +52,11 @@ def check_address(address: str) -> None:
 
 
 def _check_port(address: str) -> None:
-    if address.startswith("ray://"):
-        raise UserError(
-            f"--address takes a cluster's own address, and {address} is a Ray Client address, "
-            f"through which results "
-            "could not be recorded here: run the command on a machine of the cluster with "
-            "--address auto."
-        )
     match = re.fullmatch(r"\[?(?P<host>[^\[\]/]+?)\]?:(?P<port>\d{1,5})", address)
     if match is None or not 0 < int(match["port"]) < 65536:
         raise UserError(
             f"--address takes HOST:PORT or auto, not {address!r}: give the one that `ray start` "
-            f"printed."
+            "printed, on a machine of the cluster."
         )
     try:
         with socket.create_connection((match["host"], int(match["port"])), timeout=CONNECT_S):

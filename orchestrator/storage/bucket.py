@@ -89,11 +89,7 @@ class Bucket:
         probe = f".writable-{secrets.token_hex(8)}"
         self.write(probe, b"x")
         self.files(probe)
-        if self.read([probe]) != {probe: b"x"}:
-            raise BucketError(
-                f"{self.url} does not give back what was just written to it: use another object "
-                "store"
-            )
+        self.read([probe])
         self.remove([probe])
 
     def files(self, folder: str) -> dict[str, str]:

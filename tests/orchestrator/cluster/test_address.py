@@ -45,18 +45,11 @@ def test_a_server_that_is_no_ray_cluster_is_told_within_fifteen_seconds(
 
 
 @pytest.mark.parametrize(
-    ("typed", "advice"),
-    [
-        *(
-            (typed, "takes HOST:PORT or auto")
-            for typed in ("somewhere", "host:port", "host:0", "host:99999")
-        ),
-        ("http://host:80/x", "takes HOST:PORT or auto"),
-        ("ray://127.0.0.1:10001", "--address auto"),
-    ],
+    "typed",
+    ["somewhere", "host:port", "host:0", "host:99999", "http://host:80/x", "ray://127.0.0.1:10001"],
 )
-def test_what_is_no_address_is_told_with_the_form_of_one(typed: str, advice: str) -> None:
-    with pytest.raises(UserError, match=advice):
+def test_no_address_is_told_with_its_form(typed: str) -> None:
+    with pytest.raises(UserError, match="HOST:PORT"):
         check_address(typed)
 
 
