@@ -70,7 +70,7 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
         paired = list(zip(pairs["value"], pairs["value_baseline"], strict=True))
         test = compare(a["value"], b["value"], paired, names=names)
         if test["test"] != "paired":
-            pairs = a.assign(value_baseline=test["mean_baseline"]).dropna()
+            pairs = a.assign(value_baseline=test["mean_baseline"]).dropna(subset=["value_baseline"])
         difference = pairs["value"] - pairs["value_baseline"]
         trials.append(pairs.assign(baseline=names[1], value=difference))
         published = {f"published_p_{corpus}": printed.get(names[0])} if printed else {}

@@ -77,12 +77,10 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
 def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) -> list[BySetting]:
     """One for each swept setting, of the metrics that the study is about as far as they are
     measured."""
-    metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS][
-        :MOST_METRICS
-    ]
+    metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS]
+    shown = tuple(metrics[:MOST_METRICS])
     return [
-        BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=tuple(metrics))
-        for key in keys
+        BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=shown) for key in keys
     ]
 
 
@@ -94,11 +92,8 @@ def _metrics(study: Study) -> dict[str, None]:
         elif isinstance(request, GridMap):
             names += request.values
         else:
-            names += [
-                *getattr(request, "metrics", ()),
-                *filter(None, [getattr(request, "metric", None)]),
-            ]
-    names = names or ["test_perplexity", "press_rank"]
+            names += [*getattr(request, "metrics", ()), getattr(request, "metric", "")]
+    names = list(filter(None, names)) or ["test_perplexity", "press_rank"]
     # A value is chosen by the validation text: its perplexity comes first.
     return dict.fromkeys(["valid_perplexity", *names] if "test_perplexity" in names else names)
 
@@ -106,10 +101,8 @@ def _metrics(study: Study) -> dict[str, None]:
 def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
     """Return the means that were asked for; trials that do not have the setting are left out."""
     having = frame.dropna(subset=[request.key])
-    columns = ["group", *request.others]
-    having = having.assign(
-        group=[_label(*row, request=request) for row in having[columns].to_numpy().tolist()]
-    )
+    rows = having[["group", *request.others]].to_numpy().tolist()
+    having = having.assign(group=[_label(*row, request=request) for row in rows])
     values = tuple(dict.fromkeys(having[request.key].tolist()))
     parts = dict(iter(having.groupby(["group", request.key], sort=False)))
     places = [place for place in product(dict.fromkeys(having["group"]), values) if place in parts]
