@@ -1,4 +1,4 @@
-"""How many trials are trained as one: by memory, compared with what a stack takes, and by time."""
+"""How many trials are trained as one: by memory, compared with what a stack takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 
 import pytest
-import torch
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.transformer import transformer
@@ -15,14 +14,12 @@ from tests.support.smoke_trials import smoke_trial
 from trainables.config import (
     CorpusConfig,
     LanguageTrialConfig,
-    MosConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import choice, chosen_size, stack_bytes
-from trainables.stack.choice import best_size, measured_rates
+from trainables.stack import chosen_size, stack_bytes
 
 VOCABULARY = 4_000
 PROGRAM = """
@@ -48,10 +45,6 @@ for trials in (1, 4):
     gc.collect()
     print(status_mib("VmHWM"))
 """
-MIXED = [
-    smoke_trial().model_copy(update={"output_layer": layer, "seed": seed})
-    for seed, layer in enumerate((SoftmaxConfig(), MosConfig(mixtures=2), SoftmaxConfig()))
-]
 
 
 def lstm() -> TrialConfig:
@@ -88,55 +81,8 @@ def test_planned_memory_is_about_what_a_stack_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rates", "best"),
-    [
-        ({1: 10.0}, 1),
-        ({1: 100.0, 2: 190.0, 4: 290.0, 8: 301.0, 16: 310.0}, 8),
-        ({1: 100.0, 2: 190.0, 4: 100.0, 8: 90.0}, 2),
-        ({1: 95.0, 16: 100.0}, 1),
-    ],
+    ("free_bytes", "most", "size"), [(80 * 2**30, 16, 3), (80 * 2**30, 2, 2), (1e6, 16, 1)]
 )
-def test_fewest_trials_nearly_as_fast_as_any(rates: dict[int, float], best: int) -> None:
-    assert best_size(rates) == best
-
-
-def test_timing_touches_no_random_stream() -> None:
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    rates = measured_rates(MIXED, Runtime())
-    assert list(rates) == [1, 2, 3] and min(rates.values()) > 0
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize(("room", "sizes"), [(1, [1]), (0, [])])
-def test_sizes_beyond_the_memory_are_left_out(
-    room: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Small(choice.Stack):
-        def __init__(self, trainers: list[choice.Trainer]) -> None:
-            if len(trainers) > room:
-                raise torch.OutOfMemoryError
-            super().__init__(trainers)
-
-    monkeypatch.setattr(choice, "Stack", Small)
-    assert list(measured_rates(MIXED, Runtime())) == sizes
-
-
-@pytest.mark.parametrize(
-    ("free_bytes", "rates", "size", "why"),
-    [
-        (80 * 2**30, {1: 10.0, 2: 19.5, 3: 20.0}, 2, "19.5 with 2"),
-        (80 * 2**30, {}, 3, "free memory of 80.0 GiB"),
-        (1e6, {1: 10.0}, 1, "free memory"),  # one trial is not timed
-    ],
-)
-def test_chosen_size(
-    free_bytes: float,
-    rates: dict[int, float],
-    size: int,
-    why: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(choice, "measured_rates", lambda *_: rates)
-    chosen, clause = chosen_size(MIXED, Runtime(), 16, free_bytes)
-    assert chosen == size and why in clause
+def test_chosen_size(free_bytes: float, most: int, size: int) -> None:
+    chosen, clause = chosen_size([smoke_trial()] * 3, Runtime(), most, free_bytes)
+    assert chosen == size and f"{free_bytes / 2**30:.1f} GiB" in clause
