@@ -3,7 +3,7 @@ pydantic and pytest alone.
 
 Every test runs on a CPU, too, so that it is itself tried where there is no GPU; there what is
 checked of a GPU holds anyway. `-m gpu` leaves the CPU out. Without numbers,
-tests/trainables/test_device.py checks dtypes and waits."""
+tests/trainables/test_device.py checks dtypes; `prove-gpu` shows that steps wait for nothing."""
 
 from __future__ import annotations
 

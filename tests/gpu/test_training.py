@@ -1,33 +1,17 @@
-"""A trial on a device against the same one on a CPU, its checkpoints, its random numbers, and its
-waits."""
+"""A trial on a device against the same one on a CPU, its checkpoints and its random numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
 from tests.support.device_trials import LAYERS, assert_same_bits, losses, trainer_on
-from tests.support.products import Asked
 from trainables.config import OutputLayerConfig
 from trainables.device import generator, global_random_states, set_global_random_states
 from trainables.draws import drop_connect, locked_dropout, word_dropout
-
-
-@contextmanager
-def no_waiting(device: str) -> Iterator[None]:
-    """Whatever waits for a GPU inside raises an error; a CPU has nothing to wait for."""
-    if device == "cpu":
-        yield
-        return
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -97,20 +81,3 @@ def test_torchs_own_generators_go_back(device: str) -> None:
     set_global_random_states(states, device)
     assert torch.equal(torch.rand(5), first[0])
     assert torch.equal(torch.rand(5, device=device), first[1])
-
-
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-def test_a_step_waits_for_nothing(
-    device: str, layer: OutputLayerConfig, optimizer: str, precision: str
-) -> None:
-    rate = 0.003
-    trainer = trainer_on(
-        device, layer, optimizer=optimizer, precision=precision, learning_rate=rate
-    )
-    for _ in range(2):  # libraries are loaded and memory is taken at the first ones
-        trainer.step()
-    with no_waiting(device), Asked() as asked:
-        trainer.step()
-    assert asked.reads == 2, "of what the window drew, on the CPU"

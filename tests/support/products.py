@@ -1,5 +1,4 @@
-"""What a stretch of work asks of its device: the dtypes of its matrix products, and whether it
-reads a number back."""
+"""The dtypes of the matrix products that a stretch of work asks of its device."""
 
 from __future__ import annotations
 
@@ -11,16 +10,14 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "addmm_", "baddbmm_", "_cudnn_rnn", "mkldnn_rnn_layer"}
-READS = {"_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select", "_unique2"}
 
 
 class Asked(TorchDispatchMode):
-    """Counts, of all that runs inside, the products by dtype and the reads."""
+    """Notes the dtypes of all products that run inside."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.product_dtypes: set[torch.dtype] = set()
-        self.reads = 0
 
     def __torch_dispatch__(
         self,
@@ -33,6 +30,5 @@ class Asked(TorchDispatchMode):
         if name in PRODUCTS:
             # The last factor, as what a product is added to may have another dtype.
             self.product_dtypes.add([arg for arg in args if isinstance(arg, Tensor)][-1].dtype)
-        self.reads += name in READS
         run: Callable[..., Any] = func
         return run(*args, **(kwargs or {}))

@@ -34,7 +34,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
-from trainables.output_layers.fused import Inputs, fused_cross_entropy, kernels_fit
+from trainables.output_layers.fused import Inputs, fused_cross_entropy, is_fused
 from trainables.output_layers.pointwise import Pointwise
 
 Rows = tuple[Tensor, Tensor | None]
@@ -102,7 +102,7 @@ class _CrossEntropies(torch.autograd.Function):
     ) -> Tensor:
         inputs = Inputs(hidden, prior, weight, bias)
         # Kernels overwrite the gradient by the weights; chunks without them add to it.
-        of_weight = torch.empty_like if _is_fused(rows, functions, weight) else torch.zeros_like
+        of_weight = torch.empty_like if is_fused(rows[0], functions, weight) else torch.zeros_like
         makes = torch.empty_like, torch.empty_like, of_weight, torch.zeros_like
         gradients = Inputs(
             *(
@@ -126,10 +126,6 @@ class _CrossEntropies(torch.autograd.Function):
         return (*gradients[:4], None, None, *gradients[4:])
 
 
-def _is_fused(rows: Rows, functions: Sequence[Pointwise], weight: Tensor) -> bool:
-    return rows[0].dim() == 2 and kernels_fit(functions, weight)
-
-
 def _forward(
     inputs: Inputs,
     rows: Rows,
@@ -139,7 +135,7 @@ def _forward(
 ) -> Result:
     """The gradients by the inputs go into `gradients`."""
     targets, weights = rows
-    if _is_fused(rows, functions, inputs.weight):
+    if is_fused(targets, functions, inputs.weight):
         if weights is None:
             weights = inputs.bias.new_full(targets.shape, 1 / targets.shape[1])
         rows = targets, weights

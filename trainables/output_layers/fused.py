@@ -77,12 +77,10 @@ class Inputs(NamedTuple):
     """V."""
 
 
-def kernels_fit(functions: Sequence[Pointwise], weight: Tensor) -> bool:
-    """Whether a cross-entropy with such functions and weights goes through the kernels: nothing
-    else decides it."""
-    fit = all(
-        type(function) in (Identity, SmoothBend, Softcap, PiecewiseLinear) for function in functions
-    )
+def is_fused(targets: Tensor, functions: Sequence[Pointwise], weight: Tensor) -> bool:
+    """Whether the loss goes through the kernels; nothing else decides it."""
+    kinds = Identity, SmoothBend, Softcap, PiecewiseLinear
+    fit = targets.dim() == 2 and all(type(function) in kinds for function in functions)
     return fit and weight.dtype == torch.float32 and runs_triton(weight.device)
 
 
@@ -114,15 +112,19 @@ def fused_cross_entropy(
         sums = IntervalSums(inner_GK2, inner_GK2.new_zeros(count, 2, dtype=torch.float64))
     dtype = inputs.hidden.dtype
     factor_GVD = aligned(inputs.weight, dtype)
-    logits = count * experts * _stride(factor_GVD)
+    vocabulary = factor_GVD.shape[1]
+    zeros = -vocabulary % ALIGNMENT
+    stride = vocabulary + zeros
+    logits = count * experts * stride
     contexts = min(total, max(1, CHUNK_BYTES // (logits * factor_GVD.element_size())))
     buffer = factor_GVD.new_empty(contexts * logits)
-    bias_GS = pad(inputs.bias.detach(), (0, _stride(factor_GVD) - factor_GVD.shape[1])).contiguous()
+    bias_GS = pad(inputs.bias.detach(), (0, zeros)).contiguous()
     losses_G = torch.zeros(count, dtype=torch.float64, device=factor_GVD.device)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))
         hidden = aligned(inputs.hidden[:, chunk].reshape(count, -1, width), dtype)
-        product = torch.bmm(hidden, factor_GVD.mT, out=_logits(buffer, hidden, factor_GVD))
+        rows_GmS = buffer[: hidden[..., 0].numel() * stride].view(count, -1, stride)
+        product = torch.bmm(hidden, factor_GVD.mT, out=rows_GmS[..., :vocabulary])
         targets_Gm = targets_GN[:, chunk].repeat_interleave(experts, 1)
         log_p_Gm, greatest_Gm, normaliser_Gm = kernels.forward(product, bias_GS, targets_Gm, bend)
         losses_Gn, share_GnK = _mix(log_p_Gm, inputs.log_prior[:, chunk], weights_GN[:, chunk])
@@ -140,18 +142,6 @@ def fused_cross_entropy(
     if sums is not None and isinstance(first, PiecewiseLinear):
         return losses_G, (first.gradient_of(parameters[0].detach(), *sums.by_table()),)
     return losses_G, tuple(map(torch.zeros_like, parameters))
-
-
-def _stride(factor_GVD: Tensor) -> int:
-    """How far apart rows of logits begin: V, or a little more where that is not a multiple of the
-    alignment."""
-    return factor_GVD.shape[1] + -factor_GVD.shape[1] % ALIGNMENT
-
-
-def _logits(buffer: Tensor, hidden_GmD: Tensor, factor_GVD: Tensor) -> Tensor:
-    """The start of the buffer, as G x m x V."""
-    (models, rows, _), stride = hidden_GmD.shape, _stride(factor_GVD)
-    return buffer[: models * rows * stride].view(models, rows, stride)[:, :, : factor_GVD.shape[1]]
 
 
 def _mix(log_p_Gm: Tensor, log_prior_GnK: Tensor, weights_Gn: Tensor) -> tuple[Tensor, Tensor]:
