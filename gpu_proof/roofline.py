@@ -43,8 +43,6 @@ class Card(NamedTuple):
     """Of a product of large square matrices."""
 
 
-CARDS = {"H200": Card(4.2, 700.0), "H100": Card(2.95, 700.0)}
-"""In bf16; what is usual, not measured here."""
 COSTS: dict[tuple[str, str], StepCost] = {
     ("ptb", "softmax"): StepCost(
         Work(927, 26.56, 0.0), Work(15, 6.57, 2.246), Work(417, 51.59, 0.998)

@@ -4,7 +4,6 @@ from .key import stack_key as stack_key
 from .kinds import draws_of as draws_of
 from .kinds import stacked_model as stacked_model
 from .masks import StackedDraws as StackedDraws
-from .model import StackedModel as StackedModel
 from .model import stacked_states as stacked_states
 from .run import run_stack as run_stack
 from .stack import Stack as Stack
