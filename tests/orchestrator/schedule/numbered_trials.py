@@ -11,7 +11,7 @@ from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in
-from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
 PLAN = planned(range(6))
 IDS = [trial.trial_id for trial in PLAN]
@@ -68,3 +68,10 @@ def done(number: int) -> TrialEvent:
 
 def states(store: Store) -> list[str]:
     return [row.state for row in store.trials(KEY)]
+
+
+def folder_of(storage: Path, number: int) -> TrialFolder:
+    """The folder of a trial, which is made."""
+    path = trial_directory(storage, IDS[number])
+    path.mkdir(parents=True, exist_ok=True)
+    return TrialFolder(path, IDS[number])

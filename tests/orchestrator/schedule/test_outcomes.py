@@ -20,24 +20,19 @@ from tests.orchestrator.schedule.numbered_trials import (
     PLAN,
     Sweep,
     done,
+    folder_of,
     started,
     states,
 )
 from tests.support import scripted_measurements as later
 from trainables.errors import UserError
-from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
 @pytest.fixture(autouse=True)
 def registered(store: Store) -> None:
     """The plan is in the store."""
     store.register(KEY, PLAN)
-
-
-def folder_of(storage: Path, number: int) -> TrialFolder:
-    path = trial_directory(storage, IDS[number])
-    path.mkdir(parents=True, exist_ok=True)
-    return TrialFolder(path, IDS[number])
 
 
 def test_damage_is_reported_with_the_trials_name(store: Store, tmp_path: Path) -> None:

@@ -9,14 +9,11 @@ import pytest
 
 from orchestrator.schedule import Recorder
 from orchestrator.storage import FolderStorage
-from orchestrator.store import Store, StudyKey
-from tests.support.scripted_trials import planned
+from orchestrator.store import Store
+from tests.orchestrator.schedule.numbered_trials import IDS, KEY, PLAN, folder_of, states
 from tests.support.store_rows import RUN
-from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
+from trainables.trial_folder import TrialOutcome
 
-KEY = StudyKey(study="left", scale="smoke", corpus="none")
-PLAN = planned(range(4))
-IDS = [trial.trial_id for trial in PLAN]
 VALUES = np.array([3.0, 2.0, 0.5])
 
 
@@ -26,29 +23,13 @@ def recorder(store: Store, tmp_path: Path) -> Recorder:
     return Recorder(store, FolderStorage(tmp_path), store.begin_run(RUN))
 
 
-def done(number: int, measurement: str = "spectrum@1") -> TrialOutcome:
-    measurements = {measurement: {"metric": 3}}
-    return TrialOutcome(trial_id=IDS[number], state="done", measurements=measurements)
-
-
-def folder_of(storage: Path, number: int) -> TrialFolder:
-    path = trial_directory(storage, IDS[number])
-    path.mkdir(parents=True, exist_ok=True)
-    return TrialFolder(path, IDS[number])
-
-
-def leave(
-    storage: Path, number: int, outcome: TrialOutcome, spectrum: np.ndarray | None = VALUES
-) -> Path:
-    """Write what a worker leaves in the folder of the trial with this number."""
-    path = folder_of(storage, number).path
-    TrialFolder(path, outcome.trial_id).write_result(outcome, spectrum)
-    return path
-
-
 def test_results_are_recorded_once(store: Store, recorder: Recorder, tmp_path: Path) -> None:
-    leave(tmp_path, 0, done(0))
-    leave(tmp_path, 2, TrialOutcome(trial_id=IDS[2], state="diverged", cause="NaN."))
+    measured = {"spectrum@1": {"metric": 3}}
+    done = TrialOutcome(trial_id=IDS[0], state="done", measurements=measured)
+    folder_of(tmp_path, 0).write_result(done, VALUES)
+    diverged = TrialOutcome(trial_id=IDS[2], state="diverged", cause="NaN.")
+    folder_of(tmp_path, 2).write_result(diverged, None)
+    (folder_of(tmp_path, 3).path / "result.json").write_text("{")
     notes: list[str] = []
     found = recorder.recover(PLAN, note=notes.append)
     assert [(outcome.trial_id, taken) for outcome, taken in found] == [
@@ -56,10 +37,10 @@ def test_results_are_recorded_once(store: Store, recorder: Recorder, tmp_path: P
         (IDS[2], True),
     ]
     assert recorder.recover(PLAN, note=notes.append) == []
-    states = store.states(IDS)
-    assert [states[trial_id] for trial_id in IDS] == ["done", "planned", "diverged", "planned"]
+    assert states(store) == ["done", "planned", "diverged", *["planned"] * 3]
     np.testing.assert_array_equal(store.spectra(KEY)[IDS[0]], VALUES)
-    assert notes == []
+    (note,) = notes
+    assert "seed=3 runs again" in note
 
 
 def test_later_measurements_are_recorded_once(
