@@ -13,12 +13,12 @@ from orchestrator.cluster import RunOptions, check_torch_gpu
 from orchestrator.forecast import STACK, configs_left, measured_pace
 from orchestrator.plan import Plan
 from orchestrator.schedule import Recorder, RunSummary, StudyWork
-from orchestrator.store import PlannedTrial, RunRecord, expire_dead_owners
+from orchestrator.store import OPEN, PlannedTrial, RunRecord, expire_dead_owners
 from orchestrator.sweep.announcement import opening
 from orchestrator.sweep.commands import Typed
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.disk_space import disk_warning
-from orchestrator.sweep.study_state import StudyState, read_state
+from orchestrator.sweep.study_state import StudyState
 from orchestrator.watch import Listener, Several, watching
 from orchestrator.words import counted
 from trainables.config import AnyConfig
@@ -80,12 +80,16 @@ class RemainingWork:
             self.store.end_run(run_id)
 
     def _state(self) -> StudyState:
-        return read_state(
-            self.plan,
-            self.store,
-            self.members,
-            retried=self.retried,
-            tuning=self.tuner is not None and not self.tuner.over,
+        states = self.store.states([trial.trial_id for trial in self.members])
+        candidates = self.members if self.retried is None else self.retried
+        tuning = self.tuner is not None and not self.tuner.over
+        return StudyState(
+            states=states,
+            trials=[trial for trial in candidates if states.get(trial.trial_id) in OPEN],
+            unnamed=self.plan.total - len(self.members) if tuning else 0,
+            lacking=self.store.lacking(self.plan.key, self.plan.measurements)
+            if self.retried is None
+            else {},
         )
 
     def _announce(self, state: StudyState, seconds_each: tuple[float, str] = (0.0, "")) -> None:

@@ -30,7 +30,7 @@ def over(**fields):
     [
         (("gss_grid", "--scale", "quikc"), "'quick'"),
         (("gss_grid", "--corpus", "ptp", "--dry-run"), "did you mean ptb"),
-        (("gss_grid", "--corpus", "{tmp}/partial", "--storage", "{tmp}/r"), "valid.txt is missing"),
+        (("gss_grid", "--corpus", "{tmp}/partial"), "valid.txt"),
         (("gss_grid", "--corpus", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
         (("gss_grid", "--scale", "smoke", "--corpus", "{tmp}/short"), "needs at least"),
         (("gss_grid", "--store", "{tmp}/newer.db", "--storage", "{tmp}/r"), "newer"),

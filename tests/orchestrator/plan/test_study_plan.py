@@ -177,7 +177,6 @@ def test_a_trial_without_the_swept_setting_is_there_once() -> None:
     ("study", "settings", "word"),
     [
         ("gss_grid", {"output_layer.c": (1, 2)}, "drop the --set"),
-        ("gss_grid", {"training.epoch": (1, 2)}, "did you mean training.epochs"),
         ("fair_capacity", {"training.epochs": (1, 2)}, "one value"),
     ],
 )
