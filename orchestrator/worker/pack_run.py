@@ -58,8 +58,6 @@ class _PackRun:
         self._exits: dict[str, ExitStack] = {}
         """By trial id, how its folder is left."""
         self._current = pack.trials[0].trial_id
-        self._why: str | None = None
-        """Why so many trials run at a time, if that was measured."""
 
     def run(self) -> None:
         """See `run_pack`."""
@@ -108,7 +106,7 @@ class _PackRun:
             ended.close()
 
     def _most(self) -> int:
-        """Return how many trials are trained at a time; their logs tell why."""
+        """Return how many trials are trained at a time, and report why."""
         runtime = self._options.runtime
         if not runtime.device.startswith("cuda"):
             return self._pack.at_once
@@ -118,13 +116,13 @@ class _PackRun:
 
         models = [trial.validated for trial in self._pack.trials]
         here = on_this_machine(runtime, self._options.data)
-        size, self._why = chosen_size(
+        size, reason = chosen_size(
             [model for model in models if isinstance(model, LanguageTrialConfig)],
             here,
             self._pack.at_once,
             torch.cuda.mem_get_info()[0],
         )
-        self._outbox.hold(TrialEvent(trial_id=self._current, note=self._why))
+        self._outbox.hold(TrialEvent(trial_id=self._current, note=reason))
         return size
 
     def _tasks(self) -> Iterator[TrialTask]:
@@ -142,9 +140,6 @@ class _PackRun:
 
     def _take_up(self, task: TrialTask) -> None:
         trial = self._trials[task.config.trial_id]
-        if self._why is not None:
-            task.directory.mkdir(parents=True, exist_ok=True)
-            self._folders[trial.trial_id].log(self._why)
         self._report_start(trial, f"{self._pack.at_once} trials", now=True)
 
     def _enter(self, trial: PlannedTrial) -> TrialFolder:
