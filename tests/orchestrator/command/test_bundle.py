@@ -10,17 +10,17 @@ from urllib.parse import unquote
 
 import pytest
 
-from orchestrator.command.app import main
 from orchestrator.store import PlannedTrial, Store, StudyKey
+from tests.orchestrator.command.conftest import Typed
 from tests.support.store_rows import RUN, SPECTRUM, fail, outcome
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 
 
-@pytest.fixture
-def place(store: Store, tmp_path: Path) -> tuple[str, str]:
-    """The storage of a store with two variants of a study."""
+@pytest.fixture(autouse=True)
+def variants(store: Store) -> None:
+    """Two variants of a study."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     trials = [
         PlannedTrial.of(
@@ -35,7 +35,6 @@ def place(store: Store, tmp_path: Path) -> tuple[str, str]:
     for trial in trials[:2]:
         store.record(outcome(trial.trial_id), run_id=run_id, spectrum=SPECTRUM)
     fail(store, trials[2].trial_id, cause="RuntimeError: no", run_id=run_id)
-    return "--storage", str(tmp_path)
 
 
 def pages(folder: Path) -> set[str]:
@@ -55,9 +54,9 @@ def pages(folder: Path) -> set[str]:
     return {str(page.relative_to(folder)) for page in found}
 
 
-def test_every_link_of_a_copied_bundle_works(place: tuple[str, str], tmp_path: Path) -> None:
+def test_every_link_of_a_copied_bundle_works(typed: Typed, tmp_path: Path) -> None:
     made = tmp_path / "a bundle"
-    assert main(["report", "all", *place, "--bundle", str(made)]) == 0
+    assert typed("report", "all", "--bundle", made).returncode == 0
     copy = shutil.copytree(made, tmp_path / "elsewhere" / "x")
     shutil.rmtree(made)
     assert pages(copy) == {str(path.relative_to(copy)) for path in copy.rglob("*.html")}
@@ -68,18 +67,18 @@ def test_every_link_of_a_copied_bundle_works(place: tuple[str, str], tmp_path: P
     assert not (tmp_path / "reports").exists(), "the storage's own reports are left alone"
 
 
-def test_a_bundle_is_written_again(place: tuple[str, str], tmp_path: Path) -> None:
+def test_a_bundle_is_written_again(typed: Typed, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
-    command = ["report", "gss_grid", *place, "--bundle", str(bundle)]
-    assert main(command) == main(command) == 0
+    command = ("report", "gss_grid", "--bundle", bundle)
+    assert typed(*command).returncode == typed(*command).returncode == 0
     assert len(list(bundle.glob("*/report.html"))) == 1
-    assert main([*command, "--set", "training.epochs=3"]) == 0
+    assert typed(*command, "--set", "training.epochs=3").returncode == 0
     assert sum(page.endswith("/report.html") for page in pages(bundle)) == 2
 
 
-def test_other_folders_are_left_alone(place: tuple[str, str], tmp_path: Path) -> None:
+def test_other_folders_are_left_alone(typed: Typed, tmp_path: Path) -> None:
     def refused(folder: Path) -> bool:
-        return main(["report", "gss_grid", *place, "--bundle", str(folder)]) == 2
+        return typed("report", "gss_grid", "--bundle", folder).returncode == 2
 
     full = tmp_path / "full"
     full.mkdir()
@@ -91,16 +90,14 @@ def test_other_folders_are_left_alone(place: tuple[str, str], tmp_path: Path) ->
         (full / name).unlink()
 
 
-def test_a_bundle_with_a_link_in_it_is_left_alone(place: tuple[str, str], tmp_path: Path) -> None:
+def test_a_bundle_with_a_link_in_it_is_left_alone(typed: Typed, tmp_path: Path) -> None:
     bundle = tmp_path / "made"
-    command = ["report", "gss_grid", *place, "--bundle", str(bundle)]
-    assert main(command) == 0
+    command = ("report", "gss_grid", "--bundle", bundle)
+    assert typed(*command).returncode == 0
     (bundle / "link").symlink_to(tmp_path)
-    assert main(command) == 2
+    assert typed(*command).returncode == 2
 
 
-def test_without_anything_to_report_no_bundle_is_made(
-    place: tuple[str, str], tmp_path: Path
-) -> None:
-    assert main(["report", "rank_metrics", *place, "--bundle", str(tmp_path / "none")]) == 2
+def test_without_anything_to_report_no_bundle_is_made(typed: Typed, tmp_path: Path) -> None:
+    assert typed("report", "rank_metrics", "--bundle", tmp_path / "none").returncode == 2
     assert not (tmp_path / "none").exists()
