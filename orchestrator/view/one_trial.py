@@ -52,18 +52,19 @@ class OneTrial:
         return {name: self.row["metrics"][name] for name in in_reading_order(names)}
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, str]:
         """What it is, in words and counts."""
         row, last = self.row, self.attempts[-1:]
         place = [one.place for one in last if one.ended_at is None and row["state"] == "running"]
-        return {
+        facts = {
             "id": row["trial_id"],
             "state": row["state"],
             "attempts": str(row["attempt"]),
             "runs on": "".join(place),
             "run from": parts.host_of(row["owner"] or ""),
-            "cause": row["cause"] or "",
+            "cause": row["cause"],
         }
+        return {name: fact for name, fact in facts.items() if fact}
 
     @property
     def version(self) -> str:

@@ -47,7 +47,7 @@ def register(app: Dash, source: Source) -> None:
         return "Asked to stop. Results and checkpoints are kept; run the same command to resume."
 
 
-def graph(name: str, file: str, *, height: int = 420) -> Any:
+def graph(name: str, file: str) -> Any:
     """A figure that can be zoomed and saved as `file`; a callback draws it by `Output({"drawn":
     name}, "data")`."""
     config: Any = {
@@ -64,7 +64,7 @@ def graph(name: str, file: str, *, height: int = 420) -> Any:
         id={"drawn": name, "as": "graph"},
         figure=figures.empty(""),
         config=config,
-        style={"height": f"{height}px"},
+        style={"height": "440px"},
     )
     return html.Div([dcc.Store(id={"drawn": name}), figure], id=name)
 

@@ -68,7 +68,7 @@ def layout(source: Source, variant: str) -> Any:
                 persistence_type="session",
                 persistence=True,
             ),
-            html.Div(parts.graph("chosen", variant, height=460), className="scroll"),
+            html.Div(parts.graph("chosen", variant), className="scroll"),
         ]
     )
 

@@ -40,7 +40,6 @@ GRID = {
     "paginationPageSize": 50,
     "paginationPageSizeSelector": False,
     "enableCellTextSelection": True,
-    "enableBrowserTooltips": True,
 }
 
 
@@ -80,7 +79,6 @@ def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:
         "field": name,
         "headerName": label,
         "headerTooltip": name,
-        "tooltipField": name,
         **(NUMBER if name in (*trials.numbers, "attempt") else TEXT),
         **OWN.get(name, {}),
     }

@@ -4,16 +4,17 @@ lone one also has its attempts, its log, and how to run it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from dash import Dash, Input, Output, State, dcc, html
 from dash.exceptions import PreventUpdate
 
-from orchestrator.report import CONFIG_FILE, RUN_ALONE, cell, setting, title
+from orchestrator.report import CONFIG_FILE, RUN_ALONE, cell, setting
 from orchestrator.store import Attempt
 from orchestrator.view import figures, parts
+from orchestrator.view.axes import labels
 from orchestrator.view.one_trial import OneTrial, read_trial
 from orchestrator.view.source import Source
 from orchestrator.words import duration, short_id
@@ -101,8 +102,11 @@ def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
     }
 
 
-def _table(trials: Mapping[str, OneTrial], rows: Sequence[Sequence[Any]]) -> Any:
+def _table(trials: Mapping[str, OneTrial], column: Callable[[OneTrial], Mapping[str, str]]) -> Any:
     """A table with a column for each trial."""
+    columns = [column(trial) for trial in trials.values()]
+    names = dict.fromkeys(name for values in columns for name in values)
+    rows = [[name, *(values.get(name, "") for values in columns)] for name in names]
     links = [
         parts.trial_link(trial.row["trial_id"], name, trial.key) for name, trial in trials.items()
     ]
@@ -111,44 +115,37 @@ def _table(trials: Mapping[str, OneTrial], rows: Sequence[Sequence[Any]]) -> Any
 
 def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
     """What they are, and their configs."""
-    columns = [*trials.values()]
-    key, ids = columns[0].key, [trial.row["trial_id"] for trial in columns]
-    facts = [[name, *(trial.facts[name] for trial in columns)] for name in columns[0].facts]
-    settings = {
-        name: [name, *(setting(trial.settings.get(name)) for trial in columns)]
-        for trial in columns
-        for name in trial.settings
-    }
-    varying = dict.fromkeys(name for trial in columns for name in trial.varying)
+    first, ids = next(iter(trials.values())), [trial.row["trial_id"] for trial in trials.values()]
+    links = [*map(parts.study_link, first.keys), *parts.downloads(first.key, ids)]
+
+    def settings(trial: OneTrial) -> dict[str, str]:
+        return {name: setting(value) for name, value in trial.settings.items()}
+
+    def varying(trial: OneTrial) -> dict[str, str]:
+        return {name: setting(trial.settings.get(name)) for name in trial.varying}
+
     return [
         html.H1("Side by side" if len(trials) > 1 else [*trials]),
-        html.P(
-            [*map(parts.study_link, columns[0].keys), *parts.downloads(key, ids)],
-            className="actions",
-        ),
-        _table(trials, [row for row in facts if any(row[1:])]),
+        html.P(links, className="actions"),
+        _table(trials, lambda trial: trial.facts),
         html.H2("Settings that differ in the study"),
-        _table(trials, [settings[name] for name in varying if name in settings]),
-        html.Details([html.Summary("All settings"), _table(trials, [*settings.values()])]),
+        _table(trials, varying),
+        html.Details([html.Summary("All settings"), _table(trials, settings)]),
     ]
 
 
 def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:
     """What was measured, and where they ran."""
-    columns = trials.values()
-    names = dict.fromkeys(name for trial in columns for name in trial.metrics)
-    metrics = [
-        [title(name), *(cell(name, trial.metrics.get(name)) for trial in columns)] for name in names
-    ]
-    names = dict.fromkeys(name for trial in columns for name in trial.row["environment"])
-    environments = [
-        [name, *(trial.row["environment"].get(name, "") for trial in columns)] for name in names
-    ]
+    titles = labels([*dict.fromkeys(name for trial in trials.values() for name in trial.metrics)])
+
+    def metrics(trial: OneTrial) -> dict[str, str]:
+        return {titles[name]: cell(name, value) for name, value in trial.metrics.items()}
+
     return [
         html.H2("Metrics"),
         _table(trials, metrics),
         html.H2("Environment"),
-        _table(trials, environments),
+        _table(trials, lambda trial: trial.row["environment"]),
     ]
 
 
