@@ -55,14 +55,12 @@ def _mlflow(key: StudyKey, uri: str) -> Sink:
 
     try:
         return MLflow(key, uri)
-    except (
-        Exception
-    ) as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
+    # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's.
+    except Exception as error:
         raise UserError(
             f"--log-to mlflow cannot use {uri} ({first_line(error)[:300]}): see that it is the "
-            f"address of an MLflow "
-            "tracking server that runs and lets you in, or name another one with --log-to "
-            "mlflow=URI."
+            "address of an MLflow tracking server that runs and lets you in, or name another one "
+            "with --log-to mlflow=URI."
         ) from error
 
 

@@ -120,14 +120,12 @@ class TrialLogs(Listener):
         """Where the log fails, it is told nothing more."""
         try:
             yield
-        except (
-            Exception
-        ) as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
+        # A log's server, disk or package: no trial's trouble, and no reason to stop.
+        except Exception as error:
             self._sinks.remove(sink)
             self._note(
                 f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the "
-                f"sweep goes on, "
-                "and the same command, typed again, writes there what is missing."
+                "sweep goes on, and the same command, typed again, writes there what is missing."
             )
 
 
