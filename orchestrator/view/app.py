@@ -48,8 +48,7 @@ def make_app(source: Source, token: str) -> Dash:
         try:
             return lay_out(source, path, search), ""
         except UserError as error:
-            link = html.P(dcc.Link("To the overview", href="/"))
-            return no_update if is_tick else link, parts.sentence_of(error)
+            return no_update if is_tick else None, parts.sentence_of(error)
 
     for room in (parts, overview, study_page, trials_page):
         room.register(app, source)

@@ -187,8 +187,8 @@ def _compare(ticked: Sequence[str], variant: str) -> list[Any]:
 
 def _choose(frame: pd.DataFrame, ticked: Sequence[str]) -> tuple[list[str], str]:
     """The ids of the trials in a figure of few, and a sentence about them."""
-    if ticked:
-        return list(ticked[:MOST_CHOSEN]), f"Of {min(len(ticked), MOST_CHOSEN)} ticked trials."
+    if chosen := ticked[:MOST_CHOSEN]:
+        return list(chosen), f"Of {len(chosen)} ticked trials."
     best = frame[BEST].nsmallest(MOST_BEST).index if BEST in frame else frame.index[:MOST_BEST]
     return list(best), f"Of {len(best)} trials, by {title(BEST)}; tick trials for others."
 
