@@ -136,8 +136,8 @@ def parallel(frame: pd.DataFrame, names: Sequence[str], colour: str | None) -> F
 def learning_curves(
     trials: Mapping[str, Sequence[EpochMetrics]], *, training: bool = False
 ) -> Figure:
-    """Validation perplexity by epoch, a line for each trial by its name, and a diamond where weights
-    begin to be averaged; with `training` also the training perplexity of the only trial."""
+    """Validation perplexity by epoch, a line for each trial by its name, with a diamond where
+    weights begin to be averaged; `training` adds the training perplexity of the only trial."""
     y = "perplexity" if training else "validation perplexity"
     rows = [
         (as_text(name), epoch.epoch, epoch.valid_perplexity, epoch.averaging)

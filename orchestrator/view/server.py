@@ -29,7 +29,8 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     except ImportError as error:
         raise UserError(
             f"view needs packages of its own, and {error.name} is missing: install them with "
-            "pip install 'softmax-bottleneck-sweeps[view]', or in the checkout with make .venv/ready"
+            "pip install 'softmax-bottleneck-sweeps[view]', or in the checkout with "
+            "make .venv/ready"
         ) from error
     from orchestrator.view.source import Source
 

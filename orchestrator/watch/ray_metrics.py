@@ -98,7 +98,7 @@ class SweepMetrics(Listener):
     def _count(self) -> None:
         """Ask the store, which knows of other drivers' trials too."""
         self._counts = {}
-        # A gauge is no reason to end a sweep; whoever writes to the store will meet the trouble too.
+        # A gauge is no reason to end a sweep: the next write to the store meets the trouble too.
         with suppress(UserError):
             for summary in self._store.studies():
                 if summary.key == self._key:

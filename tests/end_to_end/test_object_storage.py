@@ -19,7 +19,8 @@ from tests.support.processes import Process
 STUDY = """from search_spaces.gss_grid import STUDY as GRID
 from search_spaces.study import Study
 
-STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner, measurements=(*GRID.measurements, "top_k@1"))
+STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner,
+    measurements=(*GRID.measurements, "top_k@1"))
 """
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 pytestmark = pytest.mark.timeout(600)

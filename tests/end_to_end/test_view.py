@@ -25,7 +25,8 @@ from trainables.config import GssConfig
 def trials(corpus):
     yield awd_lstm(corpus, GssConfig(c=-1, k=2))
 
-STUDY = Study(name="batches", trials=trials, corner=list, measurements=("perplexity@1", "spectrum@1"))
+STUDY = Study(name="batches", trials=trials, corner=list,
+    measurements=("perplexity@1", "spectrum@1"))
 """
 POINTS = "document.querySelectorAll('#scatter .scatterlayer .point').length"
 ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').length"
@@ -42,12 +43,18 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def places_at_rest(browser: Browser) -> list[list[float]]:
     """Where the scatter's points are, once the page is laid out and none moves any more."""
     centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
-    places = f"[...document.querySelectorAll('#scatter .point')].map((p) => {centre}(p.getBoundingClientRect()))"
+    points = "[...document.querySelectorAll('#scatter .point')]"
+    places = f"{points}.map((p) => {centre}(p.getBoundingClientRect()))"
     seen: list[list[list[float]]] = [[]]
     while len(seen) < 4 or seen[-1] != seen[-4]:
         time.sleep(0.3)
         seen.append(browser.evaluate(places))
     return seen[-1]
+
+
+def asked_to_stop(button: str) -> str:
+    status = f"document.querySelector('{button} [role=status]')"
+    return f"{status}.textContent.includes('Asked to stop')"
 
 
 def choose(tab: str) -> str:
@@ -79,16 +86,15 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
             log = "document.querySelector('.log')?.textContent ?? ''"
             browser.wait_until(f"({log}).includes('taken up on')")
             assert "Stop this trial?" in browser.click_and_agree("#trial-stop button")
-            browser.wait_until(
-                "document.querySelector('#trial-stop [role=status]').textContent.includes('Asked to stop')"
-            )
+            browser.wait_until(asked_to_stop("#trial-stop"))
             with open_store(str(tmp_path / "results.db"), create=False) as store:
                 (summary,) = store.studies()
             shown = "document.querySelector('#page').textContent"
             browser.wait_until(f"{shown}.includes('stateplanned')")
             browser.wait_until(f"{shown}.includes('it was stopped')")
             browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
-            rows_done = "[...document.querySelectorAll('#trials [col-id=state]')].filter((c) => c.textContent === 'done')"
+            cells = "[...document.querySelectorAll('#trials [col-id=state]')]"
+            rows_done = f"{cells}.filter((cell) => cell.textContent === 'done')"
             count = browser.wait_until(f"{ROWS} === 16 && [{rows_done}.length]")[0]
             browser.wait_until(f"{rows_done}.length > {count} && {POINTS} > {count}")
             browser.wait_until(
@@ -97,9 +103,7 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
             asked = [url for url in browser.requests() if not url.startswith("data:")]
             assert asked and all(url.startswith(own_address(link)) for url in asked)
             assert "Stop this study?" in browser.click_and_agree("#study-stop button")
-            browser.wait_until(
-                "document.querySelector('#study-stop [role=status]').textContent.includes('Asked to stop')"
-            )
+            browser.wait_until(asked_to_stop("#study-stop"))
             wait_for(lambda: process.poll() is not None, timeout_s=60, what="the study's stop")
             browser.wait_until("document.querySelector('#study-stop').hidden")
 
@@ -215,7 +219,7 @@ def test_a_study_is_drawn_in_four_ways_and_as_its_table_is_filtered(
     drawn = {
         "learning curves": f"{lines} === 5 && {axis} === 'validation perplexity'",
         "spectra": f"{lines} === 4 && {axis} === 'singular value'",
-        "parallel coordinates": "document.querySelectorAll('#chosen .parcoords .y-axis').length > 5",
+        "parallel coordinates": "document.querySelectorAll('#chosen .y-axis').length > 5",
     }
     for tab, shown in drawn.items():
         browser.evaluate(choose(tab))

@@ -23,7 +23,8 @@ EVIL_FILES = {
     "a.xhtml": """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>began</title>
 <script src="b.js"></script><script>document.title = "ran";</script></head><body/></html>""",
 }
-ASKS = """void fetch("/_dash-layout").then(() => { window.said = "read"; }).catch(() => { window.said = "refused"; })"""
+ASKS = """void fetch("/_dash-layout")
+.then(() => { window.said = "read"; }).catch(() => { window.said = "refused"; })"""
 
 
 def test_a_strangers_report_sees_nothing_of_the_pages_and_ours_works(
