@@ -173,7 +173,7 @@ def report(
     place, shown = storage_at(storage), console()
     with open_existing(store, storage) as opened:
         chosen = _chosen(opened, study, variants)
-        root = open_bundle(Path(bundle)) if bundle else None
+        root = None if bundle is None else open_bundle(bundle)
         for key, content in chosen.items():
             folder = root / key.variant if root else report_folder(place, key)
             argument = key.study if study == ALL else study

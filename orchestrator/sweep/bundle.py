@@ -11,9 +11,12 @@ MARK = "bundle.txt"
 TEXT = b"Reports for any static host: open index.html. A later report --bundle may replace it.\n"
 
 
-def open_bundle(folder: Path) -> Path:
-    """Return the absolute folder, made if need be. Raises UserError if it holds anything but an
-    earlier bundle, or cannot be written to."""
+def open_bundle(name: str) -> Path:
+    """Return the absolute folder, made if need be. Raises UserError if it has no name, holds
+    anything but an earlier bundle, or cannot be written to."""
+    if not name:
+        raise UserError("--bundle takes the path of a folder, and got an empty one")
+    folder = Path(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         present = list(folder.iterdir())

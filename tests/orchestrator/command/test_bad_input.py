@@ -58,6 +58,7 @@ def over(**fields):
         (("gss_grid", "--benchmarks", "{tmp}/wrong", "--dry-run"), "--benchmarks"),
         ((*LOGGED, "wandb"), "wandb"),
         ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "password"),
+        (("report", "all", "--bundle", ""), "empty"),
         (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("gss_grid", "--dry-run", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("retry", "gss_grid", "--dry-run"), "--dry-run"),
