@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "config",
         type=Path,
-        help=f"a trial's config as JSON, or one object of `{PROGRAM} STUDY --dry-run --format json`",
+        help=f"a trial's config as JSON, or an object of `{PROGRAM} STUDY --dry-run --format json`",
     )
     parser.add_argument(
         "--directory", type=Path, help="the trial's folder; default: below results/trials"
@@ -107,25 +107,18 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
 def _read_config(path: Path) -> AnyConfig:
     try:
         content = json.loads(path.read_bytes())
-        if isinstance(content, list) and len(content) != 1:
-            raise UserError(
-                f"{path} is a list of {len(content)} trials, and here one is trained: keep just "
-                f"one in it"
-            )
-        content = content[0] if isinstance(content, list) else content
+        if isinstance(content, list):
+            if len(content) != 1:
+                raise UserError(f"{path} is a list of {len(content)} trials: keep just one in it")
+            [content] = content
         return read_config(content.get("config", content) if isinstance(content, dict) else content)
     except OSError as error:
         raise UserError(
             f"cannot read {path}: {error.strerror}; name a trial's config file"
         ) from error
-    except ValidationError as error:
-        raise UserError(
-            f"{path} is not a trial's config ({first_problem(error)}): fix it"
-        ) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{path} is not a trial's config, as it is no JSON ({error}): fix it"
-        ) from error
+        problem = first_problem(error) if isinstance(error, ValidationError) else error
+        raise UserError(f"{path} is not a trial's config ({problem}): fix it") from error
 
 
 def _print_epoch(metrics: EpochMetrics) -> None:

@@ -214,7 +214,8 @@ class Graphs:
 
     def __init__(self) -> None:
         if not Graphs._alive:
-            torch._C._cuda_clearCublasWorkspaces()  # of streams that are gone: torch keeps them until 2.13
+            # Of streams that are gone: torch keeps them until 2.13.
+            torch._C._cuda_clearCublasWorkspaces()
         Graphs._alive.add(self)
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
         self._graphs = list[torch.cuda.CUDAGraph]()
@@ -257,16 +258,6 @@ def forget_cache(device: str) -> None:
     """Give back the GPU's memory that torch keeps for what may come."""
     if on_gpu(device):
         torch.cuda.empty_cache()
-
-
-def forget_peak() -> None:
-    """Let the GPU's peak of memory start anew."""
-    torch.cuda.reset_peak_memory_stats()
-
-
-def peak_bytes() -> int:
-    """The most memory of the GPU that was in use at a time."""
-    return torch.cuda.max_memory_allocated()
 
 
 def free_bytes() -> int:

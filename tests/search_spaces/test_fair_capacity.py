@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
 from search_spaces.tuning import cell_count
@@ -20,12 +19,6 @@ def planned(scale: str = "paper", search: str | None = None, budget: int | None 
         "ptb",
         PlanRequest(search=search, budget=budget),
     )
-
-
-def tuning_at(scale: str) -> TuningPlan:
-    tuning = planned(scale).tuning
-    assert tuning is not None
-    return tuning
 
 
 def test_spaces_are_those_of_sm_tables_7_and_8() -> None:
@@ -46,10 +39,6 @@ def test_spaces_are_those_of_sm_tables_7_and_8() -> None:
     assert (cell_count(TUNING.stage1), cell_count(TUNING.stage2)) == (8, 2940)
 
 
-def test_search_makes_a_variant_and_budget_none() -> None:
-    assert planned(search="random").key != planned().key == planned(budget=7).key
-
-
 def test_sides_differ_in_nothing_that_is_tuned() -> None:
     bases = [base(CorpusConfig(name="ptb", sha256="0" * 64)) for base in TUNING.sides.values()]
     for base in bases:
@@ -57,14 +46,3 @@ def test_sides_differ_in_nothing_that_is_tuned() -> None:
         assert base.training == bases[0].training
     counts = {trial.name.split()[0]: in_millions(trial.parameters) for trial in planned().trials}
     assert [counts[side] for side in SIDES] == ["17.53", "16.35", "17.56"]
-
-
-def test_names_tell_side_and_stage() -> None:
-    plan = tuning_at("paper")
-    names = [name for name, _, _ in plan.certain()]
-    assert "mos_dagger stage1 de=0.4 dh=0.225 noise=0.1" in names, "the published best of MoS"
-    best = plan.searched(SIDES[2], 7, (2, 0, 1, 0, 2, 3))
-    settings = "dem=0.125 de=0.28 dh=0.225 do=0.26 noise=0.15 wd=1.5e-06"
-    assert best.name == f"{SIDES[2]} stage2 #7 {settings}", "the published best of softmax"
-    final, *_ = plan.final(SIDES[2], best.config)
-    assert final.name == f"{SIDES[2]} final seed=1063"

@@ -7,7 +7,7 @@ import pytest
 
 from search_spaces.analyses import Analysis, Correlation
 from search_spaces.catalog import load_study
-from search_spaces.model_kinds import LSTM, TRANSFORMER, with_model
+from search_spaces.model_kinds import TRANSFORMER, with_model
 from search_spaces.transformer import transformer
 from trainables.config import (
     CorpusConfig,
@@ -58,13 +58,6 @@ def test_truth_of_a_generated_language_stays() -> None:
     assert kinds == [TrueRankConfig] * 3 + [TransformerTrialConfig] * 6
     layers = [layer.name for trial in trials if (layer := output_layer_of(trial)) is not None]
     assert len(set(layers)) == 6
-
-
-def test_model_of_the_study_changes_nothing() -> None:
-    study = load_study("gss_grid")
-    changed = with_model(study, LSTM)
-    assert list(changed.trials(PTB)) == list(study.trials(PTB))
-    assert changed.analyses == study.analyses
 
 
 def test_unknown_model_is_refused_with_the_choices() -> None:

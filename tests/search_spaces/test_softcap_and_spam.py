@@ -5,22 +5,17 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from orchestrator.forecast import estimate, kept_bytes
 from orchestrator.plan import (
     Plan,
     PlanRequest,
     is_paper_scale,
     make_plan,
     scale_named,
-    text_of,
 )
 from search_spaces.analyses import Lines
 from search_spaces.catalog import load_study
 from search_spaces.softcap import softmax_bent_after_training
-from search_spaces.spam import LEARNED
 from search_spaces.study import group_of
-from trainables.config import TrialConfig, spam_floor
-from trainables.corpora import NO_TEXT, identity
 from trainables.errors import UserError
 
 
@@ -57,18 +52,6 @@ def test_trials_of_spam_are_the_same_at_every_scale() -> None:
                     for scale in ("quick", "paper"))  # fmt: skip
     assert quick < paper
     assert is_paper_scale(study, "small") and not is_paper_scale(study, "quick")
-
-
-def test_trial_of_spam_is_estimated_with_its_own_text() -> None:
-    [config] = [trial.config for trial in plan_of("spam", "paper").trials
-                if trial.name == "softmax V=4000 d=16 seed=1"]  # fmt: skip
-    assert isinstance(config, TrialConfig)
-    text = identity(config.corpus.name, data_dir=None)
-    assert text_of(config, NO_TEXT) == text_of(config, text) == text
-    assert estimate(config, text) == estimate(config, NO_TEXT)
-    assert kept_bytes(config, NO_TEXT) > 4 * 4001 * 17
-    assert estimate(config, text).memory_gb < 4, "no Gram matrix of V x V"
-    assert config.corpus.sha256 == text.sha256 and spam_floor(4000) > LEARNED
 
 
 def test_study_with_its_own_texts_takes_no_corpus_or_seeds() -> None:

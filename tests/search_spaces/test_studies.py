@@ -14,12 +14,10 @@ from search_spaces.analyses import (
     Curves,
     Differences,
     GroupTable,
-    Lines,
     Predictions,
     Similarity,
 )
 from search_spaces.catalog import NAMES, load_study
-from search_spaces.published import by_group, p_values
 from search_spaces.scales import SCALES, apply_scale
 from search_spaces.study import group_of
 from trainables.config import (
@@ -81,25 +79,9 @@ def test_printed_values_and_baselines_have_groups(study: str, corpus: str) -> No
         assert printed <= groups
 
 
-def test_printed_values_are_read_as_printed() -> None:
-    mos = by_group("table2_seeds")["wikitext-2"]["mos"]
-    assert (mos["test_perplexity"].value, mos["test_perplexity"].deviation) == (61.96, 0.40)
-    assert mos["parameters"].value == 34_900_000
-    assert p_values("sm_table1_significance")["ptb"]["lms_plif"] == 1.91e-05
-
-
 def test_head_rank_has_every_output_layer() -> None:
     [union, _] = get_args(OutputLayerConfig)
     assert {type(layer) for layer in head_rank.LAYERS} == {*get_args(union)} - {CustomConfig}
-
-
-def test_claims_of_dirichlet_are_about_its_lines() -> None:
-    names = {trial.name.split(" d=")[0] for trial in plan_of("dirichlet").trials}
-    [request] = load_study("dirichlet").analyses
-    assert isinstance(request, Lines) and request.claims
-    for claim in request.claims:
-        for panel in claim.panels:
-            assert {f"{name} alpha={panel:g}" for name in (claim.better, claim.than)} <= names
 
 
 def test_set_leaves_the_truth_of_a_generated_language() -> None:

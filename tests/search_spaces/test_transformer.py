@@ -72,22 +72,6 @@ def test_scale_takes_every_trial_to_a_lower_rung(scale: str, factor: float) -> N
     assert rates == pytest.approx([rates[0]] * len(rates)), "the scale's own factor"
 
 
-def test_trial_beside_the_ladder_stays_beside_it() -> None:
-    rate = PLAIN.training.learning_rate
-    deep = at("quick", PLAIN.with_values({"model.layers": 16, "training.learning_rate": 4 * rate}))
-    plain = at("quick", PLAIN)
-    assert deep.model.layers == 2 * plain.model.layers
-    assert deep.training.learning_rate == pytest.approx(4 * plain.training.learning_rate)
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_windows_of_training_and_measuring_shrink_alike(scale: str) -> None:
-    window = at(scale, PLAIN).training.window
-    assert at(scale, PLAIN).evaluation.window == window
-    half = PLAIN.with_values({"evaluation.window": 128})
-    assert at(scale, half).evaluation.window == window // 2
-
-
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("width", "rank"), [(512, 512), (512, 4), (256, 256), (512, None)])
 def test_rank_of_a_head_stays_the_same_share(scale: str, width: int, rank: int | None) -> None:

@@ -5,27 +5,23 @@ numbers."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import LAYERS, STACKED, trainer_on
 from tests.support.products import Asked
 from trainables import device
-from trainables.config import LanguageTrialConfig, MonotoneNnConfig, OutputLayerConfig
+from trainables.config import LanguageTrialConfig, OutputLayerConfig
 from trainables.language_model import transformer
-from trainables.output_layers import monotone_nn
 from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.stack.validation import valid_losses
 from trainables.training import Trainer, loop
 
-ROOT = Path(__file__).parents[2]
 FACTORS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -113,16 +109,6 @@ def test_products_of_a_stack_are_in_bf16_on_a_gpu(
     kept = [tensor for trainer in trainers for pair in trainer.state for tensor in pair]
     kept += [t for weight in stack.weights for t in (weight, weight.grad) if t is not None]
     assert {tensor.dtype for tensor in kept} == {torch.float32}
-
-
-def test_network_with_weights_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU, with the tensors that take the place of floats there."""
-    inputs = formulas.inputs(20, 4, 9)
-    layer = formulas.layer_of(MonotoneNnConfig(units=5), 9, 4)
-    with_floats = formulas.loss_and_gradients(layer, *inputs)
-    monkeypatch.setattr(monotone_nn, "numbers", Tensor.unbind)
-    found = formulas.loss_and_gradients(layer, *inputs)
-    torch.testing.assert_close(found, with_floats, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])

@@ -7,7 +7,7 @@ import torch
 
 from tests.support import tiny_trial as tiny
 from trainables.config import LanguageModelConfig, SoftmaxConfig
-from trainables.draws import drop_connect, dropout, gaussian_noise, locked_dropout, word_dropout
+from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model import AwdLstm
 
 
@@ -36,16 +36,6 @@ def test_locked_dropout_has_one_mask_for_all_steps(rate: float) -> None:
     assert not (locked_dropout(torch.ones(9, 50, 40), rate, generator(1)) == dropped).all()
     rounded = locked_dropout(torch.ones(1, 400, 500, dtype=torch.bfloat16), rate, generator())
     assert rounded[rounded != 0].double().mean().item() == pytest.approx(1 / (1 - rate), rel=1e-6)
-
-
-def test_plain_dropout_drops_every_element_alone() -> None:
-    dropped = dropout(torch.ones(9, 50, 40), 0.3, generator())
-    assert_rate(dropped == 0, 0.3)
-    assert dropped[dropped != 0].unique().item() == pytest.approx(1 / 0.7)
-    for axis in range(3):
-        assert_rate(dropped.select(axis, 0) == 0, 0.3)
-        assert not torch.equal(dropped.select(axis, 0), dropped.select(axis, 1))
-    assert torch.equal(dropout(dropped, 0.3, None), dropped)
 
 
 def test_word_dropout_takes_whole_rows() -> None:

@@ -7,7 +7,6 @@ the first. Imports neither torch nor numpy."""
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,14 +79,11 @@ class ContextsFile(TextFile):
             context if context.number else context.model_copy(update={"number": place})
             for place, context in enumerate(listed, start=1)
         )
-        [(name, times)] = Counter(
-            (context.group, context.number) for context in contexts
-        ).most_common(1)
-        if times > 1:
+        names = [(context.group, context.number) for context in contexts]
+        if twice := next((name for name in names if names.count(name) > 1), None):
             raise UserError(
-                f"the contexts of a file differ in group or number, and {self.name} has {name[0]} "
-                f"{name[1]} twice: "
-                "number them apart"
+                f"the contexts of a file differ in group or number, and {self.name} has "
+                f"{twice[0]} {twice[1]} twice: number them apart"
             )
         return contexts
 

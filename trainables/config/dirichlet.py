@@ -9,14 +9,10 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from trainables.config.experiment import ExperimentConfig
 from trainables.config.frozen import Frozen, NonNegative
 from trainables.config.output_layer import (
-    LmsPlifConfig,
-    LmsPlifFrozenConfig,
-    MocConfig,
     MonotoneNnConfig,
     MosConfig,
     MosPlifConfig,
     OutputLayerConfig,
-    SoftmaxConfig,
     layer_parameters,
 )
 
@@ -79,28 +75,12 @@ class DirichletConfig(ExperimentConfig):
     def operations(self) -> float:
         """Of so many passes forward and backward as a fit takes, in operations of a language
         model's training: the matrix products here are larger and faster."""
-        experts = (
-            self.output_layer.mixtures
-            if isinstance(self.output_layer, MosConfig | MosPlifConfig)
-            else 1
-        )
-        logits = float(self.targets * self.outcomes * experts)
-        return PASSES * logits * (1.5 * self.width + _operations_per_logit(self.output_layer))
+        layer = self.output_layer
+        experts = layer.mixtures if isinstance(layer, MosConfig | MosPlifConfig) else 1
+        per_logit = 64.0 * layer.units if isinstance(layer, MonotoneNnConfig) else 130.0
+        return PASSES * self.targets * self.outcomes * experts * (1.5 * self.width + per_logit)
 
     @property
     def memory_bytes(self) -> float:
         """A few matrices of targets by outcomes."""
         return 4.0 * 30 * self.targets * self.outcomes
-
-
-def _operations_per_logit(layer: OutputLayerConfig) -> float:
-    """By the times of single passes at d = 10 and 100 (docs/ground-truth.md)."""
-    match layer:
-        case MonotoneNnConfig(units=units):
-            return 64.0 * units
-        case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
-            return 200.0
-        case SoftmaxConfig() | MocConfig():
-            return 75.0
-        case _:
-            return 130.0

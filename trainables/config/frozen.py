@@ -31,28 +31,22 @@ trials from before it keep theirs."""
 
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a config's JSON data that its trial is identified by, and that is stored."""
-    sections = {
-        section: {
-            name: value for name, value in content[section].items() if added.get(name, ...) != value
-        }
-        for section, added in _added(content).items()
-        if section in content
-    }
-    return {**content, **sections}
+    result = dict(content)
+    for section, added in _added(content).items():
+        values = content[section].items()
+        result[section] = {name: value for name, value in values if added.get(name, ...) != value}
+    return result
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
     """The whole config that was stored as its identity."""
-    sections = {
-        section: {**added, **content[section]}
-        for section, added in _added(content).items()
-        if section in content
-    }
-    return {**content, **sections}
+    sections = _added(content).items()
+    return {**content, **{section: {**added, **content[section]} for section, added in sections}}
 
 
 def _added(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    return ADDED_LATER.get(content.get("kind", "language_model"), {})
+    added = ADDED_LATER.get(content.get("kind", "language_model"), {})
+    return {section: values for section, values in added.items() if section in content}
 
 
 class Frozen(BaseModel):

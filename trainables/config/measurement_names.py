@@ -16,16 +16,8 @@ PRESS_NOISE = "press_noise@2"
 WORD_PAIRS = "word_pairs@1"
 
 NAMES = (
-    *(
-        PERPLEXITY,
-        SPECTRUM,
-        TOP_K,
-        WORD_SIMILARITY,
-        KL_RANK,
-        GRADIENT_BOTTLENECK,
-        SPECTRUM_BY_EPOCH,
-    ),
-    *(BENT_SOFTMAX, CENTRED_SPECTRUM),
+    *(PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, KL_RANK, GRADIENT_BOTTLENECK),
+    *(SPECTRUM_BY_EPOCH, BENT_SOFTMAX, CENTRED_SPECTRUM),
     *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),
 )
 """What a study may ask for; the last line of trials that train no language model. A user's own

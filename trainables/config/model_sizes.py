@@ -80,9 +80,7 @@ def _transformer(config: TransformerTrialConfig) -> ModelSize:
 def mixture_products(config: LanguageTrialConfig) -> float:
     """Products a token of the layer between a mixture's context vector and its experts; 0 for any
     other layer."""
-    size, layer = model_size(config), config.output_layer
-    return (
-        float(layer.mixtures * size.context_width * size.embedding_width)
-        if isinstance(layer, MixtureConfig)
-        else 0.0
-    )
+    model, layer = config.model, config.output_layer
+    if not isinstance(layer, MixtureConfig):
+        return 0.0
+    return float(layer.mixtures * model.context_width * model.embedding_width)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trainables.config import PYDOCS, CorpusConfig, is_built_in
+from trainables.config import CorpusConfig
 from trainables.corpora.folders import folder_in
 from trainables.corpora.source import read_texts, texts_sha256
 from trainables.corpora.text import SPLITS, Vocabulary, number, tokenise
@@ -48,8 +48,8 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     if got != config.sha256:
         raise UserError(
             f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, "
-            f"the plan says "
-            f"{config.sha256}: {_cause(config.name, data_dir)}"
+            f"the plan says {config.sha256}: run every worker with the files, the Python and the "
+            "version of this program that made the plan, or plan the study again"
         )
     splits = [tokenise(texts[split].text) for split in SPLITS]
     vocabulary = number(splits, limit=config.vocabulary_limit)
@@ -57,15 +57,6 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     return Corpus(
         name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types
     )
-
-
-def _cause(name: str, data_dir: Path) -> str:
-    """Why a corpus is not the one of the plan, and what to do."""
-    if name == PYDOCS:
-        return "this Python's documentation is of another version: run every worker on the Python that made the plan"
-    if is_built_in(name):
-        return "another version of this program made the plan: run every worker on that version, or plan it again"
-    return f"the files in {data_dir / name} have changed: plan the study again, or put the earlier files back"
 
 
 def _encode(tokens: Sequence[str], vocabulary: Vocabulary) -> TokenIds:

@@ -18,8 +18,6 @@ from trainables.errors import UserError, first_line
 
 RETRIES = 3
 """How often a file is asked for again, after one second, two, three."""
-PASSING = (408, 429)
-"""The statuses from 400 to 499 that are worth asking again: too slow, too many requests."""
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
@@ -88,48 +86,27 @@ def download(published: PublishedFolder, folder: Path) -> None:
         except requests.RequestException as error:
             raise UserError(
                 f"downloading {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type "
-                f"the same command "
-                f"again later, or put the file at {folder / name} yourself"
-            ) from error
-        except OSError as error:
-            if error.errno is None:  # not from the disk
-                raise UserError(
-                    f"downloading {url} failed ({_reason(error)}): look whether the address and "
-                    f"this machine's network "
-                    f"settings are right, or put the file at {folder / name} yourself"
-                ) from error
-            raise UserError(
-                f"a download needs a folder with free space that can be written; {folder} is not "
-                f"one "
-                f"({error.strerror or error}): make room, or give another folder with --data-dir"
+                f"the same command again later, or put the file at {folder / name} yourself"
             ) from error
         except ValueError as error:
             raise UserError(
-                f"{url} does not serve the published file: {first_line(error)}; nothing was kept: "
-                f"try again later, or "
-                f"put the right file at {folder / name} yourself"
+                f"{url} does not serve the published file ({first_line(error)}); nothing was kept: "
+                f"try again later, or put the right file at {folder / name} yourself"
+            ) from error
+        except OSError as error:
+            raise UserError(
+                f"downloading {url} to {folder} failed ({_reason(error)}): check the address, this "
+                "machine's network settings and the free space, or name another folder with "
+                "--data-dir"
             ) from error
 
 
 def _request(url: str, file: str, _: object) -> None:
     """Write what the address serves to pooch's temporary file, with the permissions of a new file
-    of this process.
-
-    Raises OSError without a number where asking again is of no use: pooch repeats only errors of
-    requests."""
+    of this process."""
     import pooch
-    import requests
 
-    try:
-        pooch.HTTPDownloader()(url, file, None)
-    except requests.HTTPError as error:
-        if (
-            error.response is None
-            or error.response.status_code >= 500
-            or error.response.status_code in PASSING
-        ):
-            raise
-        raise OSError(str(error)) from error
+    pooch.HTTPDownloader()(url, file, None)
     mask = os.umask(0o077)
     os.umask(mask)
     Path(file).chmod(0o666 & ~mask)
@@ -138,11 +115,6 @@ def _request(url: str, file: str, _: object) -> None:
 def _reason(error: BaseException) -> str:
     """What went wrong with a request: the first cause, without what the libraries in between make
     of it."""
-    from requests.exceptions import ChunkedEncodingError, ProxyError
-
-    if isinstance(error, ChunkedEncodingError):
-        return "the connection broke off"
-    proxy = "the proxy of this machine's settings: " if isinstance(error, ProxyError) else ""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return proxy + first_line(getattr(error, "strerror", None) or error)
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return first_line(getattr(error, "strerror", None) or error)

@@ -13,7 +13,6 @@ from trainables.corpora.folders import FILES, content_of, folder_in, locate
 from trainables.corpora.published import (
     PUBLISHED,
     PUBLISHED_CORPORA,
-    WORD_SIMILARITY,
     CorpusIdentity,
     corpus_sha256,
 )
@@ -46,23 +45,10 @@ def _built_in_identity(name: str) -> CorpusIdentity:
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
     """Verify every file of the corpus `name`, and count its tokens and types.
 
-    Raises UserError as `read_texts` does, and where published counts are not those of the texts.
+    Raises UserError as `read_texts` does.
     """
     texts = read_texts(name, data_dir=data_dir)
-    counted = measured_identity(name, texts)
-    recorded = PUBLISHED_CORPORA.get(name, counted)
-    if counted != recorded:
-        raise UserError(
-            f"the counts of a published corpus are those of its texts; {name} has "
-            f"{_counts(counted)}, and "
-            f"{_counts(recorded)} in trainables/corpora/published.py: correct them there"
-        )
-    return counted, tuple(texts.values())
-
-
-def _counts(identity: CorpusIdentity) -> str:
-    texts = f"{identity.train_tokens:,} train, {identity.valid_tokens:,} valid and {identity.test_tokens:,} test tokens"
-    return f"{texts} of {identity.vocabulary_size:,} types"
+    return measured_identity(name, texts), tuple(texts.values())
 
 
 def measured_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
@@ -129,25 +115,19 @@ def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
 def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> list[TextFile]:
     """Read these files of the folder `name` in `data_dir`, and verify those of a published one.
 
-    Raises UserError where one is missing, unreadable, not UTF-8, or not the published one.
+    Raises UserError if one is missing, unreadable, not UTF-8, or not the published one.
     """
     published = PUBLISHED[name].files if name in PUBLISHED else {}
     place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-    command = f"{PROGRAM} corpus fetch {name}{place}"
+    command = f"get it with: {PROGRAM} corpus fetch {name}{place}"
     texts = []
     for path in (folder_in(data_dir, name) / file for file in files):
         try:
             content = content_of(path)
         except FileNotFoundError as error:
-            needs = f"the corpus {name!r} needs the files {', '.join(FILES)}"
-            if path.name not in FILES:
-                needs = f"word similarity needs the {len(published)} published benchmarks"
-            cure = (
-                f"get it with: {command}"
-                if path.name in published
-                else "add it, or choose another corpus"
-            )
-            raise UserError(f"{needs}; {path} is missing: {cure}") from error
+            needed = ", ".join(FILES) if path.name in FILES else f"{len(published)} benchmarks"
+            cure = command if path.name in published else "add it, or choose another corpus"
+            raise UserError(f"{name!r} needs {needed}; {path} is missing: {cure}") from error
         except OSError as error:
             raise UserError(
                 f"a corpus needs readable files; {path} could not be read ({error.strerror})"
@@ -155,15 +135,9 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
         digest = hashlib.sha256(content).hexdigest()
         expected = published.get(path.name, digest)
         if digest != expected:
-            rename = (
-                ""
-                if name == WORD_SIMILARITY
-                else " (or, if this is another corpus, rename its folder)"
-            )
             raise UserError(
                 f"{path} is not the published file of {name}: expected SHA-256 {expected}, got "
-                f"{digest}: "
-                f"get it again with: {command}{rename}"
+                f"{digest}: {command}, or rename the folder if it is another corpus"
             )
         texts.append(TextFile.of(path, content))
     return texts

@@ -46,8 +46,8 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     model = Model(config).to(runtime.device)
     targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
     ending = fit(model, targets_NV, floor=entropy, config=config.fit)
-    metrics: dict[str, Metric] = {**compare(model, p_NV, log_p_NV), **ending}
-    return {"dirichlet@1": Measured(metrics)}
+    metrics: dict[str, Metric] = {"target_entropy": entropy, **ending}
+    return {"dirichlet@1": Measured(metrics | compare(model, p_NV, log_p_NV))}
 
 
 def draw_targets(
@@ -111,7 +111,6 @@ def compare(
     found_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {
         "excess_cross_entropy": float((p_NV * (log_p_NV - found_NV)).sum(axis=1).mean()),
-        "target_entropy": float(-(p_NV * log_p_NV).sum(axis=1).mean()),
         "modes_matched": 100.0 * float((found_NV.argmax(axis=1) == log_p_NV.argmax(axis=1)).mean()),
     }
 

@@ -45,10 +45,8 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     left_NR, sigma_R, right_RV = cut_log_p(config.size, config.rank, config.seed)
     matrix_NV = (left_NR * sigma_R) @ right_RV
     add_noise(matrix_NV, config.noise_variance, config.seed)
-    matrix_NV, eps = (
-        matrix_NV.astype(config.precision, copy=False),
-        float(np.finfo(config.precision).eps),
-    )
+    matrix_NV = matrix_NV.astype(config.precision, copy=False)
+    eps = float(np.finfo(config.precision).eps)
     if config.round_trips:
         return {PRESS_NOISE: Measured(_after_round_trips(matrix_NV, config.round_trips, eps))}
     ranks = _ranks(split_singular_values(matrix_NV.astype(float, copy=False), right_RV.T), eps)

@@ -3,10 +3,8 @@ SM Table 13)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from trainables.config import WORD_PAIRS, WordPairsConfig
-from trainables.corpora import Benchmark, parse_pairs, read_published, read_texts, tokenise
+from trainables.corpora import parse_pairs, read_published, read_texts, tokenise
 from trainables.measurements import pairs_in_vocabulary
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
@@ -20,18 +18,13 @@ def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     folder = runtime.benchmarks_dir or runtime.data_dir
     texts = read_texts(config.text, data_dir=folder)
     words = {word for text in texts.values() for word in tokenise(text.text)}
+    ids = dict.fromkeys(words, 0)
     metrics: dict[str, Metric] = {}
     for benchmark in read_published(folder):
-        pairs, unknown = count_pairs(benchmark, words)
+        pairs = parse_pairs(benchmark)
+        unknown = len(pairs) - len(pairs_in_vocabulary(pairs, ids))
         metrics |= {
-            f"word_pairs {benchmark.name}": pairs,
+            f"word_pairs {benchmark.name}": len(pairs),
             f"word_pairs unknown {benchmark.name}": unknown,
         }
     return {WORD_PAIRS: Measured(metrics)}
-
-
-def count_pairs(benchmark: Benchmark, words: Collection[str]) -> tuple[int, int]:
-    """The pairs of a benchmark, and those of them of which a lower-cased word is not among
-    `words`."""
-    pairs = parse_pairs(benchmark)
-    return len(pairs), len(pairs) - len(pairs_in_vocabulary(pairs, dict.fromkeys(words, 0)))

@@ -1,4 +1,4 @@
-"""A log-P matrix in chunks of rows, on a CPU or on a GPU: its Gram matrix in float64 and its spectrum.
+"""A log-P matrix in chunks of rows, on a CPU or a GPU: its Gram matrix in float64, its spectrum.
 
 Nothing is copied from a GPU but singular values.
 
@@ -83,8 +83,8 @@ def spectrum_of_chunks(
 
 
 def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> Tensor:
-    """L^T L in float64, or L L^T of a wide matrix, whose chunks are kept; L has the rows, centred if
-    asked for. On a CPU its lower triangle, in Fortran order."""
+    """L^T L in float64, or L L^T of a wide matrix, whose chunks are kept. L has the rows, centred
+    if asked for. On a CPU its lower triangle, in Fortran order."""
     less_mean = centred if centre else Tensor.double
     if not is_wide(rows, columns):
         return _sum_of_squares(map(less_mean, blocks(chunks)), columns)

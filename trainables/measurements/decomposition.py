@@ -91,8 +91,8 @@ def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
 
 
 def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Y, and the inverse of T, so that H_1 ... H_B = I - Y T Y^T. LAPACK stores Y below the diagonal
-    without its ones; T^-1 is the strict upper triangle of Y^T Y plus diag(1 / tau)."""
+    """Y, and the inverse of T, so that H_1 ... H_B = I - Y T Y^T. LAPACK stores Y below the
+    diagonal without its ones; T^-1 is the strict upper triangle of Y^T Y plus diag(1 / tau)."""
     acts_B = tau_B != 0  # a reflector with tau = 0 is the identity
     y_MB = stored_MB.tril(-1)
     y_MB.diagonal().fill_(1.0)

@@ -8,11 +8,8 @@ vocabulary, K mixtures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from trainables.output_layers import (
     MixtureOfContexts,
@@ -23,17 +20,15 @@ from trainables.output_layers import (
 )
 
 COPIES = 128
-"""Of a context, whose derivatives in as many directions, or of as many words, are taken
-together."""
+"""Words whose derivatives are taken together, each from a copy of the context."""
 
 
 @torch.no_grad()
 def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
     """J at this context, in its dtype, which is also the layer's, in evaluation mode.
 
-    Of a user's layer, of which a row of `log_probabilities` depends on its context alone: of copies
-    of the context, forward-mode differentiation gives a column each; where one of its operations
-    has no such derivative, backpropagation gives a row each."""
+    A user's layer, whose row of `log_probabilities` depends on its context alone, is differentiated
+    by backpropagation."""
     if type(layer) is PointwiseSoftmax:
         logits_V = torch.addmv(layer.bias_V, weight_VD, context_C)
         return _slopes(layer.function, logits_V).unsqueeze(1) * weight_VD
@@ -41,41 +36,19 @@ def log_p_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> 
         return _of_mixed_contexts(layer, weight_VD, context_C)
     if type(layer) is MixtureOfSoftmaxes:
         return _of_mixed_softmaxes(layer, weight_VD, context_C)
-    try:
-        return torch.cat(list(columns_of_jacobian(layer, weight_VD, context_C)), 1)
-    except torch.OutOfMemoryError:
-        raise
-    except (NotImplementedError, RuntimeError):
-        return torch.cat(list(rows_of_jacobian(layer, weight_VD, context_C)))
+    return jacobian_by_backpropagation(layer, weight_VD, context_C)
 
 
-def columns_of_jacobian(
-    layer: OutputLayer, weight_VD: Tensor, context_C: Tensor
-) -> Iterator[Tensor]:
-    """Columns of J of any layer, some at a time, by forward-mode differentiation."""
-    identity_CC = torch.eye(len(context_C), dtype=context_C.dtype, device=context_C.device)
-    for directions_NC in identity_CC.split(COPIES):
-        # Layers of this package use logits up where nothing is differentiated.
-        with torch.enable_grad(), forward_ad.dual_level():
-            copies_NC = forward_ad.make_dual(
-                context_C.expand(len(directions_NC), -1).clone(), directions_NC
-            )
-            log_p_NV, tangent_NV = forward_ad.unpack_dual(
-                layer.log_probabilities(copies_NC, weight_VD)
-            )
-        yield (torch.zeros_like(log_p_NV) if tangent_NV is None else tangent_NV).T
-
-
-def rows_of_jacobian(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Iterator[Tensor]:
-    """Rows of J of any layer, some at a time, by backpropagation."""
+def jacobian_by_backpropagation(layer: OutputLayer, weight_VD: Tensor, context_C: Tensor) -> Tensor:
+    """J of any layer, some rows at a time, from copies of the context."""
+    rows = []
     for words_N in torch.arange(len(weight_VD), device=context_C.device).split(COPIES):
         copies_NC = context_C.expand(len(words_N), -1).clone().requires_grad_()
+        # Layers of this package use logits up if nothing is differentiated.
         with torch.enable_grad():
             log_p_NV = layer.log_probabilities(copies_NC, weight_VD)
-            [rows_NC] = torch.autograd.grad(
-                log_p_NV.gather(1, words_N.unsqueeze(1)).sum(), copies_NC
-            )
-        yield rows_NC
+            rows += torch.autograd.grad(log_p_NV.gather(1, words_N.unsqueeze(1)).sum(), copies_NC)
+    return torch.cat(rows)
 
 
 def _slopes(function: Pointwise, logits: Tensor) -> Tensor:

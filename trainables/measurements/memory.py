@@ -18,9 +18,9 @@ class PeakMemory:
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
         if device != "cpu":
-            from trainables.device import forget_peak
+            import torch
 
-            forget_peak()
+            torch.cuda.reset_peak_memory_stats()
         elif CLEAR.exists():
             # A container may forbid it; a peak that is too high is no reason to fail a trial.
             with contextlib.suppress(OSError):
@@ -30,9 +30,9 @@ class PeakMemory:
         """The peak so far, in MiB: resident memory of the process, or what was allocated on the
         GPU."""
         if self.device != "cpu":
-            from trainables.device import peak_bytes
+            import torch
 
-            return peak_bytes() / 2**20
+            return torch.cuda.max_memory_allocated() / 2**20
         peak = status_mib("VmHWM")
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if peak is None else peak
 

@@ -54,7 +54,7 @@ from trainables.output_layers import Softcap
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import MAX_LOSS, DivergedError, mean_loss
-from trainables.trial_folder import EpochMetrics, EpochRanks, Measured, Metric
+from trainables.trial_folder import EpochMetrics, Measured, Metric
 
 EPOCH_BOUND = "1e-2"
 """Of the KL rank at the end of an epoch, in nats."""
@@ -149,20 +149,27 @@ def log_p_matrix(
     return log_probability_matrix(model, contexts_NC)
 
 
-def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> EpochRanks:
+def epoch_ranks(
+    model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig
+) -> dict[str, Metric]:
     """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the
     validation text, read and computed as those of `spectrum@1`, and of a Transformer as those of
     `kl_rank@1`; no ranks where that is None. For the end of an epoch: the test text stays
     unseen."""
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
-        return EpochRanks()
+        return {}
     tokens = corpus.valid[: evaluation.valid_tokens][: evaluation.epoch_rank_contexts]
     contexts_NC = context_vectors(model, tokens, window=evaluation.window)
-    spectrum, kl_rank = spectrum_at(model, contexts_NC), None
+    spectrum = spectrum_at(model, contexts_NC)
+    ranks: dict[str, Metric] = {
+        "press_rank": press_rank(spectrum),
+        "entropy_rank": entropy_rank(spectrum.singular_values),
+    }
     if isinstance(config, TransformerTrialConfig):
-        kl_rank = kl_ranks_after(model, contexts_NC, bounds=(EPOCH_BOUND,)).ranks[EPOCH_BOUND]
-    return EpochRanks(press_rank(spectrum), entropy_rank(spectrum.singular_values), kl_rank)
+        kl_ranks = kl_ranks_after(model, contexts_NC, bounds=(EPOCH_BOUND,)).ranks
+        ranks["kl_rank"] = kl_ranks[EPOCH_BOUND]
+    return ranks
 
 
 def spectrum_at(model: LanguageModel, contexts_NC: Tensor, *, centre: bool = False) -> Spectrum:

@@ -7,8 +7,8 @@ the same singular values for one N x N matrix.
 
 - gram adds up A^T A by symmetric rank-k updates and takes the roots of its eigenvalues. Fast, but
   squaring costs half of the digits.
-- qr folds each block of rows into the triangle R of A = Q R by Householder reflections and takes R's
-  singular values. Every digit, two to three times the time.
+- qr folds each block of rows into the triangle R of A = Q R by Householder reflections and takes
+  its singular values. Every digit, two to three times the time.
 
 How small a singular value each can tell from zero is `resolution`; see there.
 """

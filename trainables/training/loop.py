@@ -35,7 +35,7 @@ from trainables.training.progress import DivergedError, Progress, PrunedError
 from trainables.training.recipe import Recipe, Window
 from trainables.training.streams import mean_loss, parallel_streams
 from trainables.training.transformer import TransformerRecipe
-from trainables.trial_folder import EpochMetrics, EpochRanks
+from trainables.trial_folder import EpochMetrics
 
 if TYPE_CHECKING:
     from trainables.trial_folder import Checkpoints
@@ -50,7 +50,7 @@ STEPS_PER_LOOK = 50
 """How often the loss is fetched from the device to see whether the run has diverged."""
 
 
-RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], EpochRanks]
+RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], dict[str, Any]]
 
 
 def _recipe_of(config: LanguageTrialConfig, length: int) -> Recipe:
@@ -67,7 +67,7 @@ class Trainer:
         config: LanguageTrialConfig,
         corpus: Corpus,
         runtime: Runtime,
-        ranks: RanksOf = lambda *_: EpochRanks(),
+        ranks: RanksOf = lambda *_: {},
     ) -> None:
         """`ranks` measures the weights that validation used, at the end of every epoch."""
         self.config, self.corpus, self.runtime, self._ranks = config, corpus, runtime, ranks
@@ -243,7 +243,7 @@ class Trainer:
             valid_loss=valid_loss,
             averaging=self.average is not None,
             seconds=progress.epoch_seconds,
-            **ranks._asdict(),
+            **ranks,
         )
         if self.average is None and self._recipe.starts_averaging([*losses, valid_loss]):
             self.average = WeightAverage(self.model)

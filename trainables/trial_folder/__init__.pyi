@@ -34,7 +34,6 @@ from .metrics import Metric as Metric
 from .metrics import WordsAfter as WordsAfter
 from .metrics import check_metrics as check_metrics
 from .outcome import EpochMetrics as EpochMetrics
-from .outcome import EpochRanks as EpochRanks
 from .outcome import FinalState as FinalState
 from .outcome import TrialOutcome as TrialOutcome
 from .outcome import perplexity as perplexity

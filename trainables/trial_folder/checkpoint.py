@@ -55,33 +55,31 @@ def _serialised(tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> byte
 def _write_sealed(path: Path, content: bytes) -> None:
     start = 8 + int.from_bytes(content[:8], "little")
     header, data = content[:start], memoryview(content)[start:]
-    checksum = hashlib.sha256(header)
-    checksum.update(data)
-    write_file(path, header.replace(_entry(UNKNOWN), _entry(checksum.hexdigest()), 1), data)
+    checksum = hashlib.sha256(content).hexdigest()
+    write_file(path, header.replace(_entry(UNKNOWN), _entry(checksum), 1), data)
 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError if the file is not whole,
-    has changed since or is not one of ours."""
+    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError if the file is not
+    whole, has changed since or is not one of ours."""
     open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
-            metadata = file.metadata() or {}
-            if metadata.keys() != {"state"}:
-                raise DamagedFileError(
-                    f"{path} is not a checkpoint of this program: its header has other entries"
-                )
+            metadata = file.metadata()
             state = json.loads(metadata["state"])
-            if not isinstance(state, dict):
-                raise DamagedFileError(
-                    f"{path} is not a checkpoint of this program: its state is no object"
-                )
-            stated = state.pop("sha256", None)
-            if stated is None or _checksum(path, str(stated)) != stated:
+            stated = state.pop("sha256")
+            if len(metadata) > 1 or _checksum(path, str(stated)) != stated:
                 raise DamagedFileError(f"{path} is not what was written, by its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
-    except (SafetensorError, ValueError, RecursionError) as error:
+    except (
+        SafetensorError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise DamagedFileError(
             f"{path} is not a checkpoint of this program, or not whole"
         ) from error

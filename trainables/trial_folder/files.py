@@ -15,12 +15,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from trainables.errors import UserError
 
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
 """What a file system answers that has no way to sync a folder, and a folder that may be written to
 but not listed."""
+Record = TypeVar("Record", bound=BaseModel)
 SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
 
 
@@ -140,14 +144,29 @@ def sealed(text: str) -> bytes:
 
 
 def unsealed(path: Path) -> bytes:
-    """The JSON that was `sealed` into a file. Raises OSError, and DamagedFileError if its bytes have
-    changed."""
+    """The JSON that was `sealed` into a file. Raises OSError, and DamagedFileError if its bytes
+    have changed."""
     content = read_file(path)
     seal = SEAL.match(content)
     text = b"{" + content[seal.end() :] if seal else content
     if seal is None or sha256(text) != seal[1].decode():
         raise DamagedFileError(f"{path} is not what was written, by its checksum")
     return text
+
+
+def read_record(path: Path, kind: type[Record]) -> Record | None:
+    """The object that was `sealed` into a file, None if there is no file.
+
+    Raises DamagedFileError for a file that is truncated or changed, UnreadableFileError if this
+    user may not read it or the disk fails."""
+    try:
+        return kind.model_validate_json(unsealed(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValidationError as error:
+        raise DamagedFileError(f"{path} is not complete") from error
 
 
 @contextmanager

@@ -25,7 +25,6 @@ from pathlib import Path
 
 from numpy import float64
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from trainables.config import WITH_SPECTRUM, AnyConfig, TextFile, read_config
 from trainables.errors import UserError, first_line, line_of
@@ -35,11 +34,10 @@ from trainables.trial_folder.files import (
     locked,
     open_file,
     read_file,
+    read_record,
     remove,
     sealed,
     set_aside,
-    unreadable,
-    unsealed,
     write_file,
 )
 from trainables.trial_folder.measurement_file import (
@@ -174,14 +172,9 @@ class TrialFolder:
         Raises DamagedFileError for files that are truncated, changed or of another trial, UserError
         where this user may not read them or the disk fails."""
         path = self.path / RESULT
-        try:
-            outcome = TrialOutcome.model_validate_json(unsealed(path))
-        except (FileNotFoundError, NotADirectoryError):
+        outcome = read_record(path, TrialOutcome)
+        if outcome is None:
             return None
-        except OSError as error:
-            raise unreadable(path, error) from error
-        except ValidationError as error:
-            raise DamagedFileError(f"{path} is no complete result") from error
         if outcome.trial_id != self.trial_id:
             raise DamagedFileError(f"{path} is the result of another trial, {outcome.trial_id}")
         if outcome.state == "failed":
@@ -195,13 +188,7 @@ class TrialFolder:
         finite float64 values, UserError where this user may not read it or the disk fails."""
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
-        path = self.path / SPECTRUM
-        try:
-            return read_vector(path, outcome.checksums.get(SPECTRUM))
-        except FileNotFoundError as error:
-            raise DamagedFileError(f"{path} is missing") from error
-        except OSError as error:
-            raise unreadable(path, error) from error
+        return read_vector(self.path / SPECTRUM, outcome.checksums.get(SPECTRUM))
 
     def check_kept_weights(self) -> None:
         """Raise DamagedFileError where the kept weights are others than those that the result is
@@ -261,19 +248,21 @@ class TrialFolder:
 
     def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
         """Make one later measurement durable."""
-        write_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name, measured)
+        write_measurement(self._measurement_files(name), self.trial_id, name, measured)
 
     def measurement(self, name: str) -> Measured | None:
-        """The later measurement; None where there is none. Raises DamagedFileError as
-        `read_measurement` does."""
-        return read_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name)
+        """The later measurement; None if there is none. Raises as `read_measurement` does."""
+        return read_measurement(self._measurement_files(name), self.trial_id, name)
+
+    def _measurement_files(self, name: str) -> list[Path]:
+        return [self.path / file for file in measurement_files([name])]
 
     def has_measurement(self, name: str) -> bool:
         """Whether the later measurement is there; one that is damaged is set aside, with a note."""
         try:
             return self.measurement(name) is not None
         except DamagedFileError as error:
-            set_aside(self.path / measurement_files([name])[1])
+            set_aside(self._measurement_files(name)[1])
             self.note(f"{error}: {name} is measured again")
             return False
 

@@ -9,14 +9,18 @@ from typing import NamedTuple
 
 from numpy import float64
 from numpy.typing import NDArray
-from pydantic import ValidationError, field_validator
 
 from trainables.config import Frozen
-from trainables.trial_folder.files import DamagedFileError, sealed, unsealed, write_file
-from trainables.trial_folder.metrics import Metric, check_metrics
+from trainables.trial_folder.files import (
+    DamagedFileError,
+    UnreadableFileError,
+    read_record,
+    sealed,
+    write_file,
+)
+from trainables.trial_folder.metrics import Metrics
 from trainables.trial_folder.vector import read_vector, write_vector
 
-Metrics = dict[str, Metric]
 Values = NDArray[float64] | None
 
 
@@ -37,24 +41,18 @@ class _MeasurementFile(Frozen):
     trial_id: str
     name: str
     """With its version, for example "top_k@1"."""
-    metrics: dict[str, Metric]
+    metrics: Metrics
     has_spectrum: bool
     spectrum_sha256: str | None = None
     """None without a spectrum."""
 
-    @field_validator("metrics")
-    @classmethod
-    def _can_be_recorded(cls, metrics: dict[str, Metric]) -> dict[str, Metric]:
-        check_metrics(metrics)
-        return metrics
-
 
 def write_measurement(
-    path: Path, trial_id: str, name: str, measured: tuple[Metrics, Values]
+    files: Iterable[Path], trial_id: str, name: str, measured: tuple[Metrics, Values]
 ) -> None:
-    """Write both below `path` with these endings, the spectrum first: where there is a JSON file,
-    it is there too."""
-    spectrum_file, metrics_file = _files(path)
+    """Write the spectrum's file first, then that of the metrics, which tells that both are
+    there."""
+    spectrum_file, metrics_file = files
     metrics, values = measured
     content = _MeasurementFile(
         trial_id=trial_id,
@@ -66,32 +64,22 @@ def write_measurement(
     write_file(metrics_file, sealed(content.model_dump_json(indent=1)))
 
 
-def read_measurement(path: Path, trial_id: str, name: str) -> Measured | None:
-    """What `write_measurement` wrote; None where there is nothing.
+def read_measurement(files: Iterable[Path], trial_id: str, name: str) -> Measured | None:
+    """What `write_measurement` wrote; None if there is nothing.
 
     Raises DamagedFileError for files that are truncated, changed, unreadable or of another trial.
     """
-    spectrum_file, metrics_file = _files(path)
+    spectrum_file, metrics_file = files
     try:
-        content = _MeasurementFile.model_validate_json(unsealed(metrics_file))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise DamagedFileError(f"{metrics_file} cannot be read ({error.strerror})") from error
-    except ValidationError as error:
-        raise DamagedFileError(f"{metrics_file} is no complete measurement") from error
-    if (content.trial_id, content.name) != (trial_id, name):
-        raise DamagedFileError(
-            f"{metrics_file} is another measurement, {content.name} of {content.trial_id}"
-        )
-    try:
-        return Measured(
-            content.metrics,
-            read_vector(spectrum_file, content.spectrum_sha256) if content.has_spectrum else None,
-        )
-    except OSError as error:
-        raise DamagedFileError(f"{spectrum_file} cannot be read ({error.strerror})") from error
-
-
-def _files(path: Path) -> tuple[Path, Path]:
-    return path.with_name(f"{path.name}.npy"), path.with_name(f"{path.name}.json")
+        content = read_record(metrics_file, _MeasurementFile)
+        if content is None:
+            return None
+        if (content.trial_id, content.name) != (trial_id, name):
+            raise DamagedFileError(
+                f"{metrics_file} is another measurement, {content.name} of {content.trial_id}"
+            )
+        checksum = content.spectrum_sha256
+        values = read_vector(spectrum_file, checksum) if content.has_spectrum else None
+    except UnreadableFileError as error:
+        raise DamagedFileError(str(error)) from error
+    return Measured(content.metrics, values)

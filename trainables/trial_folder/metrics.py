@@ -7,40 +7,32 @@ import re
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from trainables.config import KINDS, Frozen
 from trainables.errors import first_problem
 
 Metric = int | float | str | bool
 NUMBERS = re.compile(
-    r"""(train|valid|test|entropy|shares)_perplexity | generalisation_gap | press_(rank(_float(32|64))?|tolerance|eps)
+    r"""(train|valid|test|entropy|shares)_perplexity | generalisation_gap
+    | press_(rank(_float(32|64))?|tolerance|eps)
     | (press|entropy)_rank_(peak(_epoch)?|kept|last) | ranked_epochs
-    | (entropy|stable|language|true)_rank | kl_(at_)?rank_.* | rank_(rows|columns) | sigma_(max|middle|min)
-    | different_contexts | kept_epoch | epochs | parameters | (wall_)?seconds | seconds_per_epoch | tokens_per_second
-    | peak_memory_mib | (train|validation|test)_error_percent | chosen_learning_rate | excess_cross_entropy
-    | target_entropy | modes_matched | iterations | passes | met_rule | (zero|singular)_share | (mean_)?vanishing_.*
-    | effective_rank_.* | log10_condition(_nonzero|_excess)? | first_half_r2 | input_spread | noisy_.* | round_trip\ .*
-    | similarity.* | gradient_(lost_share|angle_degrees|norm_lost|contexts) | centred_.* | (word_pairs|bent)\ .*""",
+    | (entropy|stable|language|true)_rank | kl_(at_)?rank_.* | rank_(rows|columns)
+    | sigma_(max|middle|min) | different_contexts | kept_epoch | epochs | parameters
+    | (wall_)?seconds | seconds_per_epoch | tokens_per_second | peak_memory_mib
+    | (train|validation|test)_error_percent | chosen_learning_rate | excess_cross_entropy
+    | target_entropy | modes_matched | iterations | passes | met_rule | (zero|singular)_share
+    | (mean_)?vanishing_.* | effective_rank_.* | log10_condition(_nonzero|_excess)?
+    | first_half_r2 | input_spread | noisy_.* | round_trip\ .* | similarity.*
+    | gradient_(lost_share|angle_degrees|norm_lost|contexts) | centred_.*
+    | (word_pairs|bent)\ .*""",
     re.VERBOSE,
 )
 """Metrics that tables and figures compute with."""
-COLUMNS = frozenset(
-    (
-        *(
-            "study",
-            "scale",
-            "overrides",
-            "trial_id",
-            "setting",
-            "name",
-            "state",
-            "attempt",
-            "cause",
-        ),
-        *("group", "side", "stage"),
-    )
-)
+COLUMNS = {
+    *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
+    *("group", "side", "stage"),
+}
 """What a table of results says of every trial."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
 """What metrics that begin with "top_k" are called: after whose contexts, and which of them."""
@@ -58,8 +50,8 @@ class WordsAfter(Frozen):
     top: tuple[tuple[str, float], ...]
 
 
-def check_metrics(metrics: Any) -> None:
-    """Raise ValueError unless these are metrics by name that can be recorded.
+def check_metrics(metrics: Any) -> Any:
+    """Return metrics by name. Raises ValueError unless they can be recorded.
 
     They are finite numbers of 64 bits, text or truth values; numbers where tables compute with
     them, `WordsAfter` where words are shown; and not called like another column of a table of
@@ -84,6 +76,10 @@ def check_metrics(metrics: Any) -> None:
             raise ValueError(f"{name} is an integer of more than 64 bits")
         if name.startswith("top_k"):
             _check_words(name, value)
+    return metrics
+
+
+Metrics = Annotated[dict[str, Metric], AfterValidator(check_metrics)]
 
 
 def _check_words(name: str, value: Metric) -> None:

@@ -4,32 +4,21 @@ cause."""
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from trainables.config import Frozen
-from trainables.trial_folder.metrics import Metric, check_metrics
+from trainables.trial_folder.metrics import Metric, Metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
 """Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial
 goes on from it."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 LongCount = Annotated[int, Field(ge=0, lt=2**63)]
-MEASUREMENT = re.compile(r"[^\x00-\x1f]+@[0-9]{1,9}")
-
-
-class EpochRanks(NamedTuple):
-    """Of the log-P matrix over a fixed sample of validation contexts, at the end of an epoch; None:
-    not taken."""
-
-    press_rank: int | None = None
-    entropy_rank: float | None = None
-    kl_rank: int | None = None
-    """For a bound of 0.01 nats; of Transformers."""
+MeasurementName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+@[0-9]{1,9}$")]
 
 
 def perplexity(loss: float) -> float:
@@ -56,10 +45,11 @@ class EpochMetrics(Frozen):
     seconds: float
     """Wall time of training this epoch, validation left out."""
     press_rank: Count | None = None
-    """With `entropy_rank`: of the weights that validation used, see `EpochRanks`."""
+    """Of the log-P matrix over a fixed sample of validation contexts, with the weights that
+    validation used; None: not taken. So are the other ranks."""
     entropy_rank: float | None = None
     kl_rank: Count | None = None
-    """The same, of Transformers; for a bound of 0.01 nats."""
+    """For a bound of 0.01 nats; of Transformers."""
 
     @property
     def valid_perplexity(self) -> float:
@@ -80,7 +70,7 @@ class TrialOutcome(Frozen):
     cause: str | None = None
     """One sentence where state is not done."""
     epochs: tuple[EpochMetrics, ...] = ()
-    measurements: dict[str, dict[str, Metric]] = {}
+    measurements: dict[MeasurementName, Metrics] = {}
     environment: dict[str, str] = {}
     """Versions of the code and packages, host, device: see
     `trainables.trial_folder.environment`."""
@@ -104,18 +94,10 @@ class TrialOutcome(Frozen):
 
     @field_validator("measurements")
     @classmethod
-    def _can_be_recorded(
-        cls, measurements: dict[str, dict[str, Metric]]
-    ) -> dict[str, dict[str, Metric]]:
-        if wrong := next((name for name in measurements if not MEASUREMENT.fullmatch(name)), None):
-            raise ValueError(f'a measurement is called "name@version", not "{wrong}"')
-        for metric, count in Counter(
-            metric for metrics in measurements.values() for metric in metrics
-        ).items():
-            if count > 1:
-                raise ValueError(f"the metric {metric} is in two measurements")
-        for metrics in measurements.values():
-            check_metrics(metrics)
+    def _unique(cls, measurements: dict[str, Metrics]) -> dict[str, Metrics]:
+        names = Counter(metric for metrics in measurements.values() for metric in metrics)
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise ValueError(f"the metric {twice[0]} is in two measurements")
         return measurements
 
     @property

@@ -9,38 +9,48 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
-from trainables.trial_folder.files import DamagedFileError, read_file, sha256, write_file
+from trainables.trial_folder.files import (
+    DamagedFileError,
+    read_file,
+    sha256,
+    unreadable,
+    write_file,
+)
 
 
 def write_vector(path: Path, values: NDArray[float64]) -> str:
     """Write them, whole or not at all; returns the SHA-256 of the file."""
-    buffer = io.BytesIO()
-    np.save(buffer, values, allow_pickle=False)
-    write_file(path, buffer.getvalue())
-    return sha256(buffer.getvalue())
+    content = _npy(values)
+    write_file(path, content)
+    return sha256(content)
 
 
 def read_vector(path: Path, checksum: str | None) -> NDArray[float64]:
-    """What `write_vector` wrote. Raises OSError if it cannot be read, DamagedFileError for another
-    file than the one with this checksum, or anything but finite float64 values in one row."""
-    content = read_file(path)
+    """What `write_vector` wrote. Raises DamagedFileError for a missing file, another one than that
+    with this checksum, or anything but finite float64 values in one row; UnreadableFileError if
+    this user may not read it or the disk fails."""
+    try:
+        content = read_file(path)
+    except FileNotFoundError as error:
+        raise DamagedFileError(f"{path} is missing") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
     if sha256(content) != checksum:
         raise DamagedFileError(f"{path} is not what was written, by its checksum")
-    # A vector's header follows from its length: none is ever parsed.
-    header = _header(0)
-    count = (len(content) - len(header)) // 8
-    header = _header(max(count, 0))
-    if not content.startswith(header) or len(content) != len(header) + 8 * count:
+    # Written again, the values give the same file: its header is never parsed.
+    values = np.frombuffer(content[HEADER : len(content) // 8 * 8]).copy()
+    if _npy(values) != content:
         raise DamagedFileError(f"{path} is no vector of float64 values")
-    values: NDArray[float64] = np.frombuffer(content, "<f8", offset=len(header)).astype(float64)
     if not np.isfinite(values).all():
         raise DamagedFileError(f"{path} holds values that are not finite")
     return values
 
 
-def _header(count: int) -> bytes:
+def _npy(values: NDArray[float64]) -> bytes:
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        buffer, {"descr": "<f8", "fortran_order": False, "shape": (count,)}
-    )
+    np.save(buffer, values, allow_pickle=False)
     return buffer.getvalue()
+
+
+HEADER = len(_npy(np.empty(0)))
+"""Bytes; the same for every vector."""

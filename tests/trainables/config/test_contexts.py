@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.faulty_server import REAL_DATA
 from trainables.config import even_contexts, published_contexts, read_contexts
-from trainables.config.contexts import PTB
 from trainables.corpora import test_words as words_of_test
 from trainables.errors import UserError
 
@@ -34,13 +33,6 @@ def test_published_contexts_precede_their_words_in_the_text() -> None:
         (group, number) for group in ("yang", "authors", "random") for number in range(1, 7)
     ]
     assert words_of_test("ptb", data_dir=REAL_DATA) == tuple(words)
-
-
-def test_the_project_holds_no_text_of_the_corpus() -> None:
-    assert all(
-        set(context) == {"group", "number", "last_token_index", "next_token"}
-        for context in json.loads(PTB.read_text())
-    )
 
 
 @pytest.mark.parametrize("tokens", [4, 19, 20, 2_000, 82_430])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.faulty_server import write_corpus
-from trainables.config import is_built_in, markov_rank
 from trainables.corpora import identity, locate, resolve_argument
 from trainables.errors import UserError
 
@@ -16,13 +15,6 @@ from trainables.errors import UserError
 def data(tmp_path: Path) -> Path:
     write_corpus(tmp_path / "data" / "novels", train="a b\n", valid="a\n", test="b\n")
     return tmp_path / "data"
-
-
-def test_a_language_says_its_rank_in_its_name() -> None:
-    ranks = {"markov": 100, "markov-5": 5, "markov-500": 500, "pydocs": None}
-    others = {"ptb": None, "mark": None}
-    assert {name: markov_rank(name) for name in ranks | others} == ranks | others
-    assert [name for name in ranks | others if is_built_in(name)] == list(ranks)
 
 
 @pytest.mark.parametrize(

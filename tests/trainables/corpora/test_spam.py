@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from itertools import pairwise
 
 import pytest
 
 from tests.support.other_process import sha256_elsewhere
-from trainables.config import CorpusConfig, is_built_in, is_generated, spam_floor, spam_symbols
+from trainables.config import CorpusConfig, spam_floor
 from trainables.corpora import SPLITS, identity, load, tokenise
 from trainables.corpora.source import measured_identity, read_texts
 from trainables.corpora.spam import SHA256, spam_identity, spam_texts
@@ -47,17 +46,6 @@ def test_symbols_are_equally_often_in_every_split(symbols: int) -> None:
         assert counts["s0"] >= (2 if split == "train" else 1)
 
 
-def test_deals_and_splits_come_in_orders_of_their_own() -> None:
-    texts = spam_texts(100)
-    deals = [line.split(" ")[0] for text in texts.values() for line in text.splitlines()]
-    orders = {tuple(deals[start : start + 100]) for start in range(0, len(deals), 100)}
-    assert len(orders) == len(deals) // 100
-    # Neighbours in a random order follow one another as numbers once in a hundred.
-    numbers = [int(symbol[1:]) for symbol in deals[:50_000]]
-    following = sum(after == before + 1 for before, after in pairwise(numbers))
-    assert 350 < following < 650
-
-
 @pytest.mark.parametrize("symbols", [*SHA256, 100])
 def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
     name = f"spam-{symbols}"
@@ -81,9 +69,3 @@ def test_a_model_reads_every_symbol_and_an_end_of_text() -> None:
     assert (corpus.train.reshape(-1, 8)[:, 7] == end).all() and (
         corpus.train.reshape(-1, 8)[:, :7] != end
     ).all()
-
-
-def test_a_language_says_its_symbols_in_its_name() -> None:
-    assert spam_symbols("spam-1000") == 1000 and is_generated("spam-1000")
-    for name in ("ptb", "markov", "spam", "spam-mails"):
-        assert spam_symbols(name) is None and is_built_in(name) is (name == "markov")

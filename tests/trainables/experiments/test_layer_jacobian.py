@@ -132,12 +132,3 @@ def test_the_gaussian_has_the_rows_of_zeros() -> None:
     drawn_NOI = gaussian_like(jacobian_NOI, torch.Generator().manual_seed(1))
     assert torch.equal(drawn_NOI == 0, jacobian_NOI == 0)
     assert len(set(drawn_NOI[drawn_NOI != 0].tolist())) == 20
-
-
-def test_a_dense_layer_is_conditioned_like_a_gaussian() -> None:
-    """Half of its rows are zero, the others as good as independent: what its condition number says
-    is their number."""
-    config = LayerJacobianConfig(seed=1, layer=DenseLayerConfig(), width=64, inputs=200)
-    [found] = measure(config, Runtime()).values()
-    assert abs(float(found.metrics["log10_condition_excess"])) < 0.05
-    assert float(found.metrics["log10_condition_nonzero"]) > 0.6

@@ -66,16 +66,6 @@ def test_regions_apply_one_of_eight_linear_maps() -> None:
         torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
 
 
-def test_a_layer_that_can_be_the_function_learns_it() -> None:
-    """The task wide is a dense layer of 64 units: 88 come closer than any straight line."""
-    config = config_of("dense", "wide", train_examples=5_000, steps=600, learning_rates=(1e-2,))
-    [found] = measure(config, Runtime()).values()
-    train, _, test = make_task(config)
-    line = torch.linalg.lstsq(train.inputs_NI, train.targets_NO).solution
-    straight = (test.inputs_NI @ line - test.targets_NO).square().mean() / test.targets_NO.var()
-    assert float(found.metrics["test_error_percent"]) < 50 * float(straight)
-
-
 def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
     slow, fast, both = (
         measure(config_of("softmax gates", "deep", learning_rates=rates), Runtime())[

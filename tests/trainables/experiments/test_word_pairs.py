@@ -10,15 +10,18 @@ from search_spaces.published import rows
 from tests.support.faulty_server import REAL_DATA
 from trainables.config import WORD_PAIRS, TextFile, WordPairsConfig
 from trainables.corpora import Benchmark
-from trainables.experiments.word_pairs import count_pairs, measure
+from trainables.experiments import word_pairs
+from trainables.experiments.word_pairs import measure
 from trainables.runtime import Runtime
 
 
-def test_a_pair_is_unknown_where_one_of_its_words_is() -> None:
-    file = TextFile(name="own.txt", text="Cat dog 1\ncat COW 2\n\ncow ox 3\n")
-    benchmark = Benchmark(name="own", file=file)
-    assert count_pairs(benchmark, {"cat", "dog"}) == (3, 2)
-    assert count_pairs(benchmark, set()) == (3, 3)
+def test_a_pair_is_unknown_if_one_of_its_words_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = Benchmark(name="own", file=TextFile(name="own.txt", text="Cat dog 1\ncat COW 2\n"))
+    monkeypatch.setattr(word_pairs, "read_published", lambda _: [benchmark])
+    text = TextFile(name="train.txt", text="a cat and a dog")
+    monkeypatch.setattr(word_pairs, "read_texts", lambda *_, **__: {"train": text})
+    [(metrics, _)] = measure(WordPairsConfig(seed=0, text="ptb"), Runtime()).values()
+    assert metrics == {"word_pairs own": 2, "word_pairs unknown own": 1}
 
 
 @pytest.mark.skipif(

@@ -80,19 +80,6 @@ def test_share_and_angle_of_a_dense_projection(
         assert 0.5 < float(metrics["gradient_lost_share"]) < 1
 
 
-@pytest.mark.parametrize(("vocabulary", "width"), [(30, 4), (200, 50)])
-def test_random_weights_lose_one_less_d_over_v(vocabulary: int, width: int) -> None:
-    """P is uniform at h = 0, and the projections of all one-hot vectors on any d dimensions have
-    squares of d in all: exact in the mean over every word."""
-    layer = layer_of(SoftmaxConfig(), vocabulary, width)
-    parameters_of(layer)["bias_V"].data.zero_()
-    _, weight, _ = inputs(1, width, vocabulary)
-    zeros = torch.zeros(vocabulary, width).double()
-    metrics = gradient_bottleneck_metrics(layer, weight, zeros, torch.arange(vocabulary))
-    expected = 1 - width / (vocabulary - 1)
-    assert metrics["gradient_lost_share"] == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize("rank", [5, 2])
 def test_norm_lost_is_in_the_kernel(rank: int) -> None:
     """Also of output weights of a lower rank."""

@@ -63,14 +63,6 @@ def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int])
             assert nats.max() <= bound * (1 + 1e-9) + 1e-11
 
 
-def test_two_words_almost_alike_meet_the_bound() -> None:
-    """So that no factor in it could be smaller."""
-    weights = np.array([[0.01], [-0.01]])
-    bounds = kl_bounds(in_blocks(weights), gain_D=np.ones(1), norm=1.0)
-    cost = divergence(weights.T, np.zeros((1, 2)))
-    assert cost[0] == pytest.approx(bounds[0], rel=1e-3)
-
-
 @pytest.mark.parametrize("shape", [(200, 16), (16, 200), (30, 30)])
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 def test_the_bound_is_its_formula(shape: tuple[int, int], rows: int) -> None:

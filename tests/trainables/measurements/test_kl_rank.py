@@ -3,13 +3,11 @@ known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 from torch import Tensor
@@ -22,7 +20,6 @@ from trainables.measurements.kl_rank import (
     BOUNDS,
     FEW_ROWS,
     KlRanks,
-    curve_around,
     kl_rank_metrics,
     kl_ranks,
 )
@@ -124,28 +121,6 @@ def test_equal_rows_need_one_direction() -> None:
     assert found(uniform).ranks == dict.fromkeys(BOUNDS, 0)
     shares = np.tile(log_softmax(np.arange(8.0)), (30, 1))
     assert found(shares).ranks == dict.fromkeys(BOUNDS, 1)
-
-
-@settings(deadline=None, max_examples=60)
-@given(length=st.integers(1, 300), seed=st.integers(0, 2**32 - 1))
-def test_first_rank_below_each_limit(length: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    curve = np.cumsum(10 ** random.uniform(-6, 0, length))[::-1] / 10
-    starts = random.integers(0, length, 3).tolist()
-    looks = list[int]()
-
-    def evaluate(ranks: Sequence[int]) -> list[float]:
-        assert list(ranks) == sorted(ranks)
-        looks.extend(ranks)
-        return [float(curve[rank]) for rank in ranks]
-
-    limits = [0.1, 0.01, 0.001]
-    seen = curve_around(evaluate, limits, starts, length - 1)
-    assert len(looks) == len(set(looks))
-    for limit in limits:
-        first = min((rank for rank in range(length) if curve[rank] <= limit), default=length)
-        assert min((rank for rank, kl in seen.items() if kl <= limit), default=length) == first
-    assert {0, *(2**power for power in range(9) if 2**power < first)} <= seen.keys()
 
 
 def test_kl_of_steep_bends_rises() -> None:

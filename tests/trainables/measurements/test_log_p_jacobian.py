@@ -11,11 +11,7 @@ from torch import Tensor
 from tests.support.output_layer_formulas import EVERY_LAYER, inputs, layer_of, log_p, parameters_of
 from trainables.config import OutputLayerConfig
 from trainables.measurements import log_p_jacobian as module
-from trainables.measurements.log_p_jacobian import (
-    columns_of_jacobian,
-    log_p_jacobian,
-    rows_of_jacobian,
-)
+from trainables.measurements.log_p_jacobian import jacobian_by_backpropagation, log_p_jacobian
 from trainables.output_layers import OutputLayer
 
 VOCABULARY, WIDTH = 11, 3
@@ -47,45 +43,26 @@ def test_jacobian_is_the_formulas(config: OutputLayerConfig, scale: float) -> No
 
 
 @every_layer
-def test_ways_for_any_layer(monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig) -> None:
+def test_way_for_any_layer(monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig) -> None:
     monkeypatch.setattr(module, "COPIES", 2)
     layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
     hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
-    expected = truth(config, layer, weight, hidden[0])
-    by_columns = torch.cat(list(columns_of_jacobian(layer, weight, hidden[0])), 1)
-    by_rows = torch.cat(list(rows_of_jacobian(layer, weight, hidden[0])))
-    torch.testing.assert_close(by_columns, expected)
-    torch.testing.assert_close(by_rows, expected)
-
-
-class Squares(torch.autograd.Function):
-    """An operation of a user's that only backpropagation goes through."""
-
-    @staticmethod
-    def forward(context: Any, values: Tensor) -> Tensor:
-        context.save_for_backward(values)
-        return values.square()
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> Tensor:
-        (values,) = context.saved_tensors
-        return 2 * values * gradient
+    found = jacobian_by_backpropagation(layer, weight, hidden[0])
+    torch.testing.assert_close(found, truth(config, layer, weight, hidden[0]))
 
 
 class Squared(OutputLayer):
     """log_softmax((W h)^2)."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
-        squares = Squares.apply(hidden_NC @ weight_VD.T)  # type: ignore[no-untyped-call]
-        return torch.log_softmax(squares, dim=1)
+        return torch.log_softmax((hidden_NC @ weight_VD.T).square(), dim=1)
 
     def loss(self, *_: Any, **__: Any) -> Tensor:
         raise NotImplementedError
 
 
-def test_users_layer_needs_no_forward_mode() -> None:
+def test_jacobian_of_a_users_layer() -> None:
     hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
     jacobian = log_p_jacobian(Squared(), weight, hidden[0])
-    logits = weight @ hidden[0]
-    expected = 2 * logits[:, None] * weight
+    expected = 2 * (weight @ hidden[0])[:, None] * weight
     torch.testing.assert_close(centred(jacobian), centred(expected))

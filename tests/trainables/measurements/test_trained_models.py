@@ -55,12 +55,6 @@ def test_perplexity_is_that_of_single_tokens(batch: int, window: int) -> None:
     assert found == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
-def test_row_for_every_context() -> None:
-    model, tokens = trained(SigSoftmaxConfig()), tiny.corpus().test
-    rows = tiny.log_p_matrix(model, tokens)
-    np.testing.assert_allclose(rows, token_by_token(model, tokens), atol=2e-5)
-
-
 def exact_rank(model: LanguageModel) -> int:
     """Press rank of its log-P matrix in float64, with the eps of float64."""
     log_p = tiny.log_p_matrix(model.double(), tiny.corpus().test)

@@ -37,9 +37,7 @@ def measured(*tables: tuple[str, dict[str, object]]) -> bytes:
 
 
 RESULTS = {
-    "a bad name": measured(("perplexity", {"x": 1})),
     "a name that moves the cursor": measured(("\x1b[2J@1", {"x": 1})),
-    "a huge integer": measured(("perplexity@1", {"x": 10**40})),
     "an integer beyond Python's own limit": sealed(
         '{\n "trial_id": "a", "state": "done", "measurements": {"x@1": {"y": %s}}}' % ("9" * 10_000)
     ),
@@ -47,23 +45,17 @@ RESULTS = {
     "words that are none": measured(("top_k@1", {"top_k even 1": "{}"})),
     "words of a context without a number": measured(("top_k@1", {"top_k even": WORDS})),
     "a metric called like a setting": measured(("x@1", {"seed": 1})),
-    "a metric called like a column": measured(("x@1", {"name": "x"})),
     "a doubled metric": measured(("perplexity@1", {"x": 1}), ("spectrum@1", {"x": 1})),
     "not a number": measured(("perplexity@1", {"x": float("nan")})),
-    "infinity": sealed(json.dumps(SOUND, indent=1).replace("2.0", "1e999")),
     "a table for a number": measured(("perplexity@1", {"x": {"y": 1}})),
     "an unknown state": changed(state="running"),
-    "an unknown entry": changed(more=1),
     "an epoch twice": changed(epochs=[SOUND["epochs"][0]] * 2),
     "a huge count": epochs(tokens=2**70),
-    "a negative rank": epochs(press_rank=-1),
-    "a loss that is none": epochs(valid_loss="low"),
     "half a character": changed(cause="\ud800"),
     "a deep nest": sealed("{\n" + '"trial_id":' * 100_000),
     "no seal": json.dumps(SOUND, indent=1).encode(),
     "another seal": changed().replace(b"2.0", b"3.0"),
     "no UTF-8": changed().replace(b'"a"', b'"\xff"'),
-    "nothing": b"",
     "another trial's": changed(trial_id="b"),
 }
 
@@ -92,7 +84,7 @@ def test_hostile_measurement_is_refused(tmp_path: Path, metrics: dict[str, objec
     file.write_bytes(sealed(json.dumps(content, indent=1)))
     assert folder.measurement("top_k@1") == ({"x": 1}, None)
     file.write_bytes(sealed(json.dumps({**content, "metrics": metrics}, indent=1)))
-    with pytest.raises(DamagedFileError, match="no complete measurement"):
+    with pytest.raises(DamagedFileError, match="not complete"):
         folder.measurement("top_k@1")
 
 
