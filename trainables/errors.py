@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 PROGRAM = (
     os.environ.get("SWEEP_PROGRAM")
@@ -74,12 +75,14 @@ def first_problem(error: ValidationError) -> str:
     first = next(
         (problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0]
     )
-    place = ".".join(map(str, first["loc"]))
-    missing = [
-        ".".join(map(str, problem["loc"])) for problem in problems if problem["type"] == "missing"
-    ]
+    place, rule = _place(first), first["msg"].removeprefix("Value error, ")
+    missing = [_place(problem) for problem in problems if problem["type"] == "missing"]
     meant = did_you_mean(place, missing).strip() if first["type"] == "extra_forbidden" else ""
-    return f"{place or 'the whole'}: {first['msg']}" + (f"; {meant}" if meant else "")
+    return f"{place or 'the whole'}: {rule}" + (f"; {meant}" if meant else "")
+
+
+def _place(problem: ErrorDetails) -> str:
+    return ".".join(map(str, problem["loc"]))
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

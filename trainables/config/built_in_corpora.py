@@ -32,7 +32,7 @@ SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
 """Each split has at least so many, and every symbol equally often; train has every symbol at least
 twice."""
 
-_NUMBERED = re.compile(rf"{MARKOV}-([1-9][0-9]{{0,8}})")
+_MARKOV = re.compile(rf"{MARKOV}-([1-9][0-9]{{0,8}})")
 _SPAM = re.compile(rf"{SPAM}-([0-9]{{1,9}})")
 
 
@@ -55,14 +55,14 @@ def markov_rank(name: str) -> int | None:
         return MARKOV_RANK
     if not name.startswith(f"{MARKOV}-"):
         return None
-    numbered = _NUMBERED.fullmatch(name)
-    rank = int(numbered[1]) if numbered else 0
-    if not LEAST_MARKOV_RANK <= rank <= GREATEST_MARKOV_RANK:
-        nearest = min(max(rank, LEAST_MARKOV_RANK), GREATEST_MARKOV_RANK) if numbered else 20
+    numbered = _MARKOV.fullmatch(name)
+    rank = int(numbered[1]) if numbered else 20
+    nearest = min(max(rank, LEAST_MARKOV_RANK), GREATEST_MARKOV_RANK)
+    if name != f"{MARKOV}-{nearest}":
         raise UserError(
             f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix, "
-            f"a number from "
-            f"{LEAST_MARKOV_RANK} to {GREATEST_MARKOV_RANK}; got {name!r}: try {MARKOV}-{nearest}"
+            f"a number from {LEAST_MARKOV_RANK} to {GREATEST_MARKOV_RANK}; got {name!r}: try "
+            f"{MARKOV}-{nearest}"
         )
     return rank
 

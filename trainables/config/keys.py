@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from trainables.errors import UserError
+from trainables.errors import UserError, first_problem
 
 Config = TypeVar("Config")
 
@@ -78,28 +78,10 @@ def replaced(
 
     Raises UserError for a value that cannot be, in a sentence about what `asked_by` does.
     """
-    content = with_values(content, values)
     try:
-        return read(content)
+        return read(with_values(content, values))
     except ValidationError as error:
-        first = error.errors()[0]
-        rule = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-        key = _key_at(first["loc"], content)
-        if not key or isinstance(
-            first["input"], Mapping
-        ):  # a rule over several values, of which few were typed
-            raise UserError(f"{asked_by} makes a config that cannot be: {rule}") from error
-        raise UserError(
-            f"{asked_by} cannot give {key} the value {first['input']!r}: {rule}"
-        ) from error
-
-
-def _key_at(location: Sequence[int | str], content: Any) -> str:
-    """The key that an error is about; a union's error also names the member that was tried, which
-    is no key."""
-    keys = []
-    for part in location:
-        if isinstance(content, dict) and part in content:
-            keys.append(str(part))
-            content = content[part]
-    return ".".join(keys)
+        given = error.errors()[0]["input"]
+        got = "" if isinstance(given, Mapping) else f"; got {given!r}"
+        problem = f"{first_problem(error)}{got}"
+        raise UserError(f"{asked_by} makes a config that cannot be: {problem}") from error

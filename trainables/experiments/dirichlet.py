@@ -46,8 +46,9 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     model = Model(config).to(runtime.device)
     targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
     ending = fit(model, targets_NV, floor=entropy, config=config.fit)
-    metrics: dict[str, Metric] = {"target_entropy": entropy, **ending}
-    return {"dirichlet@1": Measured(metrics | compare(model, p_NV, log_p_NV))}
+    compared = compare(model, p_NV, log_p_NV)
+    metrics: dict[str, Metric] = {"target_entropy": entropy, **compared, **ending}
+    return {"dirichlet@1": Measured(metrics)}
 
 
 def draw_targets(

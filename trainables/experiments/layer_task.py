@@ -81,16 +81,12 @@ def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
         return Examples(inputs_NI, function(inputs_NI))
 
     deviation_O = sample(SCALE_EXAMPLES).targets_NO.std(dim=0)
-
-    def scaled(size: int) -> Examples:
-        inputs_NI, targets_NO = sample(size)
-        return Examples(inputs_NI.to(device), (targets_NO / deviation_O).to(device))
-
-    return (
-        scaled(config.train_examples),
-        scaled(config.valid_examples),
-        scaled(config.test_examples),
+    sizes = (config.train_examples, config.valid_examples, config.test_examples)
+    train, valid, test = (
+        Examples(inputs_NI.to(device), (targets_NO / deviation_O).to(device))
+        for inputs_NI, targets_NO in map(sample, sizes)
     )
+    return train, valid, test
 
 
 def make_function(

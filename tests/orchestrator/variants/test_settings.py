@@ -105,7 +105,7 @@ def test_forms_that_are_no_setting_are_refused(setting: str, word: str) -> None:
     ("key", "value", "word"),
     [
         ("training.epoch", 1, "did you mean training.epochs"),
-        ("training.epochs", "many", "the value 'many'"),
+        ("training.epochs", "many", "got 'many'"),
         ("corpus.name", "x", "cannot change"),
         ("output_layer.name", "gss", "replace the whole"),
     ],

@@ -85,7 +85,7 @@ def test_only_changed_later_settings_are_part_of_the_identity() -> None:
     [
         ({"training.learning_rat": 5.0}, "did you mean training.learning_rate"),
         ({"kind": "dirichlet"}, "no key 'kind'"),
-        ({"training.epochs": 0}, "training.epochs .*greater than"),
+        ({"training.epochs": 0}, "training.epochs: .*greater than 0; got 0"),
         ({"model.embedding_width": 3}, "ties its weights"),
         ({"model.head_rank": 999}, "at most the width"),
         ({"training": 1, "training.epochs": 3}, "'training' is the single value 1"),
