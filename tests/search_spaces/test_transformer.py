@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from search_spaces.awd_lstm import awd_lstm
@@ -12,33 +10,20 @@ from search_spaces.transformer import ladder, transformer
 from trainables.config import (
     CorpusConfig,
     EtAsgdConfig,
-    LanguageModelConfig,
     MosConfig,
     SoftmaxConfig,
-    TransformerConfig,
     TransformerTrialConfig,
     TrialConfig,
 )
 
 PTB = CorpusConfig(name="ptb", sha256="0" * 64)
 PLAIN = transformer(PTB, SoftmaxConfig())
-WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768)
 
 
 def at(scale: str, config: TransformerTrialConfig) -> TransformerTrialConfig:
     scaled = apply_scale(SCALES[scale], config)
     assert isinstance(scaled, TransformerTrialConfig)
     return scaled
-
-
-def test_rungs_are_models_that_grow_with_the_width() -> None:
-    for narrow, wide in pairwise(map(ladder, WIDTHS)):
-        assert narrow.layers <= wide.layers and narrow.heads <= wide.heads
-        assert narrow.learning_rate > wide.learning_rate
-        model = TransformerConfig(width=wide.width, layers=wide.layers, heads=wide.heads)
-        assert model.width % (2 * model.heads) == 0 and model.width / model.heads <= 64
-    assert ladder(128).learning_rate == pytest.approx(4 * ladder(512).learning_rate)
-    assert [ladder(width).heads for width in (96, 100, 150)] == [2, 2, 1], "64 divides none"
 
 
 def test_width_768_is_gpt_2_small() -> None:
@@ -70,20 +55,6 @@ def test_scale_takes_every_trial_to_a_lower_rung(scale: str, factor: float) -> N
         assert (model.width, model.layers, model.heads) == (rung.width, rung.layers, rung.heads)
         rates.append(trial.training.learning_rate / rung.learning_rate)
     assert rates == pytest.approx([rates[0]] * len(rates)), "the scale's own factor"
-
-
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(("width", "rank"), [(512, 512), (512, 4), (256, 256), (512, None)])
-def test_rank_of_a_head_stays_the_same_share(scale: str, width: int, rank: int | None) -> None:
-    trial = transformer(PTB, SoftmaxConfig(), width=width, head="untied", head_rank=rank)
-    model = at(scale, trial).model
-    assert model.head_rank == (rank and max(1, round(rank * model.width / width)))
-    model_config = LanguageModelConfig(head_rank=rank and rank // 2)
-    lstm = awd_lstm(PTB, SoftmaxConfig()).model_copy(update={"model": model_config})
-    scaled = apply_scale(SCALES[scale], lstm)
-    assert isinstance(scaled, TrialConfig)
-    share = scaled.model.embedding_width / 400
-    assert scaled.model.head_rank == (rank and max(1, round(rank // 2 * share)))
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "small"])

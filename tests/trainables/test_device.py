@@ -18,7 +18,6 @@ from trainables import device
 from trainables.config import LanguageTrialConfig, OutputLayerConfig
 from trainables.language_model import transformer
 from trainables.runtime import Runtime
-from trainables.stack import Stack
 from trainables.stack.validation import valid_losses
 from trainables.training import Trainer, loop
 
@@ -92,23 +91,6 @@ def test_validation_is_in_float32() -> None:
         alone = [trainer.end_epoch().valid_loss for trainer in trainers]
     assert asked.product_dtypes == {torch.float32}
     assert stacked == pytest.approx(alone, rel=1e-5)
-
-
-@pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
-def test_products_of_a_stack_are_in_bf16_on_a_gpu(
-    layer: OutputLayerConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed)
-    )
-    trainers = bf16_trainers(layer, "meta")
-    stack = Stack(trainers)
-    with Asked() as asked:
-        stack.step()
-    assert asked.product_dtypes == {torch.bfloat16}
-    kept = [tensor for trainer in trainers for pair in trainer.state for tensor in pair]
-    kept += [t for weight in stack.weights for t in (weight, weight.grad) if t is not None]
-    assert {tensor.dtype for tensor in kept} == {torch.float32}
 
 
 @pytest.mark.parametrize("message", ["Failed to find C compiler", "CUDA out of memory"])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from tests.support import tiny_trial as tiny
 from trainables.measurements import measure
-from trainables.measurements.decomposition import BANDWIDTH, eigenvalues_in_place
 from trainables.pulse import PULSE, START, TRAINING
 from trainables.runtime import Runtime
 from trainables.training import Trainer
@@ -43,16 +41,3 @@ def test_measuring_gives_a_sign_for_every_window_it_reads() -> None:
     assert PULSE.phase == "in the measurement perplexity@1"
     windows = len(trainer.corpus.test) // config.evaluation.window
     assert PULSE.count - before >= windows / config.evaluation.test_batch_size
-
-
-def test_a_large_decomposition_gives_signs() -> None:
-    quiet_s = []
-    for size in (200, 400):
-        drawn_VV = np.random.default_rng(0).standard_normal((size, size))
-        before = PULSE.count
-        eigenvalues_in_place(drawn_VV @ drawn_VV.T)
-        assert PULSE.count - before > size / BANDWIDTH
-        quiet_s.append(PULSE.quiet_s)
-    assert quiet_s[1] == pytest.approx(4 * quiet_s[0], rel=0.01), (
-        "LAPACK from a band on takes V^2 B operations"
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 
 from trainables.config import MARKOV, PYDOCS, SPAM, is_built_in, one_name
@@ -95,14 +94,6 @@ def folder_in(data_dir: Path | None, name: str = "") -> Path:
     """Return the absolute path of the folder `name` in the data folder (default `data`), or of the
     data folder."""
     return (data_dir or DEFAULT_DATA_DIR).resolve() / name
-
-
-def content_of(path: Path) -> bytes:
-    """The bytes of a file that somebody sent. Raises OSError where it cannot be read, or might
-    never end."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(errno.EINVAL, "a pipe or a device is no file", str(path))
-    return path.read_bytes()
 
 
 def names_in(folder: Path) -> frozenset[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from trainables.config import TextFile, is_built_in, markov_rank, spam_symbols
-from trainables.corpora.folders import FILES, content_of, folder_in, locate
+from trainables.corpora.folders import FILES, folder_in, locate
 from trainables.corpora.published import (
     PUBLISHED,
     PUBLISHED_CORPORA,
@@ -19,7 +19,8 @@ from trainables.corpora.published import (
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.spam import spam_identity, spam_texts
 from trainables.corpora.text import SPLITS, number, tokenise
-from trainables.errors import PROGRAM, UserError
+from trainables.errors import PROGRAM, UserError, first_line
+from trainables.trial_folder import DamagedFileError, read_file
 
 
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
@@ -123,14 +124,14 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
     texts = []
     for path in (folder_in(data_dir, name) / file for file in files):
         try:
-            content = content_of(path)
+            content = read_file(path)
         except FileNotFoundError as error:
             needed = ", ".join(FILES) if path.name in FILES else f"{len(published)} benchmarks"
             cure = command if path.name in published else "add it, or choose another corpus"
             raise UserError(f"{name!r} needs {needed}; {path} is missing: {cure}") from error
-        except OSError as error:
+        except (OSError, DamagedFileError) as error:
             raise UserError(
-                f"a corpus needs readable files; {path} could not be read ({error.strerror})"
+                f"a corpus needs readable files; {path} could not be read ({first_line(error)})"
             ) from error
         digest = hashlib.sha256(content).hexdigest()
         expected = published.get(path.name, digest)

@@ -69,18 +69,20 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
     # sqrt(2) its norm, and by Hoeffding's lemma its KL is at most an eighth of the squared range.
     last = directions.rank_leaving(4 * rows * min(limits))
 
-    def looked_at(chunks: Chunks, starts: Sequence[int]) -> tuple[dict[int, float], list[int]]:
-        curve = curve_around(
-            lambda ranks: _mean_kl(chunks(), directions, ranks), limits, starts, last
-        )
-        return curve, [last if (rank := _least(curve, limit)) is None else rank for limit in limits]
+    def curve_of(chunks: Chunks, starts: Sequence[int]) -> dict[int, float]:
+        def evaluate(ranks: Sequence[int]) -> list[float]:
+            return _mean_kl(chunks(), directions, ranks)
+
+        return curve_around(evaluate, limits, starts, last)
 
     # About half the variance that is gone: t / (2 N V).
     starts = [directions.rank_leaving(2 * rows * columns * limit) for limit in limits]
     if rows > FEW_ROWS:
         sample_SV = directions.sample()
-        _, starts = looked_at(lambda: [sample_SV], starts)
-    curve, ranks = looked_at(chunks, starts)
+        sampled = curve_of(lambda: [sample_SV], starts)
+        starts = [_least(sampled, limit, last) for limit in limits]
+    curve = curve_of(chunks, starts)
+    ranks = [_least(curve, limit, last) for limit in limits]
     by_bound = dict(zip(bounds, ranks, strict=True))
     return KlRanks(ranks=by_bound, curve=dict(sorted(curve.items())), rows=rows, columns=columns)
 
@@ -184,9 +186,9 @@ def curve_around(
 
 def _next_ranks(curve: Mapping[int, float], limit: float, last: int) -> set[int]:
     """What to look at next for the crossing of one limit."""
-    upper = _least(curve, limit)
-    if upper is None:
-        highest = max(curve)
+    highest = max(curve)
+    upper = _least(curve, limit, highest + 1)
+    if upper > highest:
         return {highest + 1, min(last, highest + highest // 2), *_powers_of_two(highest + 1)}
     lower = max((rank for rank in curve if rank < upper), default=upper)
     if upper - lower <= 1:
@@ -199,9 +201,9 @@ def _next_ranks(curve: Mapping[int, float], limit: float, last: int) -> set[int]
     return {rank for rank in near if lower < rank < upper}
 
 
-def _least(curve: Mapping[int, float], limit: float) -> int | None:
+def _least(curve: Mapping[int, float], limit: float, default: int) -> int:
     """The least rank that was looked at with a KL of at most the limit."""
-    return min((rank for rank, kl in curve.items() if kl <= limit), default=None)
+    return min((rank for rank, kl in curve.items() if kl <= limit), default=default)
 
 
 def _powers_of_two(below: int) -> list[int]:

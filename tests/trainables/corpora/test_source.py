@@ -57,7 +57,7 @@ def test_a_missing_published_file_can_be_fetched(tmp_path: Path) -> None:
         (b"caf\xe9\n", "byte 0xe9 at offset 3"),
         (b"", "0 bytes"),
         (b"\n \n", "3 bytes"),
-        ("a folder", "Is a directory"),
+        ("a folder", "is no file"),
     ],
 )
 def test_a_split_that_cannot_be_used_is_named(

@@ -17,7 +17,7 @@ from trainables.config import (
     LayerJacobianConfig,
 )
 from trainables.draws import stream
-from trainables.experiments.layer_jacobian import gaussian_like, jacobian, measure, spectrum_metrics
+from trainables.experiments.layer_jacobian import jacobian, measure, spectrum_metrics
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
 from trainables.runtime import Runtime
 
@@ -124,11 +124,3 @@ def test_a_trial_is_the_mean_over_its_inputs() -> None:
     ]
     assert found.singular_values is not None
     np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
-
-
-def test_the_gaussian_has_the_rows_of_zeros() -> None:
-    jacobian_NOI = torch.ones(2, 3, 4, dtype=torch.float64)
-    jacobian_NOI[0, 1] = 0.0
-    drawn_NOI = gaussian_like(jacobian_NOI, torch.Generator().manual_seed(1))
-    assert torch.equal(drawn_NOI == 0, jacobian_NOI == 0)
-    assert len(set(drawn_NOI[drawn_NOI != 0].tolist())) == 20

@@ -191,20 +191,6 @@ def test_any_flipped_bit_of_a_checkpoint_is_found(tmp_path: Path) -> None:
             load_tensors(folder.checkpoint(1))
 
 
-def test_unreadable_checkpoints_make_room(tmp_path: Path) -> None:
-    """As a disk that fails in places leaves them: nothing of them can be opened, and their names
-    are there."""
-    notes: list[str] = []
-    folder = TrialFolder(tmp_path, "a", notes.append)
-    for step in (5, 6):
-        folder.checkpoint(step).symlink_to(tmp_path / "nowhere")
-    assert Checkpoints(folder).latest("cpu") is None
-    assert len(notes) == 2
-    for step in (1, 2, 3):
-        Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"progress": step})
-    assert folder.checkpoints() == [folder.checkpoint(2), folder.checkpoint(3)]
-
-
 @every_put
 def test_odd_files_are_forgotten_with_the_others(
     tmp_path: Path, put: Callable[[Path], None]
