@@ -3,8 +3,6 @@ prints JSON."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from contextlib import suppress
 
 import torch
@@ -37,14 +35,7 @@ def _triton_note() -> str | None:
 
 def gpu_fault(index: int) -> str | None:
     """Why trials would fail on this GPU, with the fix; None if they would not."""
-    name, capability = torch.cuda.get_device_name(index), torch.cuda.get_device_capability(index)
-    built_for = torch.cuda.get_arch_list()
-    if not has_code_for(capability, built_for):
-        return (
-            f"torch {torch.__version__} has no code for the GPU {name} "
-            f"(sm_{capability[0]}{capability[1]}), only for "
-            f"{', '.join(built_for)}: install a build that has (docs/cluster.md says which)"
-        )
+    name = torch.cuda.get_device_name(index)
     try:
         with torch.cuda.device(index):
             ones = torch.ones(64, 64, device="cuda")
@@ -62,22 +53,11 @@ def gpu_fault(index: int) -> str | None:
     except RuntimeError as error:
         if occupied(error):
             return None
-        return f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi"
+        return (
+            f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi, and "
+            f"whether torch {torch.__version__} has code for it (docs/cluster.md says which has)"
+        )
     return None
-
-
-def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
-    """Whether a build for these architectures ("sm_80", "compute_120") runs on a GPU of this
-    compute capability: machine code of its major version up to its minor one, or PTX of any older
-    version."""
-    versions = [
-        (kind, (int(major), int(minor)))
-        for kind, major, minor in re.findall(r"(sm|compute)_(\d+)(\d)", " ".join(built_for))
-    ]
-    return any(
-        version <= capability and (kind == "compute" or version[0] == capability[0])
-        for kind, version in versions
-    )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from trainables.config import is_built_in, one_name
+from trainables.config import is_built_in
 from trainables.corpora.folders import folder_in, names_in
 from trainables.corpora.published import (
     PUBLISHED,
@@ -43,11 +43,6 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
 
     Raises UserError for a name that is not published, and as `download` and `check` do.
     """
-    if is_built_in(name):
-        raise UserError(
-            f"{one_name(name)} is built in, with nothing to download: check it with corpus check "
-            f"instead"
-        )
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(

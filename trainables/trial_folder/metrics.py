@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
@@ -34,6 +33,8 @@ COLUMNS = {
     *("group", "side", "stage"),
 }
 """What a table of results says of every trial."""
+SETTINGS = {key for kind in KINDS for key in kind.model_fields}
+"""The top-level keys of the configs of all kinds of trials."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
 """What metrics that begin with "top_k" are called: after whose contexts, and which of them."""
 
@@ -59,7 +60,7 @@ def check_metrics(metrics: Any) -> Any:
     if not isinstance(metrics, dict):
         raise ValueError("metrics are a table of values by name")
     for name, value in metrics.items():
-        if name in COLUMNS or name.partition(".")[0] in _settings():
+        if name in COLUMNS or name.partition(".")[0] in SETTINGS:
             raise ValueError(f"no metric can be called {name}, as another column of the results is")
         if isinstance(value, float):
             if not math.isfinite(value):
@@ -93,9 +94,3 @@ def _check_words(name: str, value: Metric) -> None:
         raise ValueError(
             f"the metric {name} is not the words after a context ({first_problem(error)})"
         ) from error
-
-
-@cache
-def _settings() -> frozenset[str]:
-    """The top-level keys of the configs of all kinds of trials."""
-    return frozenset(key for kind in KINDS for key in kind.model_fields)

@@ -71,17 +71,9 @@ def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(
     assert files_in(tmp_path / tiny) == TINY
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("novels", "only ptb, wikitext-2 and word-similarity"),
-        ("pydocs", "pydocs is built in"),
-        ("markov-100", "markov is built in"),
-        ("markov-3", "from 5 to 500"),
-    ],
-)
-def test_only_published_corpora_are_downloaded(name: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message):
+@pytest.mark.parametrize("name", ["novels", "pydocs", "markov-100"])
+def test_only_published_corpora_are_downloaded(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"only ptb, wikitext-2 and word-similarity .*{name}"):
         fetch(name, data_dir=tmp_path)
 
 
