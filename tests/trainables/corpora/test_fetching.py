@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,15 @@ def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(
     fetch(tiny, data_dir=tmp_path)
     assert web.requests == ["tiny/t.valid.txt"]
     assert files_in(tmp_path / tiny) == TINY
+
+
+def test_wrong_counts_of_a_published_corpus_are_told(
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6)
+    monkeypatch.setitem(PUBLISHED_CORPORA, tiny, wrong)
+    with pytest.raises(UserError, match=r"vocabulary_size=6.*vocabulary_size=5"):
+        fetch(tiny, data_dir=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["novels", "pydocs", "markov-100"])

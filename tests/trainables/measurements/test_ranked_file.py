@@ -150,7 +150,7 @@ GAIN = np.linspace(0.5, 2, 8)
     ("tensors", "config", "gain"),
     [
         ({HEAD: head(), NORM: GAIN}, LLAMA, GAIN),
-        ({EMBEDDING: head(), NORM: GAIN}, {"model_type": "a", "text_config": {"model_type": "gemma3_text"}}, 1 + GAIN),
+        ({EMBEDDING: head(), NORM: GAIN}, {"text_config": {"model_type": "gemma3_text"}}, 1 + GAIN),
         ({HEAD: head(), NORM: GAIN - 2}, None, np.maximum(np.abs(GAIN - 2), np.abs(GAIN - 1))),
         ({"embed_out.weight": head(), PYTHIA_NORM: GAIN}, None, GAIN),
         ({HEAD: head()}, {"model_type": "olmo"}, np.ones(8)),

@@ -103,7 +103,9 @@ def test_hostile_header(tmp_path: Path, content: bytes) -> None:
         open_checkpoint(path)
 
 
-@pytest.mark.parametrize("files", [{HEAD: "../other.safetensors"}, {HEAD: "/etc/passwd"}, {HEAD: 3}, []])  # fmt: skip
+@pytest.mark.parametrize(
+    "files", [{HEAD: "../other.safetensors"}, {HEAD: "/etc/passwd"}, {HEAD: 3}, []]
+)
 def test_index_leads_nowhere_else(tmp_path: Path, files: Any) -> None:
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": files}))
