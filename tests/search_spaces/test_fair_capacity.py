@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
 from search_spaces.tuning import cell_count
@@ -10,15 +10,6 @@ from trainables.config import CorpusConfig
 from trainables.parameters import in_millions
 
 SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
-
-
-def planned(scale: str = "paper", search: str | None = None, budget: int | None = None) -> Plan:
-    return make_plan(
-        load_study("fair_capacity"),
-        scale_named(scale),
-        "ptb",
-        PlanRequest(search=search, budget=budget),
-    )
 
 
 def test_spaces_are_those_of_sm_tables_7_and_8() -> None:
@@ -44,5 +35,6 @@ def test_sides_differ_in_nothing_that_is_tuned() -> None:
     for base in bases:
         assert (base.training.batch_size, base.model.hidden_width, base.seed) == (12, 960, 28)
         assert base.training == bases[0].training
-    counts = {trial.name.split()[0]: in_millions(trial.parameters) for trial in planned().trials}
+    plan = make_plan(load_study("fair_capacity"), scale_named("paper"), "ptb", PlanRequest())
+    counts = {trial.name.split()[0]: in_millions(trial.parameters) for trial in plan.trials}
     assert [counts[side] for side in SIDES] == ["17.53", "16.35", "17.56"]
