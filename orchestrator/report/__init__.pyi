@@ -3,7 +3,6 @@ from .build import build_report as build_report
 from .export import write_archive as write_archive
 from .export import write_parquet as write_parquet
 from .export import write_results as write_results
-from .formats import blown_up as blown_up
 from .formats import cell as cell
 from .formats import number as number
 from .formats import setting as setting

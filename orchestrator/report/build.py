@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
-from orchestrator.report.configs import CONFIGS_FILE, config_records, configs_table
+from orchestrator.report.configs import configs_table
 from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
 from orchestrator.report.glossary import terms
@@ -74,6 +73,7 @@ def build_report(
     run = run_facts(study, summary, results, times=records.times.values(), environment=environment)
     findings = sentences.findings(summary, answers)
     card = _card(study, key, run, findings)
+    sections, configs = [answer.section for answer in answers], configs_table(results)
     # Every text is escaped there; only the figures' SVG and the page's own style and script are
     # not.
     page = template("report.html.j2").render(
@@ -86,32 +86,33 @@ def build_report(
         run=run,
         commands=commands,
         trouble=tables.trouble_table(summary),
-        sections=[answer.section for answer in answers],
-        lead=_lead(answers),
+        sections=sections,
+        lead=_lead(sections),
         svg=lambda drawing: inline_svg(documents[f"{drawing.name}.svg"].decode(), drawing),
         trials=tables.trials_table(results, tables.group_metrics(study)),
         trials_file=TRIALS_FILE,
-        configs=configs_table(results),
-        configs_file=CONFIGS_FILE,
+        configs=configs,
         terms=terms(results),
     )
-    texts = {
-        name: _csv(lines) for answer in answers for name, lines in answer.section.written.items()
-    }
+    files = {name: lines for section in sections for name, lines in section.written.items()}
+    files[configs.file] = configs.lines()
     trials = io.StringIO()
     write_results(results.of_variant(key), "csv", trials)
-    texts |= {
-        TRIALS_FILE: trials.getvalue(),
-        CONFIGS_FILE: _csv(tables.csv_lines(config_records(results))),
-    }
-    texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
-    with _writable(out):
+    texts = {name: _csv(lines) for name, lines in files.items()}
+    texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page}
+    texts[CARD_FILE] = card.model_dump_json(indent=1)
+    documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
         write_trial_pages(card, results, records, out, index=index)
-        for name, content in (
-            documents | {name: _encoded(text) for name, text in texts.items()}
-        ).items():
+        for name, content in documents.items():
             write_file(out / name, content)
         remove_other_pages(results, out)
+    except OSError as error:
+        raise UserError(
+            f"the report needs a folder that can be written to, but {out} cannot be "
+            f"({error.strerror or error}); free space or name another one with --storage"
+        ) from error
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
@@ -128,23 +129,6 @@ def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequenc
         trials=run.get("trials", "no trials"),
         findings=tuple(findings[:FINDINGS_SHOWN]),
     )
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode(errors="backslashreplace")
-
-
-@contextmanager
-def _writable(out: Path) -> Iterator[None]:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        yield
-    except OSError as error:
-        raise UserError(
-            f"the report needs a folder that can be written to, but {out} cannot be "
-            f"({error.strerror or error}); "
-            "free space or name another one with --storage"
-        ) from error
 
 
 def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
@@ -164,11 +148,11 @@ def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...],
     return tuple(shown), documents
 
 
-def _lead(answers: Sequence[Answer]) -> Section | None:
-    """The section whose first figure stands at the top of the page: the first one, of what the
-    study asks itself."""
-    sections = [answer.section for answer in answers if answer.section.kind not in BESIDE]
-    return next((section for section in sections if section.drawings), None)
+def _lead(sections: Sequence[Section]) -> Section | None:
+    """Return the section whose first figure stands at the top of the page: the first one, of what
+    the study asks itself."""
+    asked = (section for section in sections if section.kind not in BESIDE)
+    return next((section for section in asked if section.drawings), None)
 
 
 def _csv(lines: Sequence[Sequence[object]]) -> str:
@@ -180,7 +164,8 @@ def _csv(lines: Sequence[Sequence[object]]) -> str:
 def _variant(study: Study, key: StudyKey) -> str:
     corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
     kind = ", Transformers in place of AWD-LSTMs" if Variant.read(key.overrides).model else ""
-    models = "not the paper's models" if study.source else "smaller models than at scale paper"
-    smaller = models if study.reads_text else "less is computed than at scale paper"
+    smaller = "less is computed than at scale paper"
+    if study.reads_text:
+        smaller = "not the paper's models" if study.source else "smaller models than at scale paper"
     scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"
     return f"Study {key.study}, scale {key.scale}{corpus}{kind}{scale}"

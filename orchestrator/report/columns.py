@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import HIGH, LOW, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.tables import Cell, TextTable, headed_table, sortable
+from orchestrator.report.tables import Cell, TextTable, sortable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,9 +109,9 @@ class Table:
         columns = [
             key if isinstance(key, tuple) else (key, self._column(key)) for key in self.shown
         ]
-        body = ([_cell(row, key, column) for key, column in columns] for row in rows(self.frame))
+        body = [[_cell(row, key, column) for key, column in columns] for row in rows(self.frame)]
         head = [column.heading + " [95%]" * column.interval for _, column in columns]
-        return headed_table(self.caption, head, body, folded=self.folded)
+        return TextTable(caption=self.caption, head=head, body=body, folded=self.folded)
 
     def lines(self) -> list[list[Any]]:
         """Return the lines of the file, its heading first."""
@@ -134,9 +134,7 @@ def estimate(row: Any, key: str, write: Callable[[Any], str] = THREE) -> str:
 
 def done_of(row: Any) -> Cell:
     """Return how many trials of a row are done, "2 of 3" if not all are."""
-    return Cell(
-        f"{row.done}" if row.done == row.trials else f"{row.done} of {row.trials}", row.done
-    )
+    return Cell(f"{row.done}" + f" of {row.trials}" * (row.done < row.trials), row.done)
 
 
 def pivot(
@@ -163,11 +161,10 @@ def pivot(
     return frame, [(names[value], Column(heading)) for value, heading in headings.items()]
 
 
-def _cell(row: Any, key: str, column: Column) -> Cell | str:
-    if column.cell:
-        return column.cell(row)
-    value = getattr(row, key)
+def _cell(row: Any, key: str, column: Column) -> Cell:
+    value = column.cell(row) if column.cell else getattr(row, key)
     if isinstance(value, Cell):
         return value
-    text = estimate(row, key, column.write) if column.interval else column.write(value)
-    return text if isinstance(value, str) else sortable(value, text)
+    return sortable(
+        value, estimate(row, key, column.write) if column.interval else column.write(value)
+    )

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.analysis import ID_DIGITS, FlatResults
+from orchestrator.analysis import ID_DIGITS, FlatResults, tidy
+from orchestrator.report.columns import Column, Table
 from orchestrator.report.export import plain
-from orchestrator.report.tables import Cell, TextTable, text_table
-
-CONFIGS_FILE = "configs.csv"
 
 
-def config_records(results: FlatResults) -> list[dict[str, Any]]:
-    """A record for each setting of each group: label, hash, trials, done ones and their ids, and
-    every config value but the seed that differs between trials, which files without a label refer
-    to."""
+def configs_table(results: FlatResults) -> Table:
+    """Return a row for each setting of each group: label, hash, trials, done ones and their ids,
+    and every config value but the seed that differs between trials, which files without a label
+    refer to."""
     varying = [name for name in results.varying if name != "seed"]
-    return [
-        {
-            "group": group,
-            "setting": setting,
-            "trials": len(trials),
-            "done": sum(trial["state"] == "done" for trial in trials),
-            "trial_ids": " ".join(trial["trial_id"] for trial in trials),
-            **{name: plain(trials[0][name]) for name in varying},
-        }
-        for (group, setting), trials in _trials(results).items()
-    ]
-
-
-def configs_table(results: FlatResults) -> TextTable:
-    """The same without config values, and with the first digits of the ids."""
-    return text_table(
-        "The settings behind the labels, each a config without its seed",
-        (
-            {
-                "label": group,
-                "setting": setting,
-                "trials": len(members),
-                "ids": Cell(" ".join(trial["trial_id"][:ID_DIGITS] for trial in members)),
-            }
-            for (group, setting), members in _trials(results).items()
-        ),
-    )
-
-
-def _trials(results: FlatResults) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for group, record in zip(results.groups, results.records, strict=True):
         trials.setdefault((group, record["setting"]), []).append(record)
-    return trials
+    return Table(
+        caption="The settings behind the labels, each a config without its seed",
+        frame=tidy(
+            {
+                "group": group,
+                "setting": setting,
+                "trials": len(members),
+                "done": sum(trial["state"] == "done" for trial in members),
+                "trial_ids": " ".join(trial["trial_id"] for trial in members),
+                **{name: plain(members[0][name]) for name in varying},
+            }
+            for (group, setting), members in trials.items()
+        ),
+        shown=[
+            ("group", Column("label")),
+            "setting",
+            "trials",
+            ("trial_ids", Column("ids", _short)),
+        ],
+        file="configs.csv",
+    )
+
+
+def _short(trial_ids: str) -> str:
+    return " ".join(trial_id[:ID_DIGITS] for trial_id in trial_ids.split())

@@ -9,9 +9,9 @@ import contextlib
 import hashlib
 import html
 import io
+import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,15 +19,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from orchestrator.report.hover import linked, with_marks
 from orchestrator.report.palette import GROUP_COLOURS
 
-WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -52,45 +50,32 @@ LIMIT = "#b00020"
 """Of lines that mark a limit."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
+TICKS = {
+    2.0: (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0),
+    5.0: (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0),
+    50.0: (1.0, 2.0, 3.0, 5.0),
+    1000.0: (1.0, 2.0, 5.0),
+    math.inf: (1.0,),
+}
+"""Greatest over least value of a logarithmic axis up to which it has ticks at these multiples of
+powers of ten."""
 LEGEND_LETTERS, LEGEND_HANDLE, LEGEND_LINE_IN = 12, 7, 0.18
 """Letters in an inch; width of a mark in letters; height of a line."""
 LAYOUT_TABLES = ("GDEF", "GPOS", "GSUB")
 """Of a font, for whoever sets text in it."""
-ABOVE: dict[str, Any] = {
-    "loc": "lower left",
-    "bbox_to_anchor": (0, 1),
-    "ncols": 2,
-    "frameon": False,
-    "borderpad": 0.1,
-}
-"""Where a legend lies that covers no point."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A figure to be drawn."""
+    """A figure as data; each kind of figure draws itself."""
 
     name: str
     """File name without its ending."""
     caption: str
-    draw: Callable[[], Figure] = field(repr=False)
 
-
-def new_figure(
-    *,
-    width_in: float = WIDTH_IN,
-    height_in: float = HEIGHT_IN,
-    left_in: float = 0.75,
-    right_in: float = 0.11,
-    top_in: float = 0.35,
-    bottom_in: float = 0.55,
-) -> tuple[Figure, Axes]:
-    """An empty figure with one pair of axes; margins are fixed, as measuring them costs more than
-    drawing."""
-    figure = Figure(figsize=(width_in, height_in), facecolor="white")
-    size = (width_in - left_in - right_in) / width_in, (height_in - bottom_in - top_in) / height_in
-    axes = figure.add_axes((left_in / width_in, bottom_in / height_in, *size))
-    return figure, axes
+    def draw(self) -> Figure:
+        """Return the figure, drawn."""
+        raise NotImplementedError
 
 
 def new_panels(
@@ -127,14 +112,16 @@ def group_line(place: int) -> str:
     return GROUP_LINES[place // len(GROUP_COLOURS) % len(GROUP_LINES)]
 
 
-def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> Axis:
-    """Make the axis logarithmic, its labels as one types numbers: formulas stay unparsed in these
-    figures."""
+def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
+    """Make the axis logarithmic, with ticks at round numbers as one types them: formulas stay
+    unparsed in these figures."""
     axes.set(**{f"{name}scale": "log"})
     axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    subs = next(subs for most, subs in TICKS.items() if high <= most * low)
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
-    return axis
 
 
 def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
@@ -143,34 +130,23 @@ def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
 
     PNG and PDF take most of the time. Each holds the SHA-256 of the SVG that belongs to it.
     """
-    svg, png, pdf = (f"{drawing.name}.{form}" for form in ("svg", "png", "pdf"))
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
-        files = {svg: with_marks(_written(figure, "svg", metadata={"Date": None}), figure)}
-        figure.set_layout_engine(
-            "none"
-        )  # its margins are measured by now, and to measure takes longer than to draw
-        mark = hashlib.sha256(files[svg]).hexdigest()
-        if not _holds(out / pdf, mark):
-            files[pdf] = _written(
-                figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"}
-            )
-        if not _holds(out / png, mark):
-            files[png] = _written(figure, "png", dpi=PNG_DPI, metadata={"Source": f"SVG {mark}"})
+        svg = _written(figure, "svg")
+        files = {f"{drawing.name}.svg": svg}
+        # The margins are measured by now, and to measure takes longer than to draw.
+        figure.set_layout_engine("none")
+        mark = hashlib.sha256(svg).hexdigest()
+        for form in ("pdf", "png"):
+            if not _holds(out / f"{drawing.name}.{form}", mark):
+                files[f"{drawing.name}.{form}"] = _written(figure, form, mark)
     return files
 
 
 def draw_as(drawing: Drawing, form: str) -> bytes:
-    """The figure as svg, png or pdf, by itself."""
+    """Return the figure as svg, png or pdf, by itself."""
     with mpl.rc_context(STYLE):
-        figure = drawing.draw()
-        if form == "svg":
-            return with_marks(_written(figure, "svg", metadata={"Date": None}), figure)
-        return _written(
-            figure,
-            form,
-            **({"dpi": PNG_DPI} if form == "png" else {"metadata": {"CreationDate": None}}),
-        )
+        return _written(drawing.draw(), form)
 
 
 def inline_svg(document: str, drawing: Drawing) -> str:
@@ -212,12 +188,19 @@ def _named(colour: re.Match[str]) -> str:
     )
 
 
-def _written(figure: Figure, form: str, **options: Any) -> bytes:
+def _written(figure: Figure, form: str, mark: str = "") -> bytes:
     if form == "pdf":
         _embed_no_layout_tables()
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, **options)
-    return buffer.getvalue()
+    buffer, svg = io.BytesIO(), f"SVG {mark}"
+    metadata = {
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None, "Subject": svg},
+        "png": {"Source": svg},
+    }
+    dpi = PNG_DPI if form == "png" else "figure"
+    figure.savefig(buffer, format=form, dpi=dpi, metadata=metadata[form])
+    document = buffer.getvalue()
+    return with_marks(document, figure) if form == "svg" else document
 
 
 def _embed_no_layout_tables() -> None:

@@ -4,7 +4,7 @@ page."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -71,7 +71,6 @@ VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
 """Beyond it a number, as the perplexity of a model that blew up, has more digits than mean
 anything."""
-NAMES_SHOWN = 5
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash stands where there is no value."""
 
@@ -85,12 +84,6 @@ def title(name: str) -> str:
         if name.startswith(prefix):
             return text.format(name.removeprefix(prefix))
     return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
-
-
-def blown_up(names: Sequence[str]) -> str:
-    """That the done trials of these names are worse than a uniform guess; "" of none."""
-    worse = "Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the same"
-    return f"{worse}: {some_of(names, NAMES_SHOWN)}." if names else ""
 
 
 def capital(text: str) -> str:
@@ -121,6 +114,8 @@ def number(value: Any, *, digits: int = 5) -> str:
         return DASH
     if not is_number(value):
         return str(value)
+    if math.isinf(value):
+        return f"{MINUS if value < 0 else ''}\N{INFINITY}"
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}".replace("-", MINUS)
     if 1e-3 <= abs(value) < LARGEST_WRITTEN:
@@ -130,8 +125,8 @@ def number(value: Any, *, digits: int = 5) -> str:
 
 
 def digits(count: int) -> Callable[[Any], str]:
-    """Return what writes numbers with `count` significant digits, infinite ones as a sign."""
-    return partial(_finite, digits=count)
+    """Return what writes numbers with `count` significant digits."""
+    return partial(number, digits=count)
 
 
 def yes_no(value: bool) -> str:
@@ -154,13 +149,8 @@ def cell(metric: str, value: Any) -> str:
     if metric == "metric":
         return title(value)
     if value is not None and metric.endswith("perplexity"):
-        return (
-            f"{value:.2f}"
-            if value < 100
-            else f"{value:,.1f}"
-            if value < LARGEST_WRITTEN
-            else f"{value:.4g}"
-        )
+        form = ".2f" if value < 100 else ",.1f" if value < LARGEST_WRITTEN else ".4g"
+        return f"{value:{form}}"
     return number(value, digits=4)
 
 
@@ -185,19 +175,14 @@ def spread(metric: str, mean: float | None, deviation: float | None) -> str:
         return f"{int(mean) // 10_000 / 100:.2f}M" if mean >= 1e6 else f"{mean / 1e3:.1f}k"
     if deviation is None:
         return cell(metric, mean)
-    decimals = _decimals(metric, mean, deviation)
-    return f"{mean:,.{decimals}f} \N{PLUS-MINUS SIGN} {deviation:,.{decimals}f}".replace("-", MINUS)
-
-
-def _decimals(metric: str, mean: float, deviation: float) -> int:
-    """Those of the value in a cell, but none finer than the deviation's second digit, which mean
-    nothing, and at least those that show its first."""
+    # Those of the value in a cell, but none finer than the deviation's second digit, which mean
+    # nothing, and at least those that show its first.
     text = cell(metric, mean)
     decimals = 0 if "e" in text else len(text.partition(".")[2])
-    if deviation <= 0:
-        return decimals
-    first = -math.floor(math.log10(deviation))
-    return max(0, first, min(decimals, first + 1))
+    if deviation > 0:
+        first = -math.floor(math.log10(deviation))
+        decimals = max(0, first, min(decimals, first + 1))
+    return _with_deviation(mean, deviation, decimals)
 
 
 def printed(metric: str, value: float | None, deviation: float | None) -> str:
@@ -205,9 +190,12 @@ def printed(metric: str, value: float | None, deviation: float | None) -> str:
     if value is None or deviation is None:
         return spread(metric, value, None)
     decimals = max(len(f"{number:.10g}".partition(".")[2]) for number in (value, deviation))
-    return f"{value:,.{decimals}f} \N{PLUS-MINUS SIGN} {deviation:,.{decimals}f}".replace(
-        "-", MINUS
-    )
+    return _with_deviation(value, deviation, decimals)
+
+
+def _with_deviation(mean: float, deviation: float, decimals: int) -> str:
+    text = f"{mean:,.{decimals}f} \N{PLUS-MINUS SIGN} {deviation:,.{decimals}f}"
+    return text.replace("-", MINUS)
 
 
 def coefficient(value: float | None) -> str:
@@ -218,12 +206,6 @@ def coefficient(value: float | None) -> str:
 def interval(low: float, high: float) -> str:
     """Return both ends in brackets, as in [+0.28, +0.64]."""
     return f"[{coefficient(low)}, {coefficient(high)}]"
-
-
-def _finite(value: float | None, *, digits: int) -> str:
-    if value is not None and math.isinf(value):
-        return f"{MINUS if value < 0 else ''}\N{INFINITY}"
-    return number(value, digits=digits)
 
 
 def percent(share: float | None) -> str:

@@ -20,27 +20,25 @@ from orchestrator import analysis
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.confounding import confounding_section
 from orchestrator.report.sections.correlation import correlation_section
-from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.custom import custom_section
 from orchestrator.report.sections.extrapolation import extrapolation_section
 from orchestrator.report.sections.grid import grid_section
 from orchestrator.report.sections.groups import (
+    contrast_section,
     count_section,
     difference_section,
     group_section,
     tuned_section,
 )
 from orchestrator.report.sections.jacobians import jacobian_section
-from orchestrator.report.sections.kl_curves import kl_curve_section
-from orchestrator.report.sections.lines import line_section
+from orchestrator.report.sections.lines import curve_section, line_section
 from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.rank_over_training import rank_training_section
 from orchestrator.report.sections.section import Section
-from orchestrator.report.sections.significance import contrast_section
 from orchestrator.report.sections.similarity import similarity_section
-from orchestrator.report.sections.spectra import spectra_section
+from orchestrator.report.sections.spectra import kl_curve_section, spectra_section
 from orchestrator.report.sections.swept import section_at, swept_section
 from orchestrator.report.sections.thresholds import threshold_section
 from orchestrator.report.sections.true_rank import true_rank_section
@@ -84,6 +82,13 @@ class StudyResults:
 
 Numbers = Callable[[StudyResults, Any], Any]
 """From the results r and a request q to its numbers; None or nothing where there is no answer."""
+
+
+def _of_trials(numbers: Callable[[pd.DataFrame, Any], Any]) -> Numbers:
+    """Return what answers a request from the trials' frame alone."""
+    return lambda results, request: numbers(results.frame, request)
+
+
 QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     analyses.Correlation: (
         lambda r, q: analysis.correlation_numbers(
@@ -95,7 +100,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         ),
         correlation_section,
     ),
-    analyses.GridMap: (lambda r, q: analysis.grid_numbers(r.frame, q), grid_section),
+    analyses.GridMap: (_of_trials(analysis.grid_numbers), grid_section),
     analyses.GroupTable: (
         lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
         group_section,
@@ -108,12 +113,12 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus),
         contrast_section,
     ),
-    analyses.Counts: (lambda r, q: analysis.count_numbers(r.frame, q), count_section),
+    analyses.Counts: (_of_trials(analysis.count_numbers), count_section),
     analyses.Curves: (
         lambda r, q: analysis.curve_numbers(r.frame, q, corpus=r.corpus),
         curve_section,
     ),
-    analyses.Lines: (lambda r, q: analysis.line_numbers(r.frame, q), line_section),
+    analyses.Lines: (_of_trials(analysis.line_numbers), line_section),
     analyses.Predictions: (
         lambda r, q: analysis.prediction_numbers(
             r.frame, q, corpus=r.corpus, tag=r.variant.contexts.rpartition(" ")[2]
@@ -127,7 +132,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         similarity_section,
     ),
     analyses.Tuned: (lambda r, _: analysis.tuned_numbers(r.frame), tuned_section),
-    analyses.TrueRank: (lambda r, q: analysis.true_rank_numbers(r.frame, q), true_rank_section),
+    analyses.TrueRank: (_of_trials(analysis.true_rank_numbers), true_rank_section),
     analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), kl_curve_section),
     analyses.RankOverTraining: (
         lambda r, q: analysis.rank_training_numbers(
@@ -135,16 +140,10 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         ),
         rank_training_section,
     ),
-    laws.PowerLaw: (lambda r, q: analysis.power_law_numbers(r.frame, q), power_law_section),
-    laws.Extrapolation: (
-        lambda r, q: analysis.extrapolation_numbers(r.frame, q),
-        extrapolation_section,
-    ),
-    laws.Threshold: (lambda r, q: analysis.threshold_numbers(r.frame, q), threshold_section),
-    analyses.PartialCorrelations: (
-        lambda r, q: analysis.confounding_numbers(r.frame, q),
-        confounding_section,
-    ),
+    laws.PowerLaw: (_of_trials(analysis.power_law_numbers), power_law_section),
+    laws.Extrapolation: (_of_trials(analysis.extrapolation_numbers), extrapolation_section),
+    laws.Threshold: (_of_trials(analysis.threshold_numbers), threshold_section),
+    analyses.PartialCorrelations: (_of_trials(analysis.confounding_numbers), confounding_section),
     analyses.Spectra: (
         lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False),
         spectra_section,
@@ -158,7 +157,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         jacobian_section,
     ),
     analyses.PressNoise: (lambda r, _: analysis.press_noise_numbers(r.frame), press_noise_section),
-    analysis.BySetting: (lambda r, q: analysis.swept_numbers(r.frame, q), swept_section),
+    analysis.BySetting: (_of_trials(analysis.swept_numbers), swept_section),
     analyses.Audit: (lambda r, _: analysis.audit_numbers(r.frame), audit_section),
 }
 
@@ -192,9 +191,8 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
     ]
     keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
     if keys:
-        answers = _answers(
-            replace(results, frame=frame), analysis.by_setting_requests(results.study, keys, frame)
-        )
+        swept = analysis.by_setting_requests(results.study, keys, frame)
+        answers = _answers(replace(results, frame=frame), swept)
         at_values = list(analysis.at_each_value(frame, keys))
         found = [_numbers(replace(results, frame=of_value), requests) for _, of_value in at_values]
         # A question has one family of tests: its comparisons at all values.
@@ -209,7 +207,12 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         answers = _answers(results, requests)
     if not any(isinstance(request, analyses.Spectra) for request in requests):
         answers += _answers(results, [analyses.Spectra()])
-    return tuple(_numbered(answers))
+    kinds: Counter[str] = Counter()
+    for place, answered in enumerate(answers):
+        kinds[answered.section.kind] += 1
+        if (number := kinds[answered.section.kind]) > 1:
+            answers[place] = replace(answered, section=answered.section.numbered(number))
+    return tuple(answers)
 
 
 Request = Analysis | Callable[[Any], Any]
@@ -230,25 +233,13 @@ def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
 def _shown(
     requests: Sequence[Request], numbers: Sequence[Any], frame: pd.DataFrame
 ) -> Iterator[Answer]:
-    """Yield the sections of the requests that have an answer."""
+    """Yield the sections of the requests that have an answer: neither None nor an empty
+    collection."""
     for request, found in zip(requests, numbers, strict=True):
         if not isinstance(request, Analysis):
-            yield Answer(request=request, numbers=found, section=custom_section(request, frame))
-        elif _is_answer(found):
+            section = custom_section(request, frame)
+        elif found is None or (isinstance(found, Sized) and not len(found)):
+            continue
+        else:
             section = QUESTIONS[type(request)][1](found)
-            yield Answer(request=request, numbers=found, section=section)
-
-
-def _is_answer(numbers: Any) -> bool:
-    """Whether there are numbers: neither None nor an empty collection."""
-    return numbers is not None and (not isinstance(numbers, Sized) or len(numbers) > 0)
-
-
-def _numbered(answers: Sequence[Answer]) -> Iterator[Answer]:
-    kinds: Counter[str] = Counter()
-    for answered in answers:
-        kinds[answered.section.kind] += 1
-        number = kinds[answered.section.kind]
-        yield (
-            replace(answered, section=answered.section.numbered(number)) if number > 1 else answered
-        )
+        yield Answer(request=request, numbers=found, section=section)

@@ -9,9 +9,10 @@ from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
 from orchestrator.variants import Variant
-from orchestrator.words import listed
+from orchestrator.words import listed, some_of
 from search_spaces.study import Study
 
+NAMES_SHOWN = 5
 DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 """Entries of a trial's environment that its numbers depend on, and what they are called."""
 
@@ -30,26 +31,26 @@ def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[st
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
-    """How many trials there are results of, what became of the rest, and which results are of a
-    model that blew up."""
-    return " ".join(filter(None, [_done(summary), formats.blown_up(summary.worse_than_uniform)]))
+    """Return how many trials there are results of, what became of the rest, and which results are
+    of a model that blew up."""
+    if not (names := summary.worse_than_uniform):
+        return _done(summary)
+    return (
+        f"{_done(summary)} Worse than a uniform guess (perplexity above the vocabulary's size), and "
+        f"counted all the same: {some_of(names, NAMES_SHOWN)}."
+    )
 
 
 def _done(summary: StudySummaryNumbers) -> str:
     if summary.done == summary.trials:
-        return (
-            f"All {summary.trials} trials are done."
-            if summary.trials > 1
-            else "The one trial is done."
-        )
-    rest = ", ".join(
-        f"{count} {state}" for state, count in summary.counts.items() if state != "done"
-    )
-    is_or_are = "is" if summary.done == 1 else "are"
+        several = summary.trials > 1
+        return f"All {summary.trials} trials are done." if several else "The one trial is done."
+    states = summary.counts.items()
+    rest = ", ".join(f"{count} {state}" for state, count in states if state != "done")
+    are, over = ("is", "that one") if summary.done == 1 else ("are", "the done ones")
     return (
-        f"{summary.done} of {summary.trials} trials {is_or_are} done ({rest}); everything here is "
-        f"over "
-        f"{'that one' if summary.done == 1 else 'the done ones'}."
+        f"{summary.done} of {summary.trials} trials {are} done ({rest}); everything here is over "
+        f"{over}."
     )
 
 

@@ -191,8 +191,8 @@ def report_on(
         return build_report(study, key, records, commands=Commands(paper=paper_command), out=out)
 
 
-def _svg_or_mark(figure: Figure, form: str, **options: Any) -> bytes:
-    return _written(figure, form, **options) if form == "svg" else repr(options).encode()
+def _svg_or_mark(figure: Figure, form: str, mark: str = "") -> bytes:
+    return _written(figure, form) if form == "svg" else mark.encode()
 
 
 def csv_records(path: Path) -> list[dict[str, Any]]:

@@ -4,14 +4,12 @@ away."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
-from orchestrator.analysis import ALL, SHAPES, SIGNIFICANCE, ConfoundingNumbers, Shape, rows, tidy
+from orchestrator.analysis import ALL, SHAPES, SIGNIFICANCE, ConfoundingNumbers, Shape, rows
 from orchestrator.report import formats
 from orchestrator.report.columns import Table, estimate, pivot
-from orchestrator.report.figures import Drawing
-from orchestrator.report.forest import Forest, draw_forest
+from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
@@ -53,29 +51,21 @@ def confounding_section(numbers: ConfoundingNumbers) -> Section:
     )
 
 
-def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Drawing]:
+def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Forest]:
     shown = numbers.correlations.dropna(subset=["rho"])
     if shown.empty:
         return
-    marks = tidy(
-        {
-            "name": formats.title(row.metric),
-            "series": SHAPE_TITLES[row.taken_away],
-            "value": row.rho,
-            "low": row.rho_low,
-            "high": row.rho_high,
-            "text": f"{formats.title(row.metric)}\n{SHAPE_TITLES[row.taken_away]}: "
-            f"{estimate(row, 'rho')}",
-        }
-        for row in rows(shown)
+    shown = shown.assign(
+        metric=shown["metric"].map(formats.title), series=shown["taken_away"].map(SHAPE_TITLES)
     )
-    forest = Forest(marks=marks, labels={"": f"{RHO} with {y}"}, null=0.0)
-    yield Drawing(
+    yield Forest(
         name=f"correlations_with_{numbers.request.y}",
         caption=f"Spearman's {RHO} of each metric with {y} over "
         f"{counted(numbers.trials, 'trial')}, 95% intervals, as it is and with {settings} taken "
         "away.",
-        draw=partial(draw_forest, forest),
+        marks=estimates(shown, "rho", name="metric"),
+        labels={"": f"{RHO} with {y}"},
+        null=0.0,
     )
 
 

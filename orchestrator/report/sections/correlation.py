@@ -50,6 +50,11 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
     return replace(section, terminal=(findings[0], *section.texts, rest))
 
 
+LEFT_OUT = "left_out", Column("left out", cell=lambda row: _settings(row))
+VARIANCES = "variance_cells", "variance_seed_in_one_cell", "variance_seed_in_all_cells"
+RANK = "x", Column("rank", formats.title)
+
+
 def _contexts(numbers: CorrelationNumbers) -> str:
     """How many contexts the log-P matrices have, "1,024"; empty if no trial says it."""
     contexts = numbers.points.get("rank_rows")
@@ -106,7 +111,7 @@ def correlation_sentence(line: Any) -> str:
     if ends[0] is None:
         return f"{text}, without an interval: {missing}."
     text += f", 95% interval {formats.interval(*ends)}, {formats.p_equals(line.pearson_p)}"
-    if ends[0] <= 0.0 <= ends[1]:
+    if ends[0] <= 0 <= ends[1]:
         return (
             f"{text}: the interval includes zero, so these cells leave open whether there is one "
             "and its sign."
@@ -272,27 +277,14 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
         yield Table(
             caption=f"How much is the seed: {len(numbers.points)} trials of {cells}",
             frame=numbers.components,
-            shown=[
-                "metric",
-                "variance_cells",
-                "variance_seed_in_one_cell",
-                "variance_seed_in_all_cells",
-                "seed_share",
-                "reliability",
-            ],
+            shown=("metric", *VARIANCES, "seed_share", "reliability"),
             file="variance_components.csv",
         )
     if len(numbers.definitions) > 1:
         yield Table(
             caption=f"Correlation with {y} by definition of rank",
             frame=numbers.definitions,
-            shown=[
-                ("x", Column("rank", formats.title)),
-                "pearson",
-                "pearson_p",
-                ("holm_p", COLUMNS["holm_p"]),
-                "within",
-            ],
+            shown=[RANK, "pearson", "pearson_p", ("holm_p", COLUMNS["holm_p"]), "within"],
             file="definitions.csv",
             names={"holm_p": "p_adjusted"},
         )
@@ -300,12 +292,6 @@ def _tables(numbers: CorrelationNumbers) -> Iterator[Table]:
         yield Table(
             caption="The correlation over cells that leaves settings out",
             frame=numbers.partials,
-            shown=[
-                ("left_out", Column("left out", cell=_settings)),
-                "levels",
-                "levels_p",
-                "line",
-                "line_p",
-            ],
+            shown=[LEFT_OUT, "levels", "levels_p", "line", "line_p"],
             file="partial_correlations.csv",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from orchestrator.analysis import (
@@ -15,8 +14,7 @@ from orchestrator.analysis import (
     tidy,
 )
 from orchestrator.report import formats
-from orchestrator.report.figures import Drawing
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.line_figure import LineFigure
 
 WINDOWS = {PUBLISHED_WINDOW: "the published window", BETTER_HALF: "the better half"}
 INSIDE, OUTSIDE = "inside the window", "outside"
@@ -30,7 +28,7 @@ def over(line: Any) -> str:
     return f"{WINDOWS[line.over]}, {formats.title(line.y)} {low} to {high}"
 
 
-def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
+def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
     """Yield the scatter plot if there is a point."""
     lines, request = list(rows(numbers.lines)), numbers.request
     if not lines[0].n:
@@ -48,19 +46,15 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
         )
     caption += f", coloured by {colour}" if colour else ""
     caption += "; pale points are single trials" if several else ""
-    figure = LineFigure(
+    yield LineFigure(
+        name=f"{request.y}_against_{request.x}",
+        caption=f"{caption}. Grey band: {over(window)}.",
         marks=tidy(_marks(numbers, window)),
         x=formats.capital(x),
         y={"": formats.capital(y)},
         groups=(INSIDE, OUTSIDE),
         colour=colour,
         logarithmic_x=False,
-        panel_in=(5.2, 3.8),
-    )
-    yield Drawing(
-        name=f"{request.y}_against_{request.x}",
-        caption=f"{caption}. Grey band: {over(window)}.",
-        draw=partial(draw_lines, figure),
     )
 
 

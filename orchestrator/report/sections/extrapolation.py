@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,8 +11,8 @@ from orchestrator.analysis import SIGNIFICANCE, ExtrapolationNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, estimate
 from orchestrator.report.figures import Drawing
-from orchestrator.report.forest import Forest, draw_forest
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.forest import Forest, estimates
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.power_laws import LOSS, law_marks
 from orchestrator.report.sections.section import Section
@@ -175,7 +173,7 @@ def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
             "; crosses are what the law of larger sizes predicts, and the line is the law "
             f"{whole}, 95% each"
         )
-    marks = [law_marks(numbers.laws, labels=lambda _: "mean of the trials")]
+    marks = [law_marks(numbers.laws).assign(group="mean of the trials")]
     marks += [
         tidy(
             {
@@ -191,35 +189,21 @@ def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
             for row in rows(numbers.held_out)
         )
     ]
-    sizes = list(numbers.laws.points["x"])
-    if first is not None:
-        ends = {"low": min(sizes) / 1.1, "high": math.sqrt(first.x * numbers.fitted[0])}
-        marks.append(tidy([{"kind": "range", **ends}]))
-    figure = LineFigure(
-        marks=pd.concat(marks), x=x, y={"": formats.capital(LOSS)}, ticks={"x": sizes}
-    )
-    yield Drawing(
-        name=f"law_of_larger_{name}", caption=f"{dots}.", draw=partial(draw_lines, figure)
+    yield LineFigure(
+        name=f"law_of_larger_{name}",
+        caption=f"{dots}.",
+        marks=pd.concat(marks),
+        x=x,
+        y={"": formats.capital(LOSS)},
+        ticks=list(numbers.laws.points["x"]),
     )
     if numbers.held_out.empty:
         return
-    differences = tidy(
-        {
-            "name": _size(row.x),
-            "series": "difference",
-            "value": row.difference,
-            "low": row.difference_low,
-            "high": row.difference_high,
-            "text": f"{_size(row.x)}: {estimate(row, 'difference')}",
-        }
-        for row in rows(numbers.held_out)
-    )
-    forest = Forest(
-        marks=differences, labels={"": "loss less the law's (nats per token)"}, null=0.0
-    )
-    yield Drawing(
+    yield Forest(
         name=f"off_the_law_of_larger_{name}",
         caption=f"Loss less what the law of larger sizes predicts, by {x}, with 95% intervals; "
         "right of the dashed line the model is worse than predicted.",
-        draw=partial(draw_forest, forest),
+        marks=estimates(numbers.held_out, "difference", name="x"),
+        labels={"": "loss less the law's (nats per token)"},
+        null=0.0,
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import GridNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
-from orchestrator.report.figures import Drawing
-from orchestrator.report.heat_map import HeatMap, draw_heat_map
+from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, sortable
 from orchestrator.store import LOST
@@ -95,7 +93,7 @@ def _cell(cell: Any) -> Cell:
     return Cell(formats.cell(cell.metric, cell.value), cell.value)
 
 
-def _drawings(numbers: GridNumbers, grids: list[pd.DataFrame]) -> Iterator[Drawing]:
+def _drawings(numbers: GridNumbers, grids: list[pd.DataFrame]) -> Iterator[HeatMap]:
     row, column = formats.title(numbers.request.row), formats.title(numbers.request.column)
     for cells in grids:
         if cells["value"].isna().all():
@@ -112,11 +110,13 @@ def _drawings(numbers: GridNumbers, grids: list[pd.DataFrame]) -> Iterator[Drawi
             }
             for cell in rows(cells)
         )
-        heat_map = HeatMap(cells=marks, title=title, x=column, y=row)
-        yield Drawing(
+        yield HeatMap(
             name=_name(numbers, cells),
             caption=f"{title} over {row} and {column}{_means(cells)}.",
-            draw=partial(draw_heat_map, heat_map),
+            cells=marks,
+            title=title,
+            x=column,
+            y=row,
         )
 
 

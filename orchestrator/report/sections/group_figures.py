@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -11,7 +10,7 @@ import pandas as pd
 from orchestrator.analysis import ContrastNumbers, DifferenceNumbers, GroupNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.figures import Drawing
-from orchestrator.report.forest import MEANS, PUBLISHED, TRIALS, Forest, draw_forest
+from orchestrator.report.forest import MEANS, PUBLISHED, TRIALS, Forest
 from orchestrator.words import listed
 
 FIRST = ("test_perplexity", "press_rank")
@@ -29,20 +28,14 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
         return ()
     shown.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
     groups, marks = list(rows(numbers.groups)), []
-    names = {
-        row.group: f"{row.group} ({row.done} of {row.trials})"
-        if row.done < row.trials
-        else row.group
-        for row in groups
-    }
     for metric in shown:
         panel = formats.capital(formats.title(metric))
         of_metric = numbers.trials[numbers.trials["metric"] == metric]
         for row in groups:
-            name, printed = names[row.group], f"published_{numbers.corpus}_{metric}"
-            trials = of_metric[of_metric["group"] == row.group]
-            mean, low, high = (getattr(row, f"{metric}_{end}") for end in ("mean", "low", "high"))
-            marks += _marks(panel, name, list(rows(trials)), mean, low, high)
+            name = row.group + f" ({row.done} of {row.trials})" * (row.done < row.trials)
+            printed = f"published_{numbers.corpus}_{metric}"
+            estimate = [getattr(row, f"{metric}_{end}") for end in ("mean", "low", "high")]
+            marks += _marks(panel, name, row.group, of_metric, *estimate)
             if (value := getattr(row, printed, None)) is not None:
                 source = f"{PUBLISHED}, {formats.corpus_title(numbers.corpus)}"
                 deviation = getattr(row, f"{printed}_sd")
@@ -58,8 +51,7 @@ def gain_drawings(numbers: DifferenceNumbers) -> tuple[Drawing, ...]:
     metric, corpus = formats.title(numbers.request.metric), formats.corpus_title(numbers.corpus)
     panel, marks = f"gain in {metric}", []
     for row in rows(numbers.differences):
-        trials = numbers.trials[numbers.trials["group"] == row.group]
-        marks += _marks(panel, _pair(row), list(rows(trials)), row.ours)
+        marks += _marks(panel, _pair(row), row.group, numbers.trials, row.ours)
         for column, source in numbers.sources.items():
             if (value := getattr(row, column)) is not None:
                 series = f"{PUBLISHED} by {source}, {corpus}"
@@ -76,9 +68,8 @@ def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
     metric = formats.title(numbers.request.metric)
     panel, marks, tests = f"difference in {metric}", [], list(rows(numbers.comparisons))
     for row in tests:
-        trials = list(rows(numbers.trials[numbers.trials["group"] == row.group]))
-        ends = row.difference_low, row.difference_high
-        marks += _marks(panel, _pair(row), trials, row.difference, *ends)
+        estimate = row.difference, row.difference_low, row.difference_high
+        marks += _marks(panel, _pair(row), row.group, numbers.trials, *estimate)
     partner = "baseline at the same seed"
     if any(row.test != "paired" for row in tests):
         partner += " (unpaired tests: from the baseline's mean)"
@@ -95,12 +86,14 @@ def _pair(row: Any) -> str:
 def _marks(
     panel: str,
     name: str,
-    trials: Sequence[Any],
+    group: str,
+    of_groups: pd.DataFrame,
     mean: float | None,
     low: float | None = None,
     high: float | None = None,
 ) -> list[Mark]:
-    """Return the marks of the trials of a row, and that of the mean of several."""
+    """Return the marks of the trials of a group, and that of the mean of several."""
+    trials = list(rows(of_groups[of_groups["group"] == group]))
     marks = [
         {
             "series": TRIALS,
@@ -170,6 +163,6 @@ def _drawings(
     # Panels of our values come first, and so do our marks in a row.
     frame = pd.concat([frame[~printed], frame[printed]])
     panels = list(dict.fromkeys(frame["panel"]))
-    forest = Forest(marks=frame, labels=dict(zip(panels, panels, strict=True)), null=null)
+    labels = dict(zip(panels, panels, strict=True))
     whole = f"{caption}. {text}."
-    return (Drawing(name=name, caption=whole, draw=partial(draw_forest, forest)),)
+    return (Forest(name=name, caption=whole, marks=frame, labels=labels, null=null),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -17,15 +16,14 @@ from orchestrator.analysis import (
 )
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
-from orchestrator.report.figures import Drawing
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
 from trainables.errors import PROGRAM
 
 FLOOR = 1e-6
-"""Least value of the logarithmic axis: smaller means come from inputs with a zero there."""
+"""Least value on the logarithmic axis: smaller means come from inputs with a zero there."""
 PANELS = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
 
 
@@ -120,28 +118,22 @@ def _zeros_interval(row: Any) -> str:
     return f"{row.mean_low:.5f} to {row.mean_high:.5f}"
 
 
-def _drawings(spectra: pd.DataFrame) -> Iterator[Drawing]:
+def _drawings(spectra: pd.DataFrame) -> Iterator[LineFigure]:
     caption = "Mean singular values of the Jacobian over their index, after the post's two figures"
     bands = "bands: one standard deviation over seeds."
     for scale, words in (("linear", ""), ("logarithmic", ", logarithmic")):
-        # Half the floor lies below the axis: a zero has no place on a logarithmic one.
-        least = FLOOR / 2 if words else 0.0
-        figure = LineFigure(
-            marks=_marks(spectra, least),
+        yield LineFigure(
+            name=f"jacobian_spectra_{scale}",
+            caption=f"{caption}{words}; {bands}",
+            marks=_marks(spectra, least=FLOOR if words else 0.0),
             x="index of the singular value",
             y={"": "mean singular value"},
             logarithmic_x=False,
             logarithmic_y={""} if words else (),
-            least_y=FLOOR if words else 0.0,
-        )
-        yield Drawing(
-            name=f"jacobian_spectra_{scale}",
-            caption=f"{caption}{words}; {bands}",
-            draw=partial(draw_lines, figure),
         )
 
 
-def _marks(spectra: pd.DataFrame, least: float) -> pd.DataFrame:
+def _marks(spectra: pd.DataFrame, *, least: float) -> pd.DataFrame:
     """Return the curves: a panel for each kind of gates, with the dense layer in both."""
     mean = spectra["mean_singular_value"].astype(float)
     deviation = spectra["deviation_over_seeds"].astype(float)

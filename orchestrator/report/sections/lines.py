@@ -1,17 +1,19 @@
-"""Metrics against a config value: a line for each value of another."""
+"""Metrics against a config value: a line for each value of another, or a point a group next to the
+printed values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from itertools import product
 from typing import Any
 
-from orchestrator.analysis import LineNumbers, rows, tidy
+import pandas as pd
+
+from orchestrator.analysis import CurveNumbers, LineNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
-from orchestrator.report.figures import Drawing
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
 from orchestrator.words import counted, listed, some_of
@@ -142,7 +144,7 @@ def point_cell(point: Any) -> Cell:
     return Cell(f"{mean} [{least}, {greatest}]" if point.n > 1 else mean, number=point.mean)
 
 
-def _drawing(numbers: LineNumbers) -> Drawing:
+def _drawing(numbers: LineNumbers) -> LineFigure:
     request = numbers.request
     x, by = formats.title(request.x), formats.title(request.by)
     metrics = " and ".join(formats.title(metric) for metric in request.metrics)
@@ -158,52 +160,102 @@ def _drawing(numbers: LineNumbers) -> Drawing:
             f" Dashed: {request.reference}, which has no {x}; its band goes from the least to the "
             "greatest, too."
         )
-    places = sorted(set(numbers.points["x"]))
-    figure = LineFigure(
-        marks=tidy(_marks(numbers)),
+    return LineFigure(
+        name=f"lines_over_{x.replace(' ', '_')}",
+        caption=caption,
+        marks=_marks(numbers),
         x=x,
         y={metric: formats.capital(formats.title(metric)) for metric in request.metrics},
         logarithmic_x=request.logarithmic_x,
         logarithmic_y=request.logarithmic_y,
-        ticks={"x": places},
-        panel_in=(2.7, 2.4),
-    )
-    return Drawing(
-        name=f"lines_over_{x.replace(' ', '_')}", caption=caption, draw=partial(draw_lines, figure)
+        ticks=list(numbers.points["x"]),
     )
 
 
-def _marks(numbers: LineNumbers) -> Iterator[dict[str, Any]]:
+def _marks(numbers: LineNumbers) -> pd.DataFrame:
     request = numbers.request
     x, by = formats.title(request.x), formats.title(request.by)
-    titles = {
-        panel: f"{formats.title(request.panel)} = {formats.setting(panel)}" if request.panel else ""
-        for panel in numbers.panels
-    }
-    for point in rows(numbers.points):
-        group = formats.setting(point.group)
-        name = f"{by} {group}, {x} {point.x:g}"
+    texts = [
+        formats.described(
+            f"{by} {formats.setting(point.group)}, {x} {point.x:g}",
+            {point.metric: point.mean},
+            trials=point.n,
+        )
+        for point in rows(numbers.points)
+    ]
+    points = numbers.points.assign(kind="joined", text=texts)
+    references = numbers.references.assign(kind="reference", group=request.reference)
+    names = {"metric": "row", "mean": "y", "least": "low", "greatest": "high"}
+    bounds = tidy(
+        {"kind": "bound", "row": reach.metric, "panel": panel, "y": reach.value}
+        for reach, panel in product(request.reaches, numbers.panels)
+    )
+    marks = pd.concat([pd.concat([points, references]).rename(columns=names), bounds])
+    if request.panel:
+        title = formats.title(request.panel)
+        marks["panel"] = [f"{title} = {formats.setting(panel)}" for panel in marks["panel"]]
+    return marks
+
+
+def curve_section(numbers: CurveNumbers) -> Section:
+    """Return the figure of a Curves request: a row a metric, ours next to the printed values."""
+    request = numbers.request
+    if numbers.points.empty:
+        return Section(
+            kind="curves", heading="Curves", findings=("No trial has a result to draw yet.",)
+        )
+    over = formats.title(request.x)
+    several = len(numbers.points) > len(numbers.means)
+    points = "means over seeds, pale points are single trials" if several else "a point a trial"
+    caption = f"{request.caption}; {points}."
+    if not numbers.printed.empty:
+        caption += " Triangles: the published values, of the paper's models."
+    marks = tidy(_curve_marks(numbers, several=several))
+    figure = LineFigure(
+        name=f"curves_over_{over.replace(' ', '_')}",
+        caption=caption,
+        marks=marks,
+        x=over,
+        y=dict(zip(marks["row"], marks["label"], strict=True)),
+        logarithmic_x=False,
+        across=marks["group"].nunique(),
+    )
+    return Section(
+        kind="curves",
+        heading=f"Over the {over}",
+        tables=(
+            Table(
+                frame=numbers.means.rename_axis("group").reset_index(),
+                file="curves.csv",
+                names={"x": request.x},
+            ),
+        ),
+        drawings=(figure,),
+    )
+
+
+def _curve_marks(numbers: CurveNumbers, *, several: bool) -> Iterator[dict[str, Any]]:
+    published = f"published, {formats.corpus_title(numbers.corpus)}"
+    for metric in numbers.request.metrics:
+        if several:
+            yield from _curve_points(numbers.points, metric, "trial", "ours", numbers)
+        yield from _curve_points(numbers.means, metric, "joined", "ours", numbers)
+        yield from _curve_points(numbers.printed, metric, "printed", published, numbers)
+
+
+def _curve_points(
+    points: pd.DataFrame, metric: str, kind: str, source: str, numbers: CurveNumbers
+) -> Iterator[dict[str, Any]]:
+    over = formats.title(numbers.request.x)
+    values = points[["x", metric]].dropna().sort_values(["x", metric])
+    for group, x, value in values.itertuples():
+        text = formats.described(str(group), {over: x, metric: value})
         yield {
-            "kind": "joined",
-            "row": point.metric,
-            "panel": titles[point.panel],
-            "group": group,
-            "x": point.x,
-            "y": point.mean,
-            "low": point.least,
-            "high": point.greatest,
-            "text": formats.described(name, {point.metric: point.mean}, trials=point.n),
+            "kind": kind,
+            "row": f"{metric}, {source}",
+            "label": f"{formats.capital(formats.title(metric))}, {source}",
+            "group": source,
+            "x": x,
+            "y": value,
+            "text": None if kind == "trial" else text,
         }
-    for line in rows(numbers.references):
-        yield {
-            "kind": "reference",
-            "row": line.metric,
-            "panel": titles[line.panel],
-            "group": request.reference,
-            "y": line.mean,
-            "low": line.least,
-            "high": line.greatest,
-        }
-    for reach in request.reaches:
-        for title in titles.values():
-            yield {"kind": "bound", "row": reach.metric, "panel": title, "y": reach.value}

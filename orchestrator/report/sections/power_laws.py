@@ -3,18 +3,17 @@ baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis import SIGNIFICANCE, LawFrames, PowerLawNumbers, rows, tidy
+from orchestrator.analysis import SIGNIFICANCE, LawFrames, PowerLawNumbers, rows
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, estimate
 from orchestrator.report.figures import Drawing
-from orchestrator.report.forest import Forest, draw_forest
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.forest import Forest, estimates
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.words import listed
@@ -179,45 +178,30 @@ ONE_FACTOR = Column("one factor misfits: p", formats.p_value)
 def _drawings(numbers: PowerLawNumbers) -> Iterator[Drawing]:
     request = numbers.request
     x = formats.title(request.x)
-    marks = law_marks(numbers.laws, labels=formats.setting)
-    sizes = list(numbers.laws.points["x"])
-    law = LineFigure(marks=marks, x=x, y={"": formats.capital(LOSS)}, ticks={"x": sizes})
-    yield Drawing(
+    yield LineFigure(
         name=f"loss_over_{x.replace(' ', '_')}",
         caption=f"Test loss against {x}: a dot a trial, marks are means over seeds, lines the laws "
         "E + a x^-b with their 95% bands.",
-        draw=partial(draw_lines, law),
+        marks=law_marks(numbers.laws),
+        x=x,
+        y={"": formats.capital(LOSS)},
+        ticks=list(numbers.laws.points["x"]),
     )
     if numbers.factors.empty:
         return
-    factors = tidy(
-        {
-            "panel": "" if row.panel is None else formats.setting(row.panel),
-            "name": formats.setting(row.group),
-            "series": "factor",
-            "value": row.factor,
-            "low": row.factor_low,
-            "high": row.factor_high,
-            "text": f"{formats.setting(row.group)}: {estimate(row, 'factor')}",
-        }
-        for row in rows(numbers.factors)
-    )
-    label = f"times the {x}, {request.baseline} = 1"
-    forest = Forest(
-        marks=factors,
-        labels=dict.fromkeys(factors["panel"], label),
-        null=1.0,
-        logarithmic=True,
-    )
-    yield Drawing(
+    panels = [formats.setting(panel or "") for panel in numbers.factors["panel"]]
+    yield Forest(
         name=f"factor_of_{x.replace(' ', '_')}",
         caption=f"By what factor of its {x} each head is like {request.baseline}, with 95% "
         "intervals; right of the dashed line it is like a larger one.",
-        draw=partial(draw_forest, forest),
+        marks=estimates(numbers.factors, "factor", name="group"),
+        labels=dict.fromkeys(panels, f"times the {x}, {request.baseline} = 1"),
+        null=1.0,
+        logarithmic=True,
     )
 
 
-def law_marks(laws: LawFrames, *, labels: Callable[[Any], str]) -> pd.DataFrame:
+def law_marks(laws: LawFrames) -> pd.DataFrame:
     """Return the marks of a figure of laws: trials, means over seeds, and curves with bands."""
     points = laws.points.assign(kind="mean", y=laws.points["mean_loss"])
     trials = laws.trials.assign(
@@ -227,8 +211,4 @@ def law_marks(laws: LawFrames, *, labels: Callable[[Any], str]) -> pd.DataFrame:
     )
     ends = {"low": laws.band["loss_low"], "high": laws.band["loss_high"]}
     curves = laws.band.assign(kind="curve", y=laws.band["loss"], **ends)
-    marks = pd.concat([trials, points, curves])
-    return marks.assign(
-        panel=["" if panel is None else formats.setting(panel) for panel in marks["panel"]],
-        group=list(map(labels, marks["group"])),
-    )
+    return pd.concat([trials, points, curves])

@@ -4,15 +4,15 @@ Table 2)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
+
+import pandas as pd
 
 from orchestrator.analysis import Prediction, PredictionNumbers, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
-from orchestrator.report.figures import Drawing
 from orchestrator.report.formats import DASH
-from orchestrator.report.heat_map import HeatMap, draw_heat_map
+from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
 
@@ -43,14 +43,16 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
             "test nothing."
         ),
         drawings=tuple(
-            Drawing(
+            HeatMap(
                 name="predictions_printed" if side.source else "predictions",
                 caption=f"{side.source or 'This run'}: at each context, with its last words and the true next one, the "
                 "word that a model finds likeliest. Green, with its place in brackets: the true "
                 "one is among the five "
                 "likeliest; blue: it is not; hatched: it is not in the vocabulary, or there is no "
                 "prediction.",
-                draw=partial(draw_heat_map, _heat_map(side)),
+                cells=_cells(side),
+                limits=(0, LIGHTEST),
+                cell_in=(CELL_IN, 0.3),
             )
             for side in numbers.sides
         ),
@@ -143,9 +145,9 @@ def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
                 }
 
 
-def _heat_map(numbers: PredictionNumbers) -> HeatMap:
-    """A row a context, a column a model."""
-    cells = [
+def _cells(numbers: PredictionNumbers) -> pd.DataFrame:
+    """Return a row a context, a column a model."""
+    return tidy(
         {
             "row": _row_name(context, first),
             "column": model.replace(" ", "\n"),
@@ -156,8 +158,7 @@ def _heat_map(numbers: PredictionNumbers) -> HeatMap:
         }
         for context, first, row in zip(numbers.contexts, numbers.first, numbers.cells, strict=True)
         for model, trial_id, cell in zip(numbers.models, numbers.trial_ids, row, strict=True)
-    ]
-    return HeatMap(cells=tidy(cells), limits=(0, LIGHTEST), from_top=True, cell_in=(CELL_IN, 0.3))
+    )
 
 
 def _row_name(context: str, first: Prediction | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -20,8 +19,7 @@ from orchestrator.analysis import (
     tidy,
 )
 from orchestrator.report.columns import Table
-from orchestrator.report.figures import Drawing
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 
@@ -137,7 +135,7 @@ def _of_trips(trips: Sequence[Any]) -> str:
     )
 
 
-def _drawings(numbers: PressNoiseNumbers) -> Iterator[Drawing]:
+def _drawings(numbers: PressNoiseNumbers) -> Iterator[LineFigure]:
     for precision in dict.fromkeys(numbers.laws["precision"]):
         laws = numbers.laws[numbers.laws["precision"] == precision]
         of_precision = (line for line in rows(numbers.noise) if line.precision == precision)
@@ -155,18 +153,14 @@ def _drawings(numbers: PressNoiseNumbers) -> Iterator[Drawing]:
         curves = laws.assign(
             kind="curve", group=sizes.map(named), x=laws["noise_variance"], y=laws["share"]
         )
-        figure = LineFigure(
-            marks=pd.concat([tidy(marks), curves.dropna(subset=["group"])]),
-            x="c: the noise has variance c / n\N{SUPERSCRIPT TWO}",
-            y={"": "Press rank / n"},
-            panel_in=(5.2, 3.8),
-        )
         beside = ", and the printed ranks of the supplement's matrix" if printed else ""
-        yield Drawing(
+        yield LineFigure(
             name=f"press_noise_{precision}",
             caption=f"Press rank over c, {precision}: counted, by the quarter-circle law{beside}, "
             "each as a share of the matrix' rows.",
-            draw=partial(draw_lines, figure),
+            marks=pd.concat([tidy(marks), curves.dropna(subset=["group"])]),
+            x="c: the noise has variance c / n\N{SUPERSCRIPT TWO}",
+            y={"": "Press rank / n"},
         )
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from orchestrator.analysis import RankTrainingNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
-from orchestrator.report.figures import Drawing
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
@@ -105,39 +104,34 @@ def _geometric_mean(values: pd.Series[float]) -> float:
     return math.exp(float(np.mean(np.log(values.astype(float)))))
 
 
-def _drawing(rank: Any, epochs: pd.DataFrame, numbers: RankTrainingNumbers) -> Drawing:
+def _drawing(rank: Any, epochs: pd.DataFrame, numbers: RankTrainingNumbers) -> LineFigure:
     """Return validation perplexity against rank, a point an epoch."""
     title = formats.title(rank.rank)
     colour = formats.title(numbers.colour_by) if numbers.colour_by else ""
     least, most = min(epochs["seeds"]), max(epochs["seeds"])
     mean = f", the mean of {formats.bounds(least, most)} seeds" if most > 1 else ""
     pale = ", pale points those with averaged weights" if numbers.averaged else ""
-    figure = LineFigure(
-        marks=tidy(_mark(epoch) for epoch in rows(epochs)),
+    return LineFigure(
+        name="rank_over_training",
+        caption=f"Validation perplexity against {title} from epoch to epoch, a line a setting"
+        f"{mean}{f', coloured by {colour}' if colour else ''}; the ring is the last epoch{pale}.",
+        marks=_marks(epochs),
         x=formats.capital(title),
         y={"": "Validation perplexity"},
         groups=numbers.groups,
         colour=colour,
         logarithmic_y={""},
-        panel_in=(5.2, 3.8),
-    )
-    return Drawing(
-        name="rank_over_training",
-        caption=f"Validation perplexity against {title} from epoch to epoch, a line a setting"
-        f"{mean}{f', coloured by {colour}' if colour else ''}; the ring is the last epoch{pale}.",
-        draw=partial(draw_lines, figure),
     )
 
 
-def _mark(epoch: Any) -> dict[str, Any]:
-    metrics = {epoch.rank: epoch.mean_rank, PERPLEXITY: epoch.mean_valid_perplexity}
-    name = f"{epoch.group}, epoch {epoch.epoch}"
-    return {
-        "kind": "path",
-        "group": epoch.group,
-        "x": epoch.mean_rank,
-        "y": epoch.mean_valid_perplexity,
-        "hollow": epoch.averaging,
-        "colour": epoch.colour,
-        "text": formats.described(name, metrics, trials=epoch.seeds),
-    }
+def _marks(epochs: pd.DataFrame) -> pd.DataFrame:
+    texts = [
+        formats.described(
+            f"{epoch.group}, epoch {epoch.epoch}",
+            {epoch.rank: epoch.mean_rank, PERPLEXITY: epoch.mean_valid_perplexity},
+            trials=epoch.seeds,
+        )
+        for epoch in rows(epochs)
+    ]
+    names = {"mean_rank": "x", "mean_valid_perplexity": "y", "averaging": "hollow"}
+    return epochs.rename(columns=names).assign(kind="path", text=texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.report.columns import Table
@@ -24,7 +24,7 @@ class Section:
     """What the numbers say, a sentence each: at the top of the page."""
     cautions: tuple[str, ...] = ()
     """What they do not say."""
-    tables: tuple[Any, ...] = ()
+    tables: tuple[Table, ...] = ()
     """What pages show and files hold."""
     remarks: tuple[str, ...] = ()
     """Sentences below the tables."""
@@ -32,7 +32,6 @@ class Section:
     """What the terminal shows in place of `tables` and `findings`; None shows these."""
     method: str = ""
     """How the numbers were made, where the tables do not say it."""
-    files: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
     drawings: tuple[Drawing, ...] = ()
     wide: bool = True
     """Whether the figures lie below one another as wide as they are; else side by side, all
@@ -46,18 +45,12 @@ class Section:
     @property
     def texts(self) -> tuple[TextTable, ...]:
         """The tables that a page shows."""
-        texts = (
-            table if isinstance(table, TextTable) else table.text()
-            for table in self.tables
-            if isinstance(table, TextTable) or table.shown
-        )
-        return tuple(text for text in texts if text.body)
+        return tuple(table.text() for table in self.tables if table.shown and len(table.frame))
 
     @property
     def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:
         """CSV file -> its lines, heading first, with every digit."""
-        tables = (table for table in self.tables if isinstance(table, Table) and table.file)
-        return {**self.files, **{table.file: table.lines() for table in tables}}
+        return {table.file: table.lines() for table in self.tables if table.file}
 
     @property
     def for_terminal(self) -> tuple[TextTable | str, ...]:
@@ -68,17 +61,8 @@ class Section:
 
     def numbered(self, number: int) -> Section:
         """The same with a key and file names of its own."""
-        return replace(
-            self,
-            number=number,
-            tables=tuple(
-                replace(table, file=table.file and f"{number}_{table.file}")
-                if isinstance(table, Table)
-                else table
-                for table in self.tables
-            ),
-            files={f"{number}_{name}": lines for name, lines in self.files.items()},
-            drawings=tuple(
-                replace(drawing, name=f"{drawing.name}_{number}") for drawing in self.drawings
-            ),
-        )
+        tables = [
+            replace(table, file=table.file and f"{number}_{table.file}") for table in self.tables
+        ]
+        drawings = [replace(one, name=f"{one.name}_{number}") for one in self.drawings]
+        return replace(self, number=number, tables=tuple(tables), drawings=tuple(drawings))

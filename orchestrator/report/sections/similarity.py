@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -13,8 +12,7 @@ import pandas as pd
 from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, rows, tidy, wins
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
-from orchestrator.report.figures import Drawing
-from orchestrator.report.heat_map import HeatMap, draw_heat_map
+from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
@@ -49,7 +47,13 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
             )
         )
         drawings.append(
-            Drawing(name=name, caption=f"{caption}.", draw=partial(draw_heat_map, _heat_map(rho)))
+            HeatMap(
+                name=name,
+                caption=f"{caption}.",
+                cells=_cells(rho),
+                limits=(0, max(1, len(rho))),
+                tilted=True,
+            )
         )
     return Section(
         kind="similarity",
@@ -111,9 +115,9 @@ def _rho(value: float | None, published: float | None) -> str:
     return formats.coefficient(value) + beside
 
 
-def _heat_map(rho: pd.DataFrame) -> HeatMap:
+def _cells(rho: pd.DataFrame) -> pd.DataFrame:
     won = wins(rho).to_dict("index")
-    cells = tidy(
+    return tidy(
         {
             "row": str(group),
             "column": str(other),
@@ -122,5 +126,3 @@ def _heat_map(rho: pd.DataFrame) -> HeatMap:
         }
         for group, other in product(won, repeat=2)
     )
-    limits = 0, max(1, len(rho))
-    return HeatMap(cells=cells, limits=limits, from_top=True, rotation=40)

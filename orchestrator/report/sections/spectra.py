@@ -1,32 +1,22 @@
-"""The singular values of trials' log-P matrices in one figure (Fig. 7 of the paper)."""
+"""The singular values of trials' log-P matrices (Fig. 7 of the paper), and what approximations of a
+lower rank would cost."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection
-from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator
+import pandas as pd
 from numpy.typing import NDArray
 
-from orchestrator.analysis import Spectrum
+from orchestrator.analysis import Spectrum, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.figures import (
-    COLOURS,
-    LIMIT,
-    Drawing,
-    group_colour,
-    group_line,
-    make_logarithmic,
-    new_figure,
-)
-from orchestrator.report.hover import name_marks
+from orchestrator.report.columns import Column, Table, pivot
+from orchestrator.report.line_figure import LineFigure
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import Cell
 from orchestrator.words import counted
 
 SHOWN_POINTS = 160
@@ -34,41 +24,55 @@ PAPER_LENGTH, PAPER_END, PAPER_TOP = 10_000, 500, 0.2
 """What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
 LEAST_SEEN = 0.02
 """Share of a linear axis below which a value lies on its end."""
-NAMED_STEP = 4
-"""So many points of a curve are one of what a pointer meets."""
-WIDE_SPREAD = 10
-"""Greatest over least rank from which colours go by the logarithm."""
+NOISE = 1e-2
+"""Below this share of the tolerance there is only the rounding noise of the measurement."""
+LEAST_DRAWN = 1e-9
+TOLERANCE = "Press tolerance"
 
 
 def spectra_section(spectra: Sequence[Spectrum]) -> Section:
-    """The figure of a Spectra request, twice: cut as in the paper, and whole with logarithmic
-    axes."""
-    colours = "group" if any(spectrum.group for spectrum in spectra) else "Press rank"
-    lines = counted(len(spectra), "trial")
-    if colours == "Press rank":
-        lines = f"{counted(len(spectra), 'setting')}, one trial each"
+    """Return the figure of a Spectra request, twice: cut as in the paper, and whole with
+    logarithmic axes."""
+    groups = {spectrum.place: spectrum.group for spectrum in spectra if spectrum.group}
+    colours = "group" if groups else "Press rank"
+    lines = f"{counted(len(spectra), 'setting')}, one trial each"
+    if groups:
+        lines = counted(len(spectra), "trial")
     caption = f"Normalised singular values of log P, {lines}, coloured by {colours}"
-    start, end, _ = linear_window(spectra)
-    linear = f"indices {start} to {end:,}" if start else "cut like Fig. 7"
+    start, end, top = linear_window(spectra)
+    linear = f"indices {start} to {end:,}" if start > 1 else "cut like Fig. 7"
+    tolerances = sorted({one.relative_tolerance for one in spectra if one.relative_tolerance})
+    least = NOISE * tolerances[0] if tolerances else LEAST_DRAWN
+    limits = tidy({"kind": "limit", "group": TOLERANCE, "y": limit} for limit in tolerances)
+    figures = {
+        linear: [_curve(one, start=start, end=end, most=top) for one in spectra],
+        "logarithmic": [*(_curve(one, least=least) for one in spectra), limits],
+    }
     return Section(
         kind="spectra",
         heading="Spectra",
         drawings=tuple(
-            Drawing(
-                name=f"spectra_{scale}",
+            LineFigure(
+                name=f"spectra_{words if words == 'logarithmic' else 'linear'}",
                 caption=f"{caption}, {words}.",
-                draw=partial(draw_spectra, spectra, logarithmic=scale == "logarithmic"),
+                marks=pd.concat(marks),
+                x="index of the singular value",
+                y={"": "singular value / largest one"},
+                groups=[groups.get(place, "") for place in range(max(groups, default=-1) + 1)],
+                colour="" if groups else colours,
+                logarithmic_x=words == "logarithmic",
+                logarithmic_y={""} if words == "logarithmic" else (),
             )
-            for scale, words in (("linear", linear), ("logarithmic", "logarithmic"))
+            for words, marks in figures.items()
         ),
         wide=False,
     )
 
 
 def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int64]:
-    """At most 2 `points` of the indices 0 .. length - 1, close together at the start and never far
-    apart: every curve keeps its shape on a linear and on a logarithmic axis, and the page stays
-    small."""
+    """Return at most 2 `points` of the indices 0 .. length - 1, close together at the start and
+    never far apart: every curve keeps its shape on a linear and on a logarithmic axis, and the page
+    stays small."""
     if length <= points:
         return np.arange(length)
     log_spaced = np.geomspace(1, length, points) - 1
@@ -76,122 +80,92 @@ def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int6
     return np.unique(np.round(np.concatenate([log_spaced, even])).astype(np.int64))
 
 
-def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
-    """Normalised singular values over their index, a line a trial, coloured by Press rank.
-
-    The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on
-    the axis."""
-    figure, axes = new_figure(left_in=0.95, right_in=0.25, top_in=0.15)
-    curves = [
-        _curve(spectrum, last=None if logarithmic else linear_window(spectra)[1])
-        for spectrum in spectra
-    ]
-    groups = any(spectrum.group for spectrum in spectra)
-    if groups:
-        _draw_groups(axes, spectra, curves)
-    else:
-        _draw_by_rank(figure, axes, spectra, curves)
-    _limits(axes, spectra, logarithmic=logarithmic)
-    names = [
-        formats.described(spectrum.name, {"press_rank": spectrum.press_rank})
-        for spectrum in spectra
-    ]
-    name_marks(
-        axes,
-        [curve[::NAMED_STEP] for curve in curves],
-        names,
-        [spectrum.trial_id for spectrum in spectra],
-    )
-    axes.set_xlabel("index of the singular value")
-    axes.set_ylabel("singular value / largest one")
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="upper right", frameon=True, edgecolor="0.8")
-    return figure
-
-
-def _draw_by_rank(
-    figure: Figure, axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]]
-) -> None:
-    ranks = np.array([spectrum.press_rank for spectrum in spectra])
-    norm = _colour_scale(ranks)
-    axes.add_collection(
-        LineCollection(curves, array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85)
-    )
-    bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, label="Press rank")
-    bar.ax.minorticks_off()
-    if isinstance(norm, LogNorm):
-        bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    else:
-        bar.ax.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-    bar.ax.yaxis.set_major_formatter("{x:g}")
-
-
-def _draw_groups(
-    axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]]
-) -> None:
-    named = set()
-    for spectrum, curve in zip(spectra, curves, strict=True):
-        axes.plot(
-            *curve.T,
-            color=group_colour(spectrum.place),
-            linestyle=group_line(spectrum.place),
-            linewidth=1.2,
-            label=None if spectrum.group in named else spectrum.group,
-        )
-        named.add(spectrum.group)
-
-
-def _colour_scale(ranks: NDArray[np.float64]) -> Normalize:
-    low, high = float(ranks.min()), float(ranks.max())
-    if low > 0 and high / low >= WIDE_SPREAD:
-        return LogNorm(low, high)
-    return Normalize(low, high if high > low else low + 1)
-
-
-def _curve(spectrum: Spectrum, *, last: int | None) -> NDArray[np.float64]:
-    values = spectrum.values[:last]
+def _curve(
+    spectrum: Spectrum,
+    *,
+    start: int = 1,
+    end: int | None = None,
+    least: float = 0.0,
+    most: float = math.inf,
+) -> pd.DataFrame:
+    """Return the points of a spectrum with these indices and normalised values."""
+    values = spectrum.values[:end] / spectrum.values[0]
     indices = shown_indices(len(values))
-    curve: NDArray[np.float64] = np.column_stack(
-        [indices + 1, values[indices] / spectrum.values[0]]
+    points = pd.DataFrame({"x": indices + 1, "y": values[indices]})
+    return points[(points["x"] >= start) & points["y"].between(least, most)].assign(
+        kind="curve",
+        group=spectrum.group or "",
+        line=spectrum.trial_id,
+        colour=spectrum.press_rank,
+        text=formats.described(spectrum.name, {"press_rank": spectrum.press_rank}),
+        trial_id=spectrum.trial_id,
     )
-    return curve
 
 
 def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
-    """The first and last index and the greatest value of a linear figure: those of Fig. 7 for
-    spectra as long as there.
+    """Return the first and last index and the greatest value of a linear figure: those of Fig. 7
+    for spectra as long as there.
 
     Of smaller matrices the largest value is left out, which alone would fill the axis, and the last
     index is where no value can be told from zero."""
-    if max(len(spectrum.values) for spectrum in spectra) >= PAPER_LENGTH:
-        return 0, PAPER_END, PAPER_TOP
+    longest = max(len(spectrum.values) for spectrum in spectra)
+    if longest >= PAPER_LENGTH:
+        return 1, PAPER_END, PAPER_TOP
     below = [spectrum.values[1:] / spectrum.values[0] for spectrum in spectra]
     top = max((float(values[0]) for values in below if len(values)), default=1.0)
     end = max(1 + int((values >= LEAST_SEEN * top).sum()) for values in below)
-    return 2, max(end, 3), 1.05 * top
+    return min(2, longest), max(end, 3), top
 
 
-def _limits(axes: Axes, spectra: Sequence[Spectrum], *, logarithmic: bool) -> None:
-    if not logarithmic:
-        start, end, top = linear_window(spectra)
-        axes.set(xlim=(start, end), ylim=(0, top))
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        return
-    make_logarithmic(axes, "x")
-    make_logarithmic(axes, "y")
-    tolerances = sorted(
-        {spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance}
+BOUNDS_NATS = (0.1, 0.01, 0.001)
+"""Bounds of the KL ranks."""
+
+
+def kl_curve_section(curves: pd.DataFrame) -> Section:
+    """Return the figure and the table of a LossByRank request."""
+    frame, across = pivot(
+        curves,
+        index=["group"],
+        across="rank",
+        cell=lambda point: Cell(formats.number(point.mean, digits=3)),
     )
-    for i, tolerance in enumerate(tolerances):
-        axes.axhline(
-            tolerance,
-            color=LIMIT,
-            linestyle="--",
-            linewidth=1.2,
-            label=None if i else "Press tolerance",
+    trials = dict(zip(curves["group"], curves["n"], strict=True))
+    wide = Table(
+        caption="KL in nats of least-squares approximations of rank r (across), means over seeds",
+        frame=frame.assign(trials=frame["group"].map(trials)),
+        shown=[("group", Column("group", formats.setting)), *across, "trials"],
+    )
+    figure = LineFigure(
+        name="kl_over_rank",
+        caption="KL of the least-squares approximation of log P over its rank, a line a group, "
+        "means over seeds, with their least and greatest. Dotted: the bounds of the KL ranks.",
+        marks=_cost_marks(curves),
+        x="Rank of the approximation",
+        y={"": "KL (nats)"},
+        logarithmic_y={""},
+        ticks=[rank for rank in curves["rank"] if rank],
+    )
+    return Section(
+        kind="kl-curves",
+        heading="What a lower rank would cost at most",
+        tables=(wide, Table(frame=curves, file="kl_over_rank.csv")),
+        drawings=(figure,),
+        method=prose("method_kl_curves.txt"),
+        wide=False,
+    )
+
+
+def _cost_marks(curves: pd.DataFrame) -> pd.DataFrame:
+    # Rank 0, a uniform guess, has no place on a logarithmic axis, nor has a cost below rounding.
+    shown = curves[(curves["rank"] > 0) & (curves["least"] > 0)]
+    texts = [
+        formats.described(
+            f"{point.group}, rank {point.rank}",
+            {f"kl_at_rank_{point.rank}": point.mean},
+            trials=point.n,
         )
-    least = min(float(spectrum.values[-1] / spectrum.values[0]) for spectrum in spectra)
-    # Beyond a hundredth of the tolerance there is only the rounding noise of the measurement.
-    floor = tolerances[0] / 100 if tolerances else max(least, 1e-9)
-    axes.set_xlim(1, max(len(spectrum.values) for spectrum in spectra))
-    axes.set_ylim(max(floor, least / 2) if least > 0 else floor, 1.5)
+        for point in rows(shown)
+    ]
+    names = {"rank": "x", "mean": "y", "least": "low", "greatest": "high"}
+    bounds = pd.DataFrame({"kind": "bound", "y": BOUNDS_NATS})
+    return pd.concat([shown.rename(columns=names).assign(kind="joined", text=texts), bounds])

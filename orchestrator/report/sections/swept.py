@@ -5,21 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orchestrator.analysis import SweptNumbers, rows, tidy
+import pandas as pd
+
+from orchestrator.analysis import SweptNumbers, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
-from orchestrator.report.figures import Drawing
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, sortable
 from orchestrator.words import counted, is_number, listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_COLOURS = 10
 """Groups that a legend can name; more are drawn pale, with their mean."""
@@ -160,46 +157,46 @@ def _cell(row: Any) -> Cell:
     return Cell(text, row.mean)
 
 
-def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> Drawing:
+def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> LineFigure:
     metrics = {metric: formats.title(metric) for metric in dict.fromkeys(numbers.means["metric"])}
-    values = numbers.values
-    # A number lies where it is on the axis, other values side by side from 0 on.
-    are_numbers = all(map(is_number, values))
-    places = {value: float(value if are_numbers else place) for place, value in enumerate(values)}
+    are_numbers = all(map(is_number, numbers.values))
+    # A number lies where it is on the axis, other values side by side.
+    places = {value: value if are_numbers else formats.setting(value) for value in numbers.values}
     lines = (
         "thick: the mean of the models that have a value everywhere"
         if several
         else "a line a model"
     )
-    figure = LineFigure(
-        marks=tidy(_marks(numbers, places, several=several)),
-        x=title,
-        y={metric: formats.capital(name) for metric, name in metrics.items()},
-        logarithmic_x=places[values[0]] > 0 and values[-1] / values[0] > WIDE_RANGE,
-        ticks={"x": list(places.values())},
-        tick_labels=[formats.setting(value) for value in values],
-        across=min(2, len(metrics)),
-        panel_in=(3.1, 2.8),
-    )
-    return Drawing(
+    return LineFigure(
         name=name,
         caption=f"{formats.capital(listed(list(metrics.values())))} by {title}, {lines}; dots are "
         "trials.",
-        draw=partial(draw_lines, figure),
+        marks=_marks(numbers, places, several=several),
+        x=title,
+        y={metric: formats.capital(name) for metric, name in metrics.items()},
+        logarithmic_x=are_numbers and numbers.values[-1] > WIDE_RANGE * numbers.values[0] > 0,
+        ticks=numbers.values if are_numbers else (),
+        across=min(2, len(metrics)),
     )
 
 
-def _marks(
-    numbers: SweptNumbers, places: Mapping[Any, float], *, several: bool
-) -> Iterator[dict[str, Any]]:
-    for trial in rows(numbers.trials):
-        mark = {"kind": "trial", "row": trial.metric, "x": places[trial.value], "y": trial.measured}
-        yield mark | {"group": trial.group}
-    for row in rows(numbers.means[numbers.means["mean"].notna()]):
-        mark = {"row": row.metric, "x": places[row.value], "y": row.mean, "group": row.group}
-        yield mark | {"kind": "faint" if several else "joined"}
-    for metric in dict.fromkeys(numbers.means["metric"]) if several else ():
-        models = numbers.compared(metric)["group"].nunique()
-        for value, overall in _overall(numbers, metric).items():
-            mark = {"kind": "overall", "row": metric, "x": places[value], "y": overall}
-            yield mark | {"group": f"mean of {models} models"}
+def _marks(numbers: SweptNumbers, places: Mapping[Any, Any], *, several: bool) -> pd.DataFrame:
+    names = {"metric": "row", "measured": "y", "mean": "y"}
+    trials = numbers.trials.assign(kind="trial")
+    # A mean's interval is in the table.
+    means = numbers.means.drop(columns=["low", "high"]).dropna(subset=["mean"])
+    means = means.assign(kind="faint" if several else "joined")
+    overall = tidy(
+        {
+            "kind": "overall",
+            "metric": metric,
+            "value": value,
+            "mean": mean,
+            "group": f"mean of {numbers.compared(metric)['group'].nunique()} models",
+        }
+        for metric in dict.fromkeys(numbers.means["metric"])
+        if several
+        for value, mean in _overall(numbers, metric).items()
+    )
+    marks = pd.concat([part.rename(columns=names) for part in (trials, means, overall)])
+    return marks.assign(x=marks["value"].map(places))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -14,8 +13,7 @@ import pandas as pd
 from orchestrator.analysis import SIGNIFICANCE, ThresholdNumbers, is_reached, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, estimate
-from orchestrator.report.figures import Drawing
-from orchestrator.report.line_figure import LineFigure, draw_lines
+from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
@@ -34,15 +32,7 @@ def threshold_section(numbers: ThresholdNumbers) -> Section:
         tables=tuple(_tables(numbers)),
         remarks=(request.claim,) if request.claim else (),
         method=prose("method_thresholds.txt", x=x, z=z, goal=goal, baseline=request.baseline),
-        drawings=(
-            Drawing(
-                name=re.sub(r"\W+", "_", f"least {x} over {z}"),
-                caption=f"The least {x} with a {goal} against {z}, with 95% intervals; lines are "
-                f"the laws a {z}^b. Hollow: at the least {x} that was trained, where less is "
-                "enough, or at the largest, where more is needed.",
-                draw=partial(draw_lines, _figure(numbers)),
-            ),
-        ),
+        drawings=(_drawing(numbers),),
     )
 
 
@@ -187,13 +177,13 @@ def _percent_off(off: float | None) -> str:
     return formats.percent(None if off is None else off - 1)
 
 
-def _figure(numbers: ThresholdNumbers) -> LineFigure:
+def _drawing(numbers: ThresholdNumbers) -> LineFigure:
     x, z = formats.title(numbers.request.x), numbers.request.over_name
     points = (_mark(point, x=x, z=z) for point in rows(numbers.points))
     curves = [
         {
             "kind": "curve",
-            "group": formats.setting(law.group),
+            "group": law.group,
             "x": float(fitted),
             "y": math.exp(law.log_a) * float(fitted) ** law.b,
         }
@@ -201,15 +191,17 @@ def _figure(numbers: ThresholdNumbers) -> LineFigure:
         if law.b is not None
         for fitted in law.fitted.split()
     ]
-    sizes = [size for point in rows(numbers.points) for size in _trained(point)]
     return LineFigure(
+        name=re.sub(r"\W+", "_", f"least {x} over {z}"),
+        caption=f"The least {x} with a {_goal(numbers)} against {z}, with 95% intervals; lines are "
+        f"the laws a {z}^b. Hollow: at the least {x} that was trained, where less is enough, or at "
+        "the largest, where more is needed.",
         marks=pd.concat([tidy(points), tidy(curves)]),
         x=z,
         y={"": f"least {x}"},
         logarithmic_y={""},
-        ticks={"x": list(numbers.points["z"]), "y": sizes},
+        ticks=list(numbers.points["z"]),
         dodge=True,
-        panel_in=(5.2, 3.6),
     )
 
 

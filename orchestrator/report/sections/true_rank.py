@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
+
+import pandas as pd
 
 from orchestrator.analysis import LEARNED, PRESS_BY_EPS, TrueRankNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Table
-from orchestrator.report.figures import Drawing
-from orchestrator.report.forest import Forest, draw_forest
+from orchestrator.report.forest import Forest
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.words import listed
@@ -31,11 +31,14 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
         shown=["matrix", *numbers.metrics, "test_perplexity", "over_floor"],
         file="true_rank.csv",
     )
-    figure = Drawing(
+    figure = Forest(
         name="true_rank",
         caption="Ranks by metric, of the true log-P matrix and of the learned ones; the dashed "
         f"line is the true rank, {true}.",
-        draw=partial(draw_forest, _forest(numbers)),
+        marks=_marks(numbers),
+        labels={"": "rank"},
+        null=numbers.true_rank,
+        logarithmic=True,
     )
     return Section(
         kind="true-rank",
@@ -112,9 +115,9 @@ def _above_the_floor(learned: list[Any], numbers: TrueRankNumbers) -> Iterator[s
         yield f"Test perplexity in multiples of that floor: {formats.ranked(above, decimals=3)}."
 
 
-def _forest(numbers: TrueRankNumbers) -> Forest:
-    """A row a metric, a series a matrix."""
-    marks = tidy(
+def _marks(numbers: TrueRankNumbers) -> pd.DataFrame:
+    """Return a row a metric, a series a matrix."""
+    return tidy(
         {
             "name": formats.capital(formats.title(metric)),
             "series": one.matrix,
@@ -125,4 +128,3 @@ def _forest(numbers: TrueRankNumbers) -> Forest:
         for one in rows(numbers.matrices)
         if one.trials
     )
-    return Forest(marks=marks, labels={"": "rank"}, null=numbers.true_rank, logarithmic=True)

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.analysis import kl_curves, rows
 from orchestrator.report.figures import draw_as
-from orchestrator.report.sections.kl_curves import kl_curve_section
+from orchestrator.report.sections.spectra import kl_curve_section
 
 CURVES = {
     ("a", 1): {0: 2.0, 1: 0.5, 2: 0.02, 4: 0.0004},

@@ -3,13 +3,9 @@ ids."""
 
 from __future__ import annotations
 
-import csv
-import hashlib
 import itertools
-import json
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -18,7 +14,6 @@ from typing import Any
 import pytest
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.report.configs import config_records
 from search_spaces.study import (
     Comparison,
     Correlation,
@@ -34,13 +29,6 @@ from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 METRICS = ("test_perplexity", "press_rank")
 LABELS = ("group", "baseline")
-NEWER = {
-    "model": ("start", "head_rank"),
-    "training": ("optimizer", "warm_up_tokens"),
-    "evaluation": ("epoch_rank_contexts",),
-}
-"""Config values that are no part of an identity while they are what they were before there was a
-choice."""
 CONFIG_KEYS = ("output_layer.c", "output_layer.k")
 
 
@@ -83,36 +71,16 @@ def test_each_setting_has_one_line_with_its_trials(
     rows: list[dict[str, Any]], folder: Path
 ) -> None:
     configs = csv_records(folder / "configs.csv")
-    settings: dict[str, list[dict[str, Any]]] = {}
+    trial_ids: dict[tuple[float, float], list[str]] = {}
     for row in rows:
-        content = {key: value for key, value in row["config"].items() if key != "seed"}
-        for section, keys in NEWER.items():
-            content[section] = {
-                key: value for key, value in content[section].items() if key not in keys
-            }
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        settings.setdefault(hashlib.sha256(text.encode()).hexdigest(), []).append(row)
-    assert {line["setting"]: line["trial_ids"].split() for line in configs} == {
-        setting[:12]: [row["trial_id"] for row in members] for setting, members in settings.items()
-    }
-    assert len({line["group"] for line in configs}) == len(configs) == 6
-    assert {
-        (float(line["output_layer.c"]), float(line["output_layer.k"])) for line in configs
-    } == set(itertools.product((-1.0, 0.0, 1.0), (1.5, 2.0)))
+        layer = row["config"]["output_layer"]
+        trial_ids.setdefault((layer["c"], layer["k"]), []).append(row["trial_id"])
+    shown = {tuple(float(line[key]) for key in CONFIG_KEYS): line for line in configs}
+    assert {key: line["trial_ids"].split() for key, line in shown.items()} == trial_ids
+    for name in ("group", "setting"):
+        assert len({line[name] for line in configs}) == len(configs) == 6
     page = (folder / "report.html").read_text()
     assert all(line["setting"] in page and line["trial_ids"][:12] in page for line in configs)
-
-
-def test_every_label_in_every_file_is_one_of_the_configs(folder: Path) -> None:
-    known = {line["group"] for line in csv_records(folder / "configs.csv")}
-    labelled: dict[str, set[str]] = {}
-    for file in folder.glob("*.csv"):
-        for line in csv_records(file):
-            if shown := {line[name] for name in LABELS if name in line}:
-                labelled[file.name] = labelled.get(file.name, set()) | shown
-    assert all(shown <= known for shown in labelled.values())
-    files = ("configs", "groups", "differences", "tests", "counts", "cells", "curves")
-    assert set(labelled) == {f"{name}.csv" for name in files}
 
 
 def values(folder: Path, setting: str, metric: str) -> list[float]:
@@ -143,50 +111,7 @@ def test_a_mean_comes_out_again_from_the_trials_of_its_setting(folder: Path) -> 
         assert math.isclose(printed, mean(values(folder, setting[group], metric)))
 
 
-def test_a_number_without_a_label_leads_there_by_its_config_values(folder: Path) -> None:
-    configs = csv_records(folder / "configs.csv")
-    setting = {tuple(float(line[key]) for key in CONFIG_KEYS): line["setting"] for line in configs}
-    with (folder / "press_rank_over_c_k.csv").open(newline="") as stream:
-        (corner, *ks), *cells = csv.reader(stream)
-    assert corner == " \\ ".join(CONFIG_KEYS)
-    for (c, *numbers), _ in zip(cells, range(3), strict=True):
-        for k, number in zip(ks, numbers, strict=True):
-            assert math.isclose(
-                float(number), mean(values(folder, setting[float(c), float(k)], "press_rank"))
-            )
-    for line in csv_records(folder / "lines.csv"):
-        ours = values(
-            folder, setting[tuple(float(line[key]) for key in CONFIG_KEYS)], line["metric"]
-        )
-        assert math.isclose(float(line["mean"]), mean(ours)) and int(line["n"]) == 3
-
-
 def test_a_cell_over_several_settings_says_so(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "over c and k, each the mean of 3 trials." in page
     assert "over c and seed, each the mean of 2 trials of up to 2 settings." in page
-
-
-def test_every_config_is_looked_at_once_however_many_settings_there_are(
-    rows: list[dict[str, Any]],
-) -> None:
-    config = rows[0]["config"]
-    configs = [
-        config | {"seed": seed, "output_layer": config["output_layer"] | {"c": c}}
-        for c in range(100)
-        for seed in (1, 2, 3)
-    ]
-    results = flatten(
-        [
-            {**rows[0], "trial_id": str(number), "config": config}
-            for number, config in enumerate(configs)
-        ]
-    )
-
-    def cost_s(action: Callable[[], object]) -> float:
-        start_s = time.process_time()
-        action()
-        return time.process_time() - start_s
-
-    assert len(config_records(results)) == 100
-    assert cost_s(lambda: config_records(results)) < 20 * cost_s(lambda: results.varying)

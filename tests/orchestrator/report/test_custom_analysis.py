@@ -62,16 +62,6 @@ def test_the_function_of_the_docs_becomes_a_section_as_it_stands_there(tmp_path:
     assert files == {f"analysis_gap_by_bend_1.{form}" for form in ("svg", "png", "pdf")}
 
 
-def test_a_section_whose_only_figure_stands_on_top_keeps_its_words(tmp_path: Path) -> None:
-    def curve(_: pd.DataFrame) -> Figure:
-        """How the points were made."""
-        return Figure()
-
-    page = report_with(curve, tmp_path).path.read_text()
-    assert page.count('id="figure-analysis_curve_1"') == 1
-    assert '<h2 id="analysis-curve">Curve</h2>' in page and "How the points were made." in page
-
-
 def test_what_it_returns_is_escaped(tmp_path: Path) -> None:
     attack = "<script>alert(1)</script>"
 
@@ -154,25 +144,12 @@ def test_each_function_plots_on_axes_of_its_own(tmp_path: Path) -> None:
     [
         (pd.Index([1, 2], name="c"), ["c", "c", "index"]),
         (pd.Index(["a", "b"]), ["level_0", "c", "index"]),
-        (
-            pd.MultiIndex.from_tuples([(1, 2), (3, 4)], names=["c", "c"]),
-            ["c", "c", "c", "index"],
-        ),
-        (pd.Index([1, 2], name="seed"), ["seed", "c", "index"]),
     ],
 )
 def test_an_index_becomes_columns_whatever_its_names(index: pd.Index[Any], head: list[str]) -> None:
     table = pd.DataFrame({"c": [5, 6], "index": [7, 8]}).set_index(index)
     section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
     assert [list(part.head) for part in section.texts] == [head], section.findings
-
-
-def test_columns_that_are_intervals_stand_beside_an_index() -> None:
-    table = pd.crosstab(pd.Series([1, 2], name="seed"), pd.cut(pd.Series([0.1, 0.9]), [0, 0.5, 1]))
-    section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
-    assert [list(part.head) for part in section.texts] == [["seed", "(0.0, 0.5]", "(0.5, 1.0]"]], (
-        section.findings
-    )
 
 
 def test_without_a_result_it_is_not_called() -> None:

@@ -11,10 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from orchestrator.analysis import tidy
-from orchestrator.report.figures import Drawing, draw, new_figure, new_panels
-from orchestrator.report.heat_map import HeatMap, draw_heat_map
+from orchestrator.report.figures import draw, new_panels
+from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.hover import linked, name_marks
 from orchestrator.report.paths import trial_page
+from orchestrator.report.sections.custom import OwnFigure
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ['a <b> & "c"', "d\ne", "f"]
@@ -22,7 +23,7 @@ NAMES = ['a <b> & "c"', "d\ne", "f"]
 
 def drawn(figure: Figure, out: Path) -> ElementTree.Element:
     return ElementTree.fromstring(
-        draw(Drawing(name="f", caption="", draw=lambda: figure), out)["f.svg"]
+        draw(OwnFigure(name="f", caption="", figure=figure), out)["f.svg"]
     )
 
 
@@ -39,7 +40,7 @@ def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_a_name_lies_on_its_point(scale: str, tmp_path: Path) -> None:
-    figure, axes = new_figure()
+    figure, [[axes]] = new_panels(1, 1, width_in=4, height_in=3)
     points = np.array([(1.0, 2.0), (3.5, 40.0), (80.0, 7.0)])
     axes.scatter(*points.T)
     axes.set(xscale=scale, yscale=scale)
@@ -55,8 +56,7 @@ def test_a_name_lies_on_its_point(scale: str, tmp_path: Path) -> None:
 
 
 def test_what_the_axes_do_not_show_has_no_name(tmp_path: Path) -> None:
-    figure, panels = new_panels(1, 1, width_in=4, height_in=3)
-    axes = panels[0][0]
+    figure, [[axes]] = new_panels(1, 1, width_in=4, height_in=3)
     axes.set(xlim=(1, 10), ylim=(1, 10), xscale="log")
     curve = [(0.5, 2), (2, 2), (4, 3), (40, 3)]
     name_marks(
@@ -71,6 +71,9 @@ def test_what_the_axes_do_not_show_has_no_name(tmp_path: Path) -> None:
 def test_cells_are_named_over_their_whole_area_and_lead_to_their_trials(tmp_path: Path) -> None:
     cells = [("p", "x", 1, "0"), ("p", "y", 2, "1"), ("q", "x", 3, None), ("q", "y", None, None)]
     heat_map = HeatMap(
+        name="f",
+        caption="",
+        title="values",
         cells=tidy(
             {
                 "row": row,
@@ -80,10 +83,9 @@ def test_cells_are_named_over_their_whole_area_and_lead_to_their_trials(tmp_path
                 "trial_id": digit and digit * 64,
             }
             for row, column, value, digit in cells
-        )
+        ),
     )
-    figure = draw_heat_map(heat_map)
-    svg = drawn(figure, tmp_path)
+    svg = ElementTree.fromstring(draw(heat_map, tmp_path)["f.svg"])
     marks = named(svg)
     assert list(marks) == ["p, x: 1", "p, y: 2", "q, x: 3", "q, y: none"]
     (left, bottom), (right, _), (_, top), _, _ = marks["p, x: 1"]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import colorsys
 import io
-import re
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from orchestrator.report.index import write_index
 from orchestrator.report.paths import trial_page
@@ -73,16 +70,6 @@ def test_a_column_sorts_by_number_both_ways_with_missing_values_last(
         assert numbers == sorted(numbers) and len(numbers) == 71
 
 
-def test_a_sheet_of_paper_holds_the_whole_width(browser: Browser, address: str) -> None:
-    browser.open(address, width=718)
-    browser.call("Emulation.setEmulatedMedia", media="print")
-    assert browser.evaluate("document.documentElement.scrollWidth") <= 718
-    assert browser.evaluate(
-        "[...document.querySelectorAll('table')].every((t) => t.scrollWidth <= innerWidth)"
-    )
-    browser.call("Emulation.setEmulatedMedia", media="")
-
-
 def test_a_mark_says_which_trial_it_is_and_leads_to_its_page_as_its_row_does(
     browser: Browser, address: str
 ) -> None:
@@ -138,47 +125,6 @@ def test_a_figure_is_as_dark_as_its_page(browser: Browser, address: str, dark: b
         assert ink > 0.6, "something can be read on it"
 
 
-def test_on_a_dark_page_a_colour_keeps_its_hue_and_can_be_seen(
-    browser: Browser, address: str
-) -> None:
-    marks = "[...document.querySelectorAll('figure svg *')].map((mark) => getComputedStyle(mark))"
-    used = f"[...new Set({marks}.flatMap(({{fill, stroke}}) => [fill, stroke]).filter((c) => c.startsWith('rgb(')))]"
-    browser.open(address, width=1280)
-    light = coloured(browser.evaluate(used))
-    browser.open(address, width=1280, dark=True)
-    dark = coloured(browser.evaluate(used))
-    assert len(light) > 20
-    assert sorted(hue(colour) for colour in dark) == pytest.approx(
-        sorted(hue(colour) for colour in light), abs=6
-    )
-    # WCAG 2; the page's background is #15181d.
-    assert (
-        min(
-            (luminance(colour) + 0.05) / (luminance(np.array([21, 24, 29])) + 0.05)
-            for colour in dark
-        )
-        > 2.25
-    )
-
-
-def coloured(colours: Sequence[str]) -> list[NDArray[np.float64]]:
-    """Red, green and blue of those that are no greys."""
-    values = [np.array(re.findall(r"\d+", colour), dtype=float) for colour in colours]
-    return [value for value in values if np.ptp(value) > 20]
-
-
-def hue(colour: NDArray[np.float64]) -> float:
-    return 360 * colorsys.rgb_to_hsv(*(colour / 255))[0]
-
-
-def luminance(colour: NDArray[np.generic]) -> float:
-    shares = np.asarray(colour, dtype=float) / 255
-    return float(
-        np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
-        @ [0.2126, 0.7152, 0.0722]
-    )
-
-
 @pytest.mark.parametrize("width", [400, 1280])
 def test_the_index_is_a_table_that_fits_and_sorts(
     browser: Browser, width: int, tmp_path: Path
@@ -218,27 +164,3 @@ def test_the_audit_shows_verdicts_and_folds_tables(browser: Browser, tmp_path: P
     assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is True
     rows = "[...document.querySelectorAll('details tbody tr')].length"
     assert browser.evaluate(rows) == len(csv_records(tmp_path / "recomputed.csv"))
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_text_of_a_cell_can_be_read_on_its_colour(
-    browser: Browser, address: str, dark: bool
-) -> None:
-    browser.open(address, width=1280, dark=dark)
-    cells = "[...document.querySelectorAll('#figure-press_rank_over_c_k .marks path')]"
-    boxes = browser.evaluate(
-        f"{cells}.map((cell) => cell.getBoundingClientRect()).map((b) => [b.x, b.y + scrollY, "
-        f"b.width, b.height])"
-    )
-    assert len(boxes) == 72
-    for x, y, width, height in boxes[::5]:
-        clip = {"x": x + 3, "y": y + 3, "width": width - 6, "height": height - 6, "scale": 3}
-        shot = browser.call(
-            "Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True
-        )["data"]
-        pixels = matplotlib.image.imread(io.BytesIO(b64decode(shot)))[..., :3].reshape(-1, 3)
-        linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
-        luminance = linear @ [0.2126, 0.7152, 0.0722]
-        paper = np.median(luminance)
-        ink = luminance[np.argmax(np.abs(luminance - paper))]
-        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) > 4.3

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
-
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.jacobians import jacobian_numbers
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
-from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
-from search_spaces.analyses import JacobianSpectra, Predictions, Similarity
+from search_spaces.analyses import Predictions, Similarity
 from tests.support.synthetic_results import trial_row
 
 
@@ -70,25 +66,3 @@ def test_predictions_have_a_column_for_each_model() -> None:
     head, line = texts(section, 1)
     assert head == ["context", "next word", "context", "next word"]
     assert line == ["yang 1", "tons", "word0 0.50 (1)", "word1 0.50 (1)"]
-
-
-def test_layers_of_equal_experts_differ_in_the_legend() -> None:
-    rows, spectra = [], {}
-    for width in (8, 16):
-        layer = {
-            "name": "experts",
-            "experts": 2,
-            "gates": "softmax",
-            "gate_for": "expert",
-            "width": width,
-        }
-        rows.append(
-            trial_row(f"layer seed={width}", config={"seed": 1, "layer": layer}, zero_share=0.25)
-        )
-        spectra[f"layer seed={width}"] = np.array([3.0, 1.0])
-    numbers = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
-    [legend] = jacobian_section(numbers).drawings[0].draw().legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "layer, layer.width=8",
-        "layer, layer.width=16",
-    ]

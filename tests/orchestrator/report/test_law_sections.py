@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -35,7 +33,6 @@ from tests.support.laws_and_settings import (
     spam_rows,
     width_rows,
 )
-from tests.support.synthetic_results import STUDY, csv_records, fail, report_on
 
 LAWS = PowerLaw(
     x="model.head_rank",
@@ -121,12 +118,6 @@ def test_misfits_and_missing_laws_are_named() -> None:
     assert len(few.drawings) == 1 and len(few.written["factors.csv"]) == 1
 
 
-@pytest.mark.parametrize("seeds", [2, 3])
-def test_two_seeds_a_size_are_a_caution(seeds: int) -> None:
-    cautions = section_of([row for row in HEADS if row["config"]["seed"] <= seeds], LAWS).cautions
-    assert any("With two seeds a size" in caution for caution in cautions) == (seeds == 2)
-
-
 def test_the_first_size_off_the_law_leads_the_findings() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
     assert "first leaves the law of all larger width at width 16" in section.findings[0]
@@ -138,15 +129,6 @@ def test_the_first_size_off_the_law_leads_the_findings() -> None:
     assert "does not show" in section_of(width_rows({}), OFF).findings[0]
     few = section_of(width_rows({}, widths=(8, 16)), OFF)
     assert "cannot be said" in few.findings[0] and few.texts == () and len(few.drawings) == 1
-
-
-def test_larger_numbers_of_parameters_are_named_so() -> None:
-    rows = width_rows({16: 0.3, 8: 0.8})
-    for row in rows:
-        row["metrics"]["parameters"] = 1000 * row["config"]["model"]["width"]
-    section = section_of(rows, Extrapolation(x="parameters"))
-    assert section.heading.endswith("larger numbers of parameters")
-    assert "at parameters 16000:" in section.findings[0]
 
 
 def test_findings_name_widths_ratios_and_exponents() -> None:
@@ -199,14 +181,6 @@ def test_correlations_are_said_the_finest_way_first_and_that_the_choice_decides(
     assert settings == {"all", *SETTINGS}
 
 
-def test_where_no_correlation_is_told_from_zero_the_largest_is_named() -> None:
-    section = section_of(settings_rows(), replace(RANKS, metrics=("press_rank",)))
-    assert (
-        "none of 1 metric has a correlation" in section.findings[0]
-        and "Press rank" in section.findings[0]
-    )
-
-
 @pytest.mark.parametrize(
     ("rows", "request_"),
     [
@@ -229,23 +203,3 @@ def test_words_lie_inside_figures_and_marks_have_names(
         assert needed.x0 > -0.01 and needed.y0 > -0.01
         assert needed.x1 < width + 0.01 and needed.y1 < height + 0.01
         assert any(named.marks for named in figure.findobj(NamedMarks))
-
-
-@pytest.mark.parametrize("state", ["done", "failed"])
-def test_all_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
-    rows = settings_rows()[::3]
-    for place, row in enumerate(rows):
-        row["config"] |= {"model": {"head_rank": 2 ** (place % 5), "width": 8 * 2 ** (place % 6)}}
-        row["config"] |= {"output_layer": {"name": ("softmax", "mos")[place % 2]}}
-    rows += LEARNED
-    if state == "failed":
-        rows = [fail(row, state="failed", cause="") for row in rows]
-    study = replace(STUDY, analyses=(LAWS, OFF, RANKS, LEARNED_AT))
-    page = report_on(rows, tmp_path, study=study).path.read_text()
-    count = int(state == "done")
-    for key in ("power-laws", "extrapolation", "confounding", "thresholds"):
-        assert page.count(f'id="{key}"') == count
-    if state == "done":
-        assert len(csv_records(tmp_path / "confounding.csv")) == 15
-        assert len(csv_records(tmp_path / "thresholds.csv")) == 12
-        assert ">None<" not in page and ">nan<" not in page

@@ -16,7 +16,6 @@ from orchestrator.report.sections.rank_over_training import rank_training_sectio
 from orchestrator.report.sections.section import Section
 from search_spaces.study import RankOverTraining
 from tests.support.synthetic_results import (
-    SEEDED_STUDY,
     STUDY,
     csv_records,
     make_results,
@@ -88,40 +87,6 @@ def test_every_number_of_the_figure_is_in_files(tmp_path: Path) -> None:
     for line, epoch in zip(lines[30:40], trial, strict=True):
         assert float(line["mean_rank"]) == pytest.approx(epoch.press_rank)
         assert math.log(float(line["mean_valid_perplexity"])) == pytest.approx(epoch.valid_loss)
-
-
-def test_the_scatter_stays_on_top(tmp_path: Path) -> None:
-    rows, epochs = moved()
-    page = report_with(tmp_path, rows, epochs, *STUDY.analyses).path.read_text(encoding="utf-8")
-    first, *_ = (part.partition('"')[0] for part in page.split('id="figure-')[1:])
-    assert first == "test_perplexity_against_press_rank"
-    assert (
-        page.count('id="figure-rank_over_training"') == 1
-        and (tmp_path / "rank_over_training.png").exists()
-    )
-
-
-def test_two_epochs_are_drawn_without_a_finding(tmp_path: Path) -> None:
-    rows, epochs = moved()
-    short = {row["trial_id"]: epochs[row["trial_id"]][:2] for row in rows[:4]}
-    report = report_with(tmp_path, rows, short)
-    assert (section_of(report).findings, section_of(report).cautions) == ((), ())
-    assert 'id="figure-rank_over_training"' in report.path.read_text(encoding="utf-8")
-
-
-def test_without_ranks_of_epochs_there_is_no_section(tmp_path: Path) -> None:
-    rows, _ = moved()
-    report = report_with(tmp_path, rows[:2], {})
-    assert "rank-over-training" not in [answer.section.kind for answer in report.answers]
-
-
-def test_a_line_is_the_mean_of_its_seeds(tmp_path: Path) -> None:
-    rows, _ = make_results(SEEDED_STUDY)
-    cells = ("gss c=-2 k=1.25 ", "gss c=-2 k=1.5 ")
-    two = [row for row in rows if row["name"].startswith(cells)][:-1]
-    epochs = {row["trial_id"]: training((10, 80), (9, 6)) for row in two}
-    [drawing] = section_of(report_with(tmp_path, two, epochs)).drawings
-    assert "a line a setting, the mean of 2 to 3 seeds" in drawing.caption
 
 
 @pytest.mark.parametrize(("epochs", "shown"), [(50, 50), (51, 26), (1000, 50)])

@@ -3,12 +3,10 @@ compare."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -118,29 +116,6 @@ def test_means_and_intervals_are_those_of_the_trials() -> None:
     assert len(lines) == len(numbers.compared("test_perplexity")) == 16
 
 
-def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
-    plan, rows = records(**{RATE: (0.001, 0.005, 0.02)})
-    result = build_report(
-        STUDY, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path
-    )
-    page = result.path.read_text(encoding="utf-8")
-    headings = [
-        "By learning rate",
-        *(f"At learning rate {rate}: Results by model" for rate in (0.001, 0.005, 0.02)),
-    ]
-    assert [page.index(f">{heading}</h2>") for heading in headings] == sorted(
-        page.index(f">{heading}</h2>") for heading in headings
-    )
-    assert page.index('id="figure-by_learning_rate"') < page.index(">The run</h2>")
-    trials = (tmp_path / "trials.csv").read_text().splitlines()
-    assert trials[0].startswith("study,scale,corpus,overrides,trial_id,") and trials[1].startswith(
-        "swept,smoke,pydocs,"
-    )
-    lines = (tmp_path / "by_learning_rate.csv").read_text().splitlines()
-    assert lines[0] == f"group,{RATE},metric,trials,done,n,mean,sd,low,high"
-    assert len(lines) == 1 + 4 * 3 * 2
-
-
 def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> None:
     lists = ([0.1, 0.2], [0.3], None)
     frame = flatten(
@@ -154,24 +129,6 @@ def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> N
         frame, '{"settings":{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}}'
     )
     assert keys == ("rates",) and list(shown["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
-
-
-def test_equal_values_are_said_to_be_equal_where_an_interval_would_have_no_width() -> None:
-    ranks = {5: (402, 402, 402), 10: (402, 403, 404), 20: (402,)}
-    rows = [
-        trial_row(f"a, x={x} seed={i}", config={"x": x, "seed": i}, press_rank=rank)
-        for x in ranks
-        for i, rank in enumerate(ranks[x])
-    ]
-    (table,) = swept_section(
-        swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("press_rank",)))
-    ).texts
-    low, high = stats.t.interval(0.95, 2, loc=403, scale=stats.sem(ranks[10]))
-    assert [row[-1].text for row in table.body] == [
-        "402 (all equal)",
-        f"403 [{low:.1f}, {high:.1f}]",
-        "402",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -243,26 +200,6 @@ def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
     measured = frame.assign(state="done", m=1.0)
     numbers = swept_numbers(measured, BySetting(key="x", others=("y",), metrics=("m",)))
     assert [(line.group, line.value) for line in rows(numbers.means)] == [("a", 1), ("a", 2)]
-
-
-def test_a_model_with_the_same_value_everywhere_is_lowest_nowhere() -> None:
-    values = {("softmax", 1): 14, ("softmax", 2): 14, ("gss", 1): 82, ("gss", 2): 90}
-
-    def rank_sentence(measured: Mapping[tuple[str, int], int]) -> str:
-        rows = [
-            {"group": group, "state": "done", "x": x, "press_rank": float(rank)}
-            for (group, x), rank in measured.items()
-        ]
-        numbers = swept_numbers(pd.DataFrame(rows), BySetting(key="x", metrics=("press_rank",)))
-        return swept_section(numbers).findings[0]
-
-    assert rank_sentence(values).endswith(
-        "lowest at 1, in 1 of them; 1 of them the same at all values."
-    )
-    assert rank_sentence({**values, ("softmax", 2): 15}).endswith(
-        "lowest at 1, in every one of them."
-    )
-    assert rank_sentence({**values, ("softmax", 2): 13}).endswith("lowest at 1, in 1 of them.")
 
 
 def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) -> None:

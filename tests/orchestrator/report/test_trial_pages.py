@@ -22,6 +22,12 @@ EPOCHS, SWITCH = 200, 31
 LOSSES = np.log(np.linspace(900, 120, EPOCHS))
 
 
+def epoch(number: int, train: float, valid: float) -> EpochMetrics:
+    averaging = number >= SWITCH
+    losses = {"train_loss": train, "valid_loss": valid}
+    return EpochMetrics(epoch=number, tokens=number, averaging=averaging, seconds=1.0, **losses)
+
+
 @pytest.fixture(scope="module")
 def trials(
     tmp_path_factory: pytest.TempPathFactory,
@@ -30,17 +36,7 @@ def trials(
     rows, spectra = make_results(columns=10_000)
     rows[0]["name"] += " <b>"
     rows[1] = fail(rows[1], state="failed", cause="RuntimeError: <i>out of memory</i>")
-    epochs = [
-        EpochMetrics(
-            epoch=i,
-            tokens=i,
-            train_loss=loss - 0.1,
-            valid_loss=loss,
-            averaging=i >= SWITCH,
-            seconds=1.0,
-        )
-        for i, loss in enumerate(LOSSES.tolist(), 1)
-    ]
+    epochs = [epoch(i, loss - 0.1, loss) for i, loss in enumerate(LOSSES.tolist(), 1)]
     del spectra[rows[1]["trial_id"]]
     out = tmp_path_factory.mktemp("report")
     report_on(
@@ -117,13 +113,9 @@ def test_the_curve_and_the_spectrum_are_the_trials(trials: Any) -> None:
     above = int((spectrum[:, 1] < tolerance[0, 1]).sum())
     shown = spectrum[above - 1 : above + 1, 0]
     width = spectrum[-1, 0] - spectrum[0, 0]
-    last = np.log(
-        np.flatnonzero(spectra[rows[0]["trial_id"]] > 0.01 * rows[0]["metrics"]["press_tolerance"])[
-            -1
-        ]
-        + 1
-    )
-    place = spectrum[0, 0] + width * np.log(rows[0]["metrics"]["press_rank"]) / last
+    metrics, values = rows[0]["metrics"], spectra[rows[0]["trial_id"]]
+    last = np.log((values > 0.01 * metrics["press_tolerance"]).sum())
+    place = spectrum[0, 0] + width * np.log(metrics["press_rank"]) / last
     assert shown[0] - 2 <= place <= shown[1] + 2
 
 
@@ -163,25 +155,13 @@ def test_numbers_that_cannot_be_drawn_are_left_out(tmp_path: Path) -> None:
     rows = rows[:4]
     rows[2]["metrics"]["press_tolerance"] = 1e9
     losses = [(5.0, 4.0), (1e300, 4.0), (4.0, -800.0), (1e9, 1.0), (3.0, 3.5)]
-    epochs = [
-        EpochMetrics(
-            epoch=i, tokens=i, train_loss=train, valid_loss=valid, averaging=False, seconds=1.0
-        )
-        for i, (train, valid) in enumerate(losses, 1)
-    ]
+    epochs = [epoch(i, train, valid) for i, (train, valid) in enumerate(losses, 1)]
+    curves = [epochs, epochs[1:4], epochs[:1], []]
     spectra = [np.array([np.inf, 1.0]), np.zeros(5), np.ones(3), np.array([2.0])]
-    report_on(
-        rows,
-        tmp_path,
-        epochs=dict(
-            zip(
-                [row["trial_id"] for row in rows],
-                [epochs, epochs[1:4], epochs[:1], []],
-                strict=True,
-            )
-        ),
-        spectra=dict(zip([row["trial_id"] for row in rows], spectra, strict=True)),
-    )
+    ids = [row["trial_id"] for row in rows]
+    epochs_by_id = dict(zip(ids, curves, strict=True))
+    spectra_by_id = dict(zip(ids, spectra, strict=True))
+    report_on(rows, tmp_path, epochs=epochs_by_id, spectra=spectra_by_id)
     pages = [(tmp_path / trial_page(row["trial_id"])).read_text() for row in rows]
     assert [page.count("<svg") for page in pages] == [1, 0, 2, 0]
     assert pages[0].count("<circle") == 2 and "epoch 5: 33.1" in pages[0]

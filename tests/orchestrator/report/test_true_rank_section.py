@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store.records import StudyKey
 from search_spaces.rank_metrics import METRICS, STUDY, trials
 from search_spaces.study import TrueRank
-from tests.support.synthetic_results import csv_records, report_on, trial_row
+from tests.support.synthetic_results import trial_row
 from trainables.config import CorpusConfig
 
 KEY = StudyKey(study="rank_metrics", scale="quick", corpus="markov-20")
@@ -92,37 +91,3 @@ def test_metrics_that_find_the_rank_are_named() -> None:
     entropy = next(text for text in findings if text.startswith("Entropy rank of what"))
     assert entropy.endswith("the true rank, 20, in none.")
     assert findings[-1] == "Test perplexity in multiples of that floor: gss 1.25, softmax 1.5."
-
-
-def test_a_text_of_too_few_contexts_is_named() -> None:
-    few = {
-        name: truth(17, 17, true_rank=17, different_contexts=17)
-        for name in list(METRICS_BY_NAME)[:1]
-    }
-    first, second, *_ = true_rank_section(numbers(few)).findings
-    assert (
-        "has rank 20; the rows measured (2,000 test tokens, 17 different ones) have rank 17"
-        in first
-    )
-    assert "the true rank, 17, is found by Press rank (float64) and Press rank (float32);" in second
-
-
-def test_without_a_truth_there_is_no_section() -> None:
-    models = {
-        name: value for name, value in METRICS_BY_NAME.items() if not name.startswith("truth")
-    }
-    assert true_rank_numbers(flatten(rows(models)).frame(), REQUEST) is None
-
-
-def test_the_page_has_the_section_with_its_figure_and_every_digit(tmp_path: Path) -> None:
-    result = report_on(rows(METRICS_BY_NAME), tmp_path, study=STUDY, key=KEY)
-    page = result.path.read_text()
-    assert page.count('id="true-rank"') == 1 and "Which metric finds the true rank, 20?" in page
-    assert {path.name for path in tmp_path.glob("true_rank.*")} == {
-        f"true_rank.{end}" for end in ("csv", "svg", "png", "pdf")
-    }
-    lines = {line["matrix"]: line for line in csv_records(tmp_path / "true_rank.csv")}
-    assert lines["truth float64"]["press_rank_float64"] == "20.0"
-    assert (lines["gss"]["press_rank_float64"], lines["gss"]["press_rank_float32"]) == ("", "20.0")
-    assert float(lines["softmax"]["over_floor"]) == 1.5
-    assert float(lines["softmax"]["nats_over_floor"]) == pytest.approx(0.405465108)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from orchestrator.analysis import contrast_numbers, flatten, rows
-from orchestrator.report.sections.significance import verdict
+from orchestrator.report.sections.groups import verdict
 from search_spaces.analyses import Comparison
 from tests.support.synthetic_results import done_trial
 
