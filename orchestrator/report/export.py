@@ -6,33 +6,30 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO
 
 from orchestrator.analysis import FlatResults, flatten
 from orchestrator.watch import ShownConsole, for_reader
-from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from orchestrator.store import Store
 
-ResultsFormat = Literal["table", "csv", "json", "parquet"]
+TextFormat = Literal["table", "csv", "json"]
 WIDEST_TABLE = 1000
 """Characters a line where there is no terminal whose width would matter: nothing is cut or
 wrapped."""
-FORMATS: tuple[ResultsFormat, ...] = get_args(ResultsFormat)
 
 
 def write_results(
-    results: FlatResults, form: ResultsFormat, stream: TextIO, first_metrics: Sequence[str] = ()
+    results: FlatResults, form: TextFormat, stream: TextIO, first_metrics: Sequence[str] = ()
 ) -> None:
     """Write all trials to a text stream as `form`.
 
     csv: one line a trial, columns in the order of `results.columns`, nothing where there is no
     value. json: one array with an object a trial, null where there is no value. table: the main
-    columns only, `first_metrics` before the others. Raises UserError for parquet, which is no text,
-    and for an unknown format."""
+    columns only, `first_metrics` before the others."""
     if form == "csv":
         writer = csv.writer(for_reader(stream), lineterminator="\n")
         writer.writerow(results.columns)
@@ -42,14 +39,13 @@ def write_results(
     elif form == "json":
         json.dump(list(results.records), stream, indent=1, allow_nan=False)
         stream.write("\n")
-    elif form == "table":
-        _write_table(results, stream, first_metrics)
-    elif form == "parquet":
-        raise UserError(
-            "parquet is a binary format, which needs a file: redirect the output into one"
-        )
     else:
-        raise UserError(f"a results format must be one of {', '.join(FORMATS)}, got {form!r}")
+        from orchestrator.report.tables import trials_table
+        from orchestrator.report.terminal import Fitting
+
+        width = None if stream.isatty() else WIDEST_TABLE
+        shown = ShownConsole(file=stream, width=width)
+        shown.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
 def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
@@ -104,15 +100,6 @@ def _write_parquet(
 def _as_text(value: Any) -> str:
     """Halves of characters are spelled out: no file has them."""
     return str(value).encode(errors="backslashreplace").decode()
-
-
-def _write_table(results: FlatResults, stream: TextIO, first_metrics: Sequence[str]) -> None:
-    from orchestrator.report.tables import trials_table
-    from orchestrator.report.terminal import Fitting
-
-    width = None if stream.isatty() else WIDEST_TABLE
-    shown = ShownConsole(file=stream, width=width)
-    shown.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
 def plain(value: Any) -> Any:

@@ -20,7 +20,13 @@ TRANSFORMER = {
     "model.heads": "heads",
     "training.window": "window",
 }
-COUNTED = {"rank_columns": "vocabulary", "parameters": "weights"}
+RANGES = {
+    "model.head_rank": "rank of the head",
+    "training.learning_rate": "learning rate",
+    "training.epochs": "epochs",
+    "rank_columns": "vocabulary",
+    "parameters": "weights",
+}
 SECONDS = ("wall_seconds", "seconds")
 """A trial's time with its measurements, or as much of it as was measured."""
 MINUTE, DAY = "%Y-%m-%d %H:%M", "%Y-%m-%d "
@@ -63,28 +69,16 @@ def _trained(results: FlatResults) -> dict[str, str]:
     if "model.heads" in results.config_columns:
         sizes = (f"{title} {_range(results, name)}" for name, title in TRANSFORMER.items())
         facts["Transformer"] = ", ".join(sizes)
-    if not facts:
-        return {}
-    return {
-        **facts,
-        "rank of the head": _range(results, "model.head_rank"),
-        **{
-            formats.title(name): _range(results, name)
-            for name in ("training.learning_rate", "training.epochs")
-        },
-        **{title: _range(results, name) for name, title in COUNTED.items()},
-    }
+    if facts:
+        facts |= {title: _range(results, name) for name, title in RANGES.items()}
+    return facts
 
 
 def _range(results: FlatResults, name: str) -> str:
     """The value that all trials with one share, or the least and the greatest."""
-    values: list[float] = sorted(
-        {value for record in results.records if is_number(value := record.get(name))}
-    )
-    shown: list[str] = [
-        formats.setting(value) if value % 1 else formats.number(value) for value in values
-    ]
-    return f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else "".join(shown)
+    values = sorted({value for record in results.records if is_number(value := record.get(name))})
+    shown = [formats.setting(value) if value % 1 else formats.number(value) for value in values]
+    return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
 
 
 def _time(results: FlatResults) -> str:
