@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from orchestrator.analysis import rows
 from orchestrator.report.figures import COLOURS, Drawing, new_panels
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
 """Of a cell, around it."""
 LETTER_IN = 0.085
+DARK = 0.2465
+"""Share of the colours' scale below which white has the higher contrast (WCAG 2), else black."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +95,8 @@ def _write(axes: Axes, cell: Any, place: tuple[int, int], mesh: Any) -> None:
     look: dict[str, Any] = {"fontsize": 7.5}
     if cell.value is not None:
         # A cell is the same on a dark page, and so is its text.
-        colour = np.asarray(mesh.to_rgba(cell.value))[:3]
-        look = {"fontsize": 9, "color": _ink(colour), "gid": f"kept-{y}-{x}"}
+        ink = "white" if mesh.norm(cell.value) < DARK else "black"
+        look = {"fontsize": 9, "color": ink, "gid": f"kept-{y}-{x}"}
     elif cell.text:
         look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     axes.text(x + 0.5, y + 0.5, cell.text, ha="center", va="center", **look)
@@ -103,10 +104,3 @@ def _write(axes: Axes, cell: Any, place: tuple[int, int], mesh: Any) -> None:
 
 def _name(cell: Any) -> str:
     return getattr(cell, "name", None) or f"{cell.row}, {cell.column}: {cell.text or 'none'}"
-
-
-def _ink(colour: NDArray[np.float64]) -> str:
-    """Black or white, whichever has the higher contrast on it (WCAG 2, relative luminance)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "black" if luminance > 0.179 else "white"
