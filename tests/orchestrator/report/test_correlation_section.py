@@ -124,15 +124,6 @@ def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_
     assert left_out == ["output_layer.c", "output_layer.k", "output_layer.c output_layer.k"]
 
 
-def test_the_grid_shows_cell_means_and_the_spectra_one_trial_a_cell(report: ReportResult) -> None:
-    grid, spectra = report.answers[1].section, report.answers[2].section
-    assert all(drawing.caption.endswith("each the mean of 3 trials.") for drawing in grid.drawings)
-    trials = pd.read_csv(report.path.parent / "trials.csv")
-    cell = trials[(trials["output_layer.c"] == -2) & (trials["output_layer.k"] == 1.25)]
-    assert grid.written["press_rank_over_c_k.csv"][1][1] == pytest.approx(cell["press_rank"].mean())
-    assert all("72 settings, one trial each" in drawing.caption for drawing in spectra.drawings)
-
-
 def test_cells_with_fewer_seeds_are_said_to_have_them(tmp_path: Path) -> None:
     rows, _ = make_results(SEEDED_STUDY)
     rows[80] = fail(rows[80], state="failed", cause="why")

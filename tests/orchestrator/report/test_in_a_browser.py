@@ -15,9 +15,8 @@ import pytest
 from orchestrator.report.index import write_index
 from orchestrator.report.paths import trial_page
 from orchestrator.variants import Variant
-from search_spaces.analyses import Audit
 from tests.support.browser import EXECUTABLE, Browser
-from tests.support.synthetic_results import KEY, STUDY, csv_records, fail, make_results, report_on
+from tests.support.synthetic_results import KEY, fail, make_results, report_on
 
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
 
@@ -149,18 +148,3 @@ def test_the_index_is_a_table_that_fits_and_sorts(
     assert browser.evaluate(cells) == ["pydocs", "PTB"]
     shown = browser.evaluate("document.body.innerText")
     assert "Over 72 cells" in shown and shown.count("training.epochs=40") == 1
-
-
-def test_the_audit_shows_verdicts_and_folds_tables(browser: Browser, tmp_path: Path) -> None:
-    study = replace(STUDY, analyses=(Audit(),))
-    page = report_on([], tmp_path, study=study).path
-    browser.open(page.as_uri(), width=1280)
-    assert browser.evaluate("document.documentElement.scrollHeight") < 6000
-    verdict = "[...document.querySelectorAll('td')].find((cell) => cell.textContent === 'differs')"
-    assert browser.evaluate(f"{verdict}.getBoundingClientRect().right") < 400
-    folded = "[...document.querySelectorAll('details')].find((one) => one.textContent.includes('Table 2: '))"
-    assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is False
-    browser.evaluate(f"{folded}.querySelector('summary').click()")
-    assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is True
-    rows = "[...document.querySelectorAll('details tbody tr')].length"
-    assert browser.evaluate(rows) == len(csv_records(tmp_path / "recomputed.csv"))

@@ -63,19 +63,6 @@ def test_the_grid_has_every_label_and_number(report: ReportResult, width: int) -
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_correlations_have_every_heading_and_number(report: ReportResult, width: int) -> None:
-    table = report.answers[0].section.texts[0]
-    text = render(summary_group(report), width)
-    cells = {cell for line in lines_of_cells(text) for cell in line}
-    words = {word for cell in cells for word in cell.split()}
-    assert {cell.text for row in table.body for cell in row[1:]} <= cells
-    headings = (*table.head, table.body[1][0].text)
-    assert {word for heading in headings for word in heading.split()} <= words
-    assert "all cells" in cells
-    assert {"+0.48", "+0.53", "+0.24", "+0.21"} <= cells
-
-
-@pytest.mark.parametrize("width", WIDTHS)
 def test_trials_without_a_result_are_named_with_their_cause(
     report: ReportResult, width: int
 ) -> None:
