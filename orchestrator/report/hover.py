@@ -83,7 +83,8 @@ def _element(mark: Mark, places: NDArray[np.float64]) -> str:
     title = f"<title>{html.escape(mark.name)}</title>"
     if len(places) == 1:
         (x, y), r = places[0], TARGET_PT / 2
-        return f'<circle{page} pointer-events="fill" cx="{x:.1f}" cy="{y:.1f}" r="{r}">{title}</circle>\n'
+        place = f'cx="{x:.1f}" cy="{y:.1f}" r="{r}"'
+        return f"<circle{page}{AREA} {place}>{title}</circle>\n"
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     is_area = len(places) > 2 and np.array_equal(places[0], places[-1])
     return f'<path{page}{AREA * is_area} d="M{path}">{title}</path>\n'

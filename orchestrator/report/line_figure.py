@@ -55,8 +55,9 @@ class LineFigure(Drawing):
 
     marks: pd.DataFrame
     """A mark, or a point of a line, each: its `kind` (see `KINDS`), x and y, and if they apply
-    `group`, `row` and `panel` (labels, or config values), `line` (tells lines of one group apart), `low` and `high`
-    (ends of its bar or band), `left` and `right` (ends of its bar along x), `text` (shown under a
+    `group`, `row` and `panel` (labels, or config values), `line` (tells lines of one group apart),
+    `low` and `high` (ends of its bar or band), `left` and `right` (ends of its bar along x),
+    `text` (shown under a
     pointer), `trial_id`, `hollow`, and `colour` (a number)."""
     x: str
     """Label of the axis x."""
@@ -229,17 +230,17 @@ KINDS: Mapping[str, dict[str, Any]] = {
     "limit": {"color": LIMIT, "linewidth": 1.2, "linestyle": "--", "marker": ""},
     "reference": {"color": PRINTED[0], "linewidth": 1.2, "linestyle": "--", "marker": ""},
 }
-"""How marks look that are not just "joined" by a line in their group's colour: pale dots; means with
-bars; a pale line; a thick line; printed values; crosses; a line with a band; a line with dots, pale
-if hollow, and a ring at its end; and horizontal lines, each with a band if it has ends."""
+"""How marks look that are not just "joined" by a line in their group's colour: pale dots; means
+with bars; a pale line; a thick line; printed values; crosses; a line with a band; a line with dots,
+pale if hollow, and a ring at its end; and horizontal lines, each with a band if it has ends."""
 DRAWN = {
     "curve": _draw_curve,
     "point": _draw_points,
     "path": _draw_path,
     **dict.fromkeys(("bound", "limit", "reference", "band"), _draw_levels),
 }
-"""What draws marks that are more than a line with bars. A "point" is large, in its colour, with bars
-along x and y; a "band" has ends alone."""
+"""What draws marks that are more than a line with bars. A "point" is large, in its colour, with
+bars along x and y; a "band" has ends alone."""
 NAMED_STEP = 4
 """So many points of a curve are one of what a pointer meets."""
 COLUMNS = (

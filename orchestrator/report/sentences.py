@@ -36,7 +36,8 @@ def coverage(summary: StudySummaryNumbers) -> str:
     if not (names := summary.worse_than_uniform):
         return _done(summary)
     return (
-        f"{_done(summary)} Worse than a uniform guess (perplexity above the vocabulary's size), and "
+        f"{_done(summary)} Worse than a uniform guess (perplexity above the vocabulary's size), "
+        "and "
         f"counted all the same: {some_of(names, NAMES_SHOWN)}."
     )
 

@@ -86,7 +86,8 @@ def _differences(lines: Sequence[Any]) -> str:
     """ "16 by 0.12 [0.08, 0.16] (p = 0.002)"."""
     return listed(
         [
-            f"{_size(row.x)} by {estimate(row, 'difference')} ({formats.p_equals(row.bonferroni_p)})"
+            f"{_size(row.x)} by {estimate(row, 'difference')} "
+            f"({formats.p_equals(row.bonferroni_p)})"
             for row in lines
         ]
     )

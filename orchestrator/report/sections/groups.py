@@ -1,5 +1,5 @@
-"""Tables of groups: means beside the printed ones, differences from a baseline and their tests, counts
-of a metric's values, tuning.
+"""Tables of groups: means beside the printed ones, differences from a baseline and their tests,
+counts of a metric's values, tuning.
 
 "Not significant" is never reported as "equal".
 """
@@ -48,7 +48,8 @@ def group_section(numbers: GroupNumbers) -> Section:
         cautions=tuple(_unmeasured(numbers)),
         tables=(
             Table(
-                caption=f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}",
+                caption="Means \N{PLUS-MINUS SIGN} standard deviations over the done "
+                f"trials{beside}",
                 frame=numbers.groups,
                 shown=shown,
                 file="groups.csv",

@@ -45,11 +45,10 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
         drawings=tuple(
             HeatMap(
                 name="predictions_printed" if side.source else "predictions",
-                caption=f"{side.source or 'This run'}: at each context, with its last words and the true next one, the "
-                "word that a model finds likeliest. Green, with its place in brackets: the true "
-                "one is among the five "
-                "likeliest; blue: it is not; hatched: it is not in the vocabulary, or there is no "
-                "prediction.",
+                caption=f"{side.source or 'This run'}: at each context, with its last words and "
+                "the true next one, the word that a model finds likeliest. Green, with its place "
+                "in brackets: the true one is among the five likeliest; blue: it is not; hatched: "
+                "it is not in the vocabulary, or there is no prediction.",
                 cells=_cells(side),
                 limits=(0, LIGHTEST),
                 cell_in=(CELL_IN, 0.3),
@@ -65,7 +64,10 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
     yield f"The true next word is among the five likeliest{where}: {', '.join(hits)}."
     contexts = counted(len(numbers.contexts), "context")
     if numbers.not_askable:
-        yield f"At {numbers.not_askable} of {contexts} the vocabulary lacks that word: they count for no model."
+        yield (
+            f"At {numbers.not_askable} of {contexts} the vocabulary lacks that word: they count "
+            "for no model."
+        )
     rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
     everyone, no_one = (
         sum(all(row) for row in rows if row),

@@ -84,9 +84,8 @@ def _of_printed(lines: Sequence[Any]) -> str:
         f"most {law:.2%}, "
         f"{counted}. A log-P matrix that is not divided by its largest singular value, which is at "
         f"least n ln n, "
-        f"cannot give them: at c = {middle.noise_variance:g} the law is then at most {raw:.0f}, even for "
-        f"noise of variance "
-        f"c, where {middle.printed_press_rank:,} is printed."
+        f"cannot give them: at c = {middle.noise_variance:g} the law is then at most {raw:.0f}, "
+        f"even for noise of variance c, where {middle.printed_press_rank:,} is printed."
     )
 
 
@@ -119,7 +118,10 @@ def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[str]:
         for line in lines
         if any(getattr(line, name) != getattr(lines[-1], name) for name in RANKS[1:])
     ]
-    yield f"In {precision}, effective ranks differ from those of the least noise at {', '.join(moved) or 'no c'}."
+    yield (
+        f"In {precision}, effective ranks differ from those of the least noise at "
+        f"{', '.join(moved) or 'no c'}."
+    )
 
 
 def _of_trips(trips: Sequence[Any]) -> str:

@@ -32,8 +32,8 @@ def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> S
 
     Where it `leads`, its first finding is among those of the page; the others stay with it, and the
     terminal shows how the values compare."""
-    at = f"at {listed([f'{formats.title(key)} {formats.setting(value)}' for key, value in values.items()])}"
-    first, shown = f"{formats.capital(at)}: ", int(leads)
+    at = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in values.items()])
+    first, shown = f"At {at}: ", int(leads)
     return replace(
         section,
         heading=first + section.heading,

@@ -62,8 +62,9 @@ def test_a_column_sorts_by_number_both_ways_with_missing_values_last(
     assert column > 0
     for sign in (1, -1):
         browser.evaluate(f"document.querySelectorAll('#trials-table th button')[{column}].click()")
-        cells = f"[...document.querySelectorAll('#trials-table tbody tr')].map((r) => r.cells[{column}].dataset.value)"
-        values = browser.evaluate(f"{cells}.map((v) => v ?? null)")
+        rows = "[...document.querySelectorAll('#trials-table tbody tr')]"
+        value = f"r.cells[{column}].dataset.value ?? null"
+        values = browser.evaluate(f"{rows}.map((r) => {value})")
         assert values[-1] is None and None not in values[:-1]
         numbers = [sign * float(value) for value in values[:-1]]
         assert numbers == sorted(numbers) and len(numbers) == 71
@@ -74,7 +75,8 @@ def test_a_mark_says_which_trial_it_is_and_leads_to_its_page_as_its_row_does(
 ) -> None:
     browser.open(address, width=1280)
     name = "gss c=2 k=3"  # drawn last: no other mark covers it
-    mark = f"[...document.querySelectorAll('.marks a')].find((a) => a.textContent.startsWith('{name}\\n'))"
+    marks = "[...document.querySelectorAll('.marks a')]"
+    mark = f"{marks}.find((a) => a.textContent.startsWith('{name}\\n'))"
     browser.evaluate(f"{mark}.scrollIntoView({{block: 'center'}})")
     box = browser.evaluate(
         f"(({{x, y, width}}) => ({{x, y, width}}))({mark}.getBoundingClientRect())"

@@ -17,7 +17,7 @@ from tests.support.synthetic_results import fail, make_results, report_on
 
 WIDTHS = (80, 100, 200)
 NAME = "gss c=-2 k=1.75"
-CAUSE = "RuntimeError: [bold]no[/bold] room for a tensor of 33,278 by 82,430 numbers on a device with 2 MiB"
+CAUSE = "RuntimeError: [bold]no[/bold] room for 33,278 by 82,430 numbers on a device with 2 MiB"
 
 
 def render(shown: RenderableType, width: int) -> str:

@@ -88,10 +88,8 @@ def test_it_says_what_the_trial_was_and_why_it_failed(trials: Any) -> None:
     assert "&lt;b&gt;" in done and "a &lt;gpu&gt;" in done and "<b>" not in done
     assert f"<dd>{rows[0]['metrics']['press_rank']}</dd>" in done
     assert "<strong>failed:</strong> RuntimeError: &lt;i&gt;out of memory" in failed
-    assert (
-        '<tr><td class="name">k</td><td>1.25</td><td>1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3</td></tr>'
-        in done
-    )
+    values = "<td>1.25</td><td>1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3</td>"
+    assert f'<tr><td class="name">k</td>{values}</tr>' in done
     assert "<svg" not in failed, "it has neither a curve nor a spectrum"
 
 
