@@ -212,8 +212,13 @@ def test_a_study_is_drawn_in_four_ways_and_as_its_table_is_filtered(
         ("{'output_layer.c': {filterType: 'number', type: 'lessThan', filter: 0}}", 2),
         ("{}", 4),
     ):
-        browser.evaluate(f"dash_ag_grid.getApi('trials').setFilterModel({wanted})")
-        browser.wait_until(f"{POINTS} === {count} && {ROWS} === {count}")
+        filtered = f"dash_ag_grid.getApi('trials').setFilterModel({wanted})"
+        # A grid that is just being laid out reports no filter.
+        act_until(
+            browser,
+            lambda *_, script=filtered: browser.evaluate(script),
+            f"{POINTS} === {count} && {ROWS} === {count}",
+        )
     lines = "document.querySelectorAll('#chosen .scatterlayer .trace').length"
     axis = "document.querySelector('#chosen .ytitle').textContent"
     drawn = {
