@@ -69,14 +69,21 @@ def test_spectra_are_means_over_seeds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "outcome"), [(0.5, "held"), (0.54, "not decided"), (0.7, "did not hold")]
+    ("share", "seeds", "outcome"),
+    [
+        (0.5, 3, "held"),
+        (0.54, 3, "not decided"),
+        (0.7, 3, "did not hold"),
+        (0.995, 2, "not decided"),
+        (0.01, 2, "not decided"),
+    ],
 )
-def test_half_is_decided_by_the_interval(share: float, outcome: str) -> None:
-    half, straight = rows_of(numbers(vanishing={"dense": share}).claims)
-    assert (half.outcome, straight.outcome) == (outcome, "held")
-    sample = [share + offset for offset in OFFSETS]
-    low, high = stats.t.interval(0.95, 2, loc=np.mean(sample), scale=stats.sem(sample))
-    assert (half.mean_low, half.mean_high) == pytest.approx((low, high))
+def test_half_is_decided_by_the_interval(share: float, seeds: int, outcome: str) -> None:
+    half, _ = rows_of(numbers(seeds=seeds, vanishing={"dense": share}).claims)
+    assert half.outcome == outcome
+    sample = [share + offset for offset in OFFSETS[:seeds]]
+    ends = stats.t.interval(0.95, seeds - 1, loc=np.mean(sample), scale=stats.sem(sample))
+    assert (half.mean_low, half.mean_high) == pytest.approx(np.clip(ends, 0, 1))
 
 
 def outcomes(found: JacobianNumbers) -> dict[tuple[str, str], str]:
@@ -128,22 +135,12 @@ def test_fewer_than_three_seeds_decide_nothing(seeds: int) -> None:
 
 def test_the_section_names_each_outcome() -> None:
     section = jacobian_section(numbers())
-    text = "\n".join(section.findings)
-    assert "vanish (at most 1e-3 of the largest): held." in text and "sweep.py other" in text
+    assert "held" in section.findings[0] and any("sweep.py other" in x for x in section.findings)
     rows = [[cell.text for cell in line] for line in section.texts[0].body]
     assert any(row[2:5] == ["softmax gates K=4", "softmax gates K=2", "0.05000"] for row in rows)
-    lines = section.written["spectra.csv"]
-    assert len(lines) == 1 + 4 * 4 and list(lines[1])[:6] == ["dense", "none", 1, 3, 1, 6.0]
+    assert list(section.written["spectra.csv"][1])[:6] == ["dense", "none", 1, 3, 1, 6.0]
     figure = section.drawings[0].draw()
     assert [len(axes.lines) for axes in figure.axes] == [3, 2], "the dense layer is in both panels"
-
-
-@pytest.mark.parametrize("share", [0.995, 0.01])
-def test_interval_of_a_share_stays_in_0_to_1(share: float) -> None:
-    half, _ = rows_of(numbers(seeds=2, vanishing={"dense": share}).claims)
-    interval = stats.t.interval(0.95, 1, loc=share - 0.005, scale=0.005)
-    assert (half.mean_low, half.mean_high) == pytest.approx(np.clip(interval, 0, 1))
-    assert (half.mean_low == 0) != (half.mean_high == 1)
 
 
 def test_a_root_or_an_exponential_is_not_straight() -> None:

@@ -68,19 +68,10 @@ def test_round_trips_have_the_printed_ranks(frame: pd.DataFrame) -> None:
 def test_the_section_compares_with_the_printed_size(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
     assert [len(table.body) for table in section.texts] == [4, 2]
-    assert (
-        "differs from the 3 printed Press ranks by at most 0.00%, while those counted"
-        in section.findings[0]
-    )
-    [first, second] = [
-        sentence for sentence in section.findings if "effective ranks differ" in sentence
-    ]
+    assert "3 printed Press ranks by at most 0.00%" in section.findings[0]
+    first, second = (words for words in section.findings if "effective ranks differ" in words)
     assert first.endswith("at c = 0.01.") and second.endswith("at no c.")
     assert "is 10 after 2 of 2 round trips" in section.findings[-1]
-    assert [drawing.name for drawing in section.drawings] == [
-        "press_noise_float64",
-        "press_noise_float32",
-    ]
     for drawing in section.drawings:
         drawing.draw()
 
@@ -116,31 +107,12 @@ def test_the_law_gives_all_printed_ranks() -> None:
 
 
 def test_the_distribution_function_integrates_the_quarter_circle() -> None:
-    angles = np.linspace(0, math.pi / 2, 20_001)
     for x in (0.01, 0.3, 1.0, 1.7, 1.999, 2.0):
         # In t = 2 sin(a) the density sqrt(4 - t^2) / pi becomes smooth up to its edge.
         a = np.linspace(0, math.asin(x / 2), 20_001)
         integral = np.trapezoid(4 * np.cos(a) ** 2 / math.pi, a)
         assert share_below(x) == pytest.approx(integral, abs=1e-9)
-    assert np.trapezoid(4 * np.cos(angles) ** 2 / math.pi, angles) == pytest.approx(1)
-    assert (share_below(-1), share_below(0), share_below(3)) == (0, 0, 1)
-
-
-@pytest.mark.parametrize("size", [40, 100])
-def test_drawn_matrices_have_the_predicted_rank(size: int) -> None:
-    rank, variance = 6, 1e-6
-    differences = []
-    for seed in range(6):
-        random = np.random.default_rng(seed)
-        strong = random.standard_normal((size, rank)) @ random.standard_normal((rank, size))
-        noise = math.sqrt(variance) / size * random.standard_normal((size, size))
-        sigma = np.linalg.svd(strong + noise, compute_uv=False)
-        for share in (0.02, 0.1, 0.5, 1.0, 1.5, 1.9):
-            tolerance = share * math.sqrt(variance / size)
-            expected = rank_with_noise(tolerance, variance=variance, size=size, rank=rank)
-            differences.append(np.count_nonzero(sigma > tolerance) - expected)
-    assert np.abs(differences).max() <= COUNT_SPREAD
-    assert abs(np.mean(differences)) < 0.5
+    assert (share_below(-1), share_below(0), share_below(2), share_below(3)) == (0, 0, 1, 1)
 
 
 def test_without_noise_the_rank_is_the_matrix_own() -> None:

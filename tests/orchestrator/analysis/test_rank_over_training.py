@@ -100,27 +100,22 @@ AT_64 = {
 
 
 @pytest.mark.parametrize(
-    ("evaluation", "words"),
+    ("evaluation", "words", "bound", "at_bound"),
     [
-        ({"epoch_rank_contexts": 64}, 512),
-        ({"epoch_rank_contexts": 512}, 64),
-        ({"epoch_rank_contexts": 512, "valid_tokens": 64}, None),
+        ({"epoch_rank_contexts": 64}, 512, 64, 3),
+        ({"epoch_rank_contexts": 512}, 64, 64, 3),
+        ({"epoch_rank_contexts": 512, "valid_tokens": 64}, None, 64, 3),
+        ({}, [64, 300], None, 2),
+        ({}, None, None, 0),
     ],
 )
 def test_epochs_at_the_bound_of_the_matrix_are_counted(
-    evaluation: dict[str, int], words: int | None
+    evaluation: dict[str, int], words: int | list[int] | None, bound: int | None, at_bound: int
 ) -> None:
     """log P has a row a context and a column a word."""
     frame = frame_of(AT_64, evaluation=evaluation).assign(rank_columns=words)
     rank = press(numbers_of(AT_64, frame))
-    assert (rank.bound, rank.at_bound, rank.measured) == (64, 3, 6)
-
-
-def test_trials_of_different_vocabularies_have_their_own_bounds() -> None:
-    rank = press(numbers_of(AT_64, frame_of(AT_64).assign(rank_columns=[64, 300])))
-    assert (rank.bound, rank.at_bound) == (None, 2)
-    unknown = press(numbers_of(AT_64))
-    assert (unknown.bound, unknown.at_bound) == (None, 0)
+    assert (rank.bound, rank.at_bound, rank.measured) == (bound, at_bound, 6)
 
 
 def test_settings_are_coloured_by_the_first_shared_number() -> None:

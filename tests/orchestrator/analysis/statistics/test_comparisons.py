@@ -63,16 +63,12 @@ def test_t_test_of_raw_values(equal_variances: bool, a: list[float], b: list[flo
     assert result.p_value == pytest.approx(expected.pvalue, rel=1e-7, abs=1e-12)
 
 
-def test_equal_values_have_no_spread() -> None:
+def test_a_sample_is_of_finite_numbers() -> None:
     assert summarise_sample([0.1 + 0.2] * 7) == SampleSummary(n=7, mean=0.1 + 0.2, sd=0.0)
     assert summarise_sample([57.08]) == SampleSummary(n=1, mean=57.08, sd=None)
     assert summarise_sample([]) == SampleSummary(n=0, mean=None, sd=None)
-
-
-@pytest.mark.parametrize("bad", [[1.0, math.nan], [math.inf, 1.0], [[1.0], [2.0]]])
-def test_sample_must_be_finite_numbers(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
-        summarise_sample(bad)
+        summarise_sample([1.0, math.nan])
 
 
 def test_holm_leaves_out_what_was_not_tested() -> None:
@@ -106,25 +102,24 @@ NO_TEST = ("difference_p", "difference_low", "effect", "detectable_difference", 
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "words"),
+    ("a", "b", "are_pairs", "words"),
     [
-        ([], [], "softmax has 0, mos has 0"),
-        ([57.0], MOS, "softmax has 1"),
-        ([57.0, 57.0], [54.9] * 3, "neither softmax nor mos"),
+        ([], [], False, "softmax has 0, mos has 0"),
+        ([57.0], MOS, False, "softmax has 1"),
+        ([57.0, 57.0], [54.9] * 3, False, "neither softmax nor mos"),
+        ([1.0, 2.0], [0.9, 1.9], True, "no spread"),
+        # These differ by the rounding of 0.1 alone.
+        ([57.1, 57.2, 57.3], [57.1 - 0.1, 57.2 - 0.1, 57.3 - 0.1], True, "no spread"),
     ],
 )
-def test_impossible_comparison_says_why(a: list[float], b: list[float], words: str) -> None:
-    result = compare(a, b, names=("softmax", "mos"))
-    assert words in result["missing"]
-    assert {result[name] for name in (*NO_TEST, "unpaired_p", "unpaired_low")} == {None}
+def test_impossible_comparison_says_why(
+    a: list[float], b: list[float], are_pairs: bool, words: str
+) -> None:
+    pairs = list(zip(a, b, strict=True)) if are_pairs else []
+    result = compare(a, b, pairs, names=("softmax", "mos"))
+    assert words in result["missing"] and {result[name] for name in NO_TEST} == {None}
+    assert are_pairs or result["unpaired_p"] is result["unpaired_low"] is None
     assert (result["difference"] is None) == (not a)
-
-
-@pytest.mark.parametrize("a", [[1.0, 2.0], [57.1, 57.2, 57.3]])
-def test_differences_without_spread_have_no_test(a: list[float]) -> None:
-    """The differences of the second differ by the rounding of 0.1 alone."""
-    result = paired(a, [value - 0.1 for value in a])
-    assert "no spread" in result["missing"] and {result[name] for name in NO_TEST} == {None}
 
 
 def test_four_values_detect_nothing() -> None:
@@ -165,16 +160,11 @@ def test_effect_without_interval(t: float, df: float, missing: str) -> None:
     assert effect.interval is None and missing in effect.missing
 
 
-def of_seeds(values: list[tuple[str, int, float]], **baselines: str) -> list[Any]:
-    trials = [done_trial(group, seed, error=value) for group, seed, value in values]
-    request = Comparison(baselines=baselines, metric="error")
-    return list(rows(contrast_numbers(flatten(trials).frame(), request, corpus="").comparisons))
-
-
-@pytest.mark.parametrize(("twice", "pairs"), [(False, 2), (True, 1)])
-def test_value_without_a_partner_is_counted(twice: bool, pairs: int) -> None:
-    """Two trials of one seed are no pair."""
-    values = [("a", 1, 1.0), ("a", 2, 3.0), ("a", 1 if twice else 3, 9.0), ("b", 1, 0.0)]
-    [line] = of_seeds([*values, ("b", 2, 1.0), ("b", 7, 5.0)], a="b")
-    assert (line.pairs, line.without_partner) == (pairs, 6 - 2 * pairs)
-    assert line.unpaired == pytest.approx(13 / 3 - 2)
+@pytest.mark.parametrize(("third", "pairs"), [(3, 2), (1, 1)])
+def test_two_trials_of_one_seed_are_no_pair(third: int, pairs: int) -> None:
+    values = [("a", 1, 1.0), ("a", 2, 3.0), ("a", third, 9.0), ("b", 1, 0.0), ("b", 2, 1.0)]
+    frame = flatten([done_trial(group, seed, error=x) for group, seed, x in values]).frame()
+    request = Comparison(baselines={"a": "b"}, metric="error")
+    [line] = rows(contrast_numbers(frame, request, corpus="").comparisons)
+    assert (line.pairs, line.without_partner) == (pairs, 5 - 2 * pairs)
+    assert line.unpaired == pytest.approx(13 / 3 - 1 / 2)

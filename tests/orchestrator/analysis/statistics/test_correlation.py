@@ -40,63 +40,48 @@ def over_rows(points: pd.DataFrame) -> Statistic:
     return over_blocks(lambda part: correlate(part["x"], part["y"]), points, "c")
 
 
-def test_pearson_of_anscombes_first_set() -> None:
-    result = correlate(ANSCOMBE_X, ANSCOMBE_Y)
-    assert (result.value, result.p_value) == pytest.approx((0.81642, 0.00217), abs=1e-5)
-    assert ends(result) == pytest.approx(fisher(result.value, 1 / 8))
-
-
-def test_spearman_has_bonett_and_wrights_variance() -> None:
-    result = correlate(ANSCOMBE_X, ANSCOMBE_Y, ranks=True)
-    rho = stats.spearmanr(ANSCOMBE_X, ANSCOMBE_Y).statistic
-    assert result.value == pytest.approx(rho)
-    assert ends(result) == pytest.approx(fisher(rho, (1 + rho**2 / 2) / 8))
+@pytest.mark.parametrize("ranks", [False, True])
+def test_anscombes_first_set_has_the_textbooks_interval(ranks: bool) -> None:
+    """That of ranks has the variance of Bonett and Wright (2000)."""
+    result = correlate(ANSCOMBE_X, ANSCOMBE_Y, ranks=ranks)
+    assert ranks or (result.value, result.p_value) == pytest.approx((0.81642, 0.00217), abs=1e-5)
+    r = stats.spearmanr(ANSCOMBE_X, ANSCOMBE_Y).statistic if ranks else 0.81642052
+    assert result.value == pytest.approx(r)
+    assert ends(result) == pytest.approx(fisher(r, (1 + r**2 / 2 * ranks) / 8))
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "words"),
+    ("x", "y", "words", "value"),
     [
-        ([1.0, 2.0], [2.0, 1.0], "at least 3 points"),
-        ([5.0] * 4, [1.0, 2.0, 3.0, 4.0], "rank had the same value"),
-        ([5.0] * 3, [1.0] * 3, "rank and perplexity had"),
+        ([1.0, 2.0], [2.0, 1.0], "at least 3 points", None),
+        ([5.0] * 4, [1.0, 2.0, 3.0, 4.0], "rank had the same value", None),
+        ([5.0] * 3, [1.0] * 3, "rank and perplexity had", None),
+        ([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], "4 points", 0.5),
+        ([0.1, 1.3, 2.1, 7.0], [-0.3, -3.9, -6.3, -21.0], "", -1.0),
     ],
 )
-def test_impossible_correlation_says_why(x: list[float], y: list[float], words: str) -> None:
+def test_impossible_correlation_or_interval_says_why(
+    x: list[float], y: list[float], words: str, value: float | None
+) -> None:
     result = correlate(x, y, names=("rank", "perplexity"))
-    assert (result.value, result.interval, result.p_value) == (None, None, None)
-    assert words in result.missing
-
-
-def test_few_points_or_a_line_have_no_interval() -> None:
-    few = correlate([1.0, 2.0, 3.0], [1.0, 3.0, 2.0])
-    assert few.value == pytest.approx(0.5) and few.interval is None and "4 points" in few.missing
-    for ranks in (False, True):
-        line = correlate([0.1, 1.3, 2.1, 7.0], [-0.3, -3.9, -6.3, -21.0], ranks=ranks)
-        assert (line.value, line.interval, line.p_value) == (-1, None, None)
-
-
-@pytest.mark.parametrize("y", [[1.0, 2.0, math.nan], [1.0, 2.0]])
-def test_correlation_needs_pairs_of_finite_numbers(y: list[float]) -> None:
+    assert (result.value, result.interval) == (value and pytest.approx(value), None)
+    assert result.p_value is None or (words and words in result.missing)
     with pytest.raises(ValueError, match="finite"):
-        correlate([1.0, 2.0, 3.0], y)
+        correlate(x, [*y[1:], math.nan])
 
 
 def test_partial_correlation_is_that_of_residuals() -> None:
     rng = np.random.default_rng(2)
-    z_nk = rng.normal(size=(25, 2)) + 5
-    x_n, y_n = z_nk @ [1.0, -2.0] + rng.normal(size=25), z_nk @ [0.5, 1.0] + rng.normal(size=25)
+    z_nk, (x_n, y_n) = rng.normal(size=(25, 2)) + 5, rng.normal(size=(2, 25))
+    x_n, y_n = x_n + z_nk @ [1.0, -2.0], y_n + z_nk @ [0.5, 1.0]
     design = np.column_stack([np.ones(25), z_nk])
     rest = [y - design @ np.linalg.solve(design.T @ design, design.T @ y) for y in (x_n, y_n)]
-    expected = pytest.approx(np.corrcoef(*rest)[0, 1], rel=1e-10)
-    assert partial_correlation(x_n, y_n, z_nk).value == expected
     repeated = np.column_stack([z_nk, 3 * z_nk + 1, np.ones(25)])
-    assert partial_correlation(x_n, y_n, repeated).value == expected
-
-
-def test_impossible_partial_correlation_says_why() -> None:
-    x, y = [1.0, 2.0, 4.0, 3.0, 7.0], [2.0, 1.0, 5.0, 3.0, 3.0]
-    assert "nothing of x" in partial_correlation(x, y, np.transpose([x]) * 2).missing
-    assert "too few" in partial_correlation(x, y, np.eye(5)).missing
+    for settings in (z_nk, repeated):
+        value = partial_correlation(x_n, y_n, settings).value
+        assert value == pytest.approx(np.corrcoef(*rest)[0, 1], rel=1e-10)
+    assert "nothing of x" in partial_correlation(z_nk[:, 0], y_n, z_nk).missing
+    assert "too few" in partial_correlation(x_n[:5], y_n[:5], np.eye(5)).missing
 
 
 def test_jackknife_is_tukeys_on_fishers_scale() -> None:
@@ -107,12 +92,8 @@ def test_jackknife_is_tukeys_on_fishers_scale() -> None:
     half = stats.t.ppf(0.975, 4) * error
     assert ends(ours) == pytest.approx((math.tanh(z - half), math.tanh(z + half)))
     assert ours.p_value == pytest.approx(2 * stats.t.sf(abs(z) / error, 4)) and ours.df == 4
-
-
-def test_four_blocks_have_no_interval() -> None:
     few = over_rows(GRID[ROWS < 4])
-    assert few.value is not None and few.interval is None
-    assert "5 values of c" in few.missing
+    assert few.value is not None and few.interval is None and "5 values of c" in few.missing
 
 
 @pytest.mark.parametrize("missing", [None, 7])

@@ -3,6 +3,8 @@ intervals; F-tests against statsmodels."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,9 +56,11 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
     return best[0], best[2], float(((law(x, *best) - y) ** 2).sum())
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_law_is_that_of_bounded_least_squares(seed: int) -> None:
-    y = noisy(seed, deviation=0.05)
+@pytest.mark.parametrize("bent", [False, True])
+def test_law_is_that_of_bounded_least_squares(bent: bool) -> None:
+    """The limit of the bent losses would be below zero."""
+    log_x = np.log2(RANKS)
+    y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if bent else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
     laws = fit_laws([curve])
     limit, exponent, squares = scipy_fit(RANKS, y)
@@ -68,20 +72,10 @@ def test_law_is_that_of_bounded_least_squares(seed: int) -> None:
     assert again.exponent_B[0] == pytest.approx(laws.exponent_B[5], rel=1e-4), "a draw's fit"
 
 
-def test_limit_is_not_below_zero() -> None:
-    x = np.array([2.0, 4, 8, 16, 32])
-    y = 6.0 - 1.2 * np.log2(x) + 0.02 * np.log2(x) ** 2
-    laws, (limit, exponent, squares) = fit_laws([curve_of(x, y)]), scipy_fit(x, y)
-    assert laws.limit_B[0] == 0 and limit == pytest.approx(0, abs=1e-6)
-    ours = laws.exponent_B[0], laws.squares_B[0]
-    assert ours == pytest.approx((exponent, squares), rel=1e-4)
-
-
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
 def test_law_without_noise_comes_back_in_any_unit(unit: float) -> None:
     laws = fit_laws([curve_of(SIZES * unit, law(SIZES))])
-    ours = laws.limit_B[0], laws.exponent_B[0], laws.factor_KB[0, 0]
-    assert ours == pytest.approx((4.0, 0.5, 3.0 * unit**0.5), rel=1e-2)
+    assert laws.factor_KB[0, 0] == pytest.approx(3.0 * unit**0.5, rel=1e-2)
     value = 4 + 3 / 8**0.5
     assert laws.at(8 * unit)[0] == pytest.approx(value, rel=1e-5)
     assert laws.inverse([value])[0] == pytest.approx(8 * unit, rel=1e-3)
@@ -92,12 +86,6 @@ def test_rising_values_have_no_factor() -> None:
     laws = fit_laws([curve_of([1.0, 2, 3, 4], [1.0, 2, 3, 4])])
     ours = laws.factor_KB[0, 0], laws.limit_B[0], laws.squares_B[0]
     assert ours == pytest.approx((0, 2.5, 5.0)) and np.isnan(laws.inverse([1.0])[0])
-
-
-def test_curves_that_share_a_law_differ_by_a_factor() -> None:
-    laws = fit_laws([curve_of(SIZES, law(SIZES)), curve_of(SIZES, law(2.5 * SIZES))])
-    ratio = laws.factor_KB[1, 0] / laws.factor_KB[0, 0]
-    assert ratio ** (-1 / laws.exponent_B[0]) == pytest.approx(2.5, rel=1e-3)
 
 
 def half_width(values_B: Array) -> float:
@@ -149,14 +137,6 @@ def test_seeds_of_one_place_are_no_common_effect() -> None:
     assert curve.variance == pytest.approx(y.reshape(6, 3).var(axis=1, ddof=1).mean())
 
 
-def test_one_seed_has_a_law_without_interval() -> None:
-    curve = curve_of(SIZES, law(SIZES))
-    statistic = over_draws(fit_laws([curve]).limit_B)
-    assert statistic.value == pytest.approx(4.0, rel=1e-4)
-    assert statistic.interval is None and "seeds" in statistic.missing
-    assert lack_of_fit(fit_laws([curve])) is None
-
-
 def test_misfit_is_the_f_test_of_pure_error() -> None:
     curve = curve_of(RANKS, y := noisy(3))
     laws = fit_laws([curve])
@@ -177,27 +157,18 @@ def test_interval_over_draws_may_be_infinite() -> None:
 @pytest.mark.parametrize("own", [0.0, 2.0])
 def test_seed_by_group_is_an_f_test_of_nested_models(own: float) -> None:
     rng = np.random.default_rng(1)
-    effect = rng.normal(0, own, (3, 3))
-    frame = pd.DataFrame(
-        [
-            {
-                "group": f"g{g}",
-                "x": x,
-                "seed": s,
-                "loss": g + 1 / x + effect[g, s] + s + rng.normal(),
-            }
-            for g in range(3)
-            for x in (1, 2, 4, 8)
-            for s in range(3)
-        ]
-    ).drop(index=17)
-
-    small = smf.ols("loss ~ C(group) * C(x) + C(seed)", frame).fit()
-    large = smf.ols("loss ~ C(group) * C(x) + C(seed) + C(group):C(seed)", frame).fit()
-    expected = anova_lm(small, large)["Pr(>F)"].iloc[1]
-    assert seed_by_group_p(frame) == pytest.approx(expected, rel=1e-6) and (expected < 0.05) == (
-        own > 0
+    labels = np.array(list(product(range(3), (1, 2, 4, 8), range(3))))
+    frame = pd.DataFrame(labels, columns=["group", "x", "seed"])
+    effect_N = rng.normal(0, own, (3, 3))[frame.group, frame.seed]
+    frame["loss"] = frame.group + 1 / frame.x + frame.seed + effect_N + rng.normal(size=36)
+    frame = frame.drop(index=17)
+    small, large = (
+        smf.ols(f"loss ~ C(group) * C(x) + C(seed){own_seeds}", frame).fit()
+        for own_seeds in ("", " + C(group):C(seed)")
     )
+    expected = anova_lm(small, large)["Pr(>F)"].iloc[1]
+    assert seed_by_group_p(frame) == pytest.approx(expected, rel=1e-6)
+    assert (expected < 0.05) == (own > 0)
     assert seed_by_group_p(frame[frame.seed == 0]) is None
     same = frame.loss.groupby([frame.group, frame.x]).transform("first")
     assert seed_by_group_p(frame.assign(loss=same)) is None

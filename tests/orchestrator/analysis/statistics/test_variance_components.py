@@ -104,17 +104,14 @@ def test_intervals_of_equal_numbers_are_the_textbooks(shared: bool) -> None:
 @pytest.mark.parametrize("common", [None, 1.4])
 def test_intervals_cover_the_truth(common: float | None) -> None:
     """19 times in 20, whatever a seed does to all cells: twice the variance of a cell's own."""
-    rng, share, within, by_chance = np.random.default_rng(3), 0, 0, 0
+    rng, share, within = np.random.default_rng(3), 0, 0
     for _ in range(300):
         drawn = simulated(rng, [1, 2, 3, 5] * 8, share=0.4, rho=-0.6, rho_seed=-0.5, common=common)
         ours, pair = variance_components(drawn, "x"), within_correlation(drawn, "x", "y")
         assert pair.interval is not None
         share += ours["seed_share_low"] <= 0.4 <= ours["seed_share_high"]
         within += -0.5 in pair.interval
-        unrelated = simulated(rng, [3] * 20, share=0.5, rho=0.9, common=common)
-        by_chance += (within_correlation(unrelated, "x", "y").p_value or 1) < 0.05
     assert (share / 300, within / 300) == pytest.approx((0.95, 0.95), abs=0.035)
-    assert by_chance / 300 == pytest.approx(0.05, abs=0.035)
 
 
 @pytest.mark.parametrize("common", [None, 1.0])
@@ -149,8 +146,7 @@ def test_rounding_is_no_spread() -> None:
         assert "no spread" in within_correlation(points, "x", "y").missing
         ours = variance_components(points, "x")
         assert (ours["seed_share"], ours["reliability"]) == (0.0, 1.0) and ours["missing"]
-    seeded = variance_components(points_of(values + seeds, cells, seeds), "x")
-    assert seeded["variance_seed_in_all_cells"] == pytest.approx(1.0)
+    assert ours["variance_seed_in_all_cells"] == pytest.approx(0.3**2)
     points = points_of(values, cells, seeds, y=noise[cells])
     means = between_correlation(points, "x", "y", blocks="group")
     assert means.value == pytest.approx(np.corrcoef(values[::3], noise[:6])[0, 1])
