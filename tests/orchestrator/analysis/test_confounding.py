@@ -54,19 +54,18 @@ def test_only_a_correlation_beyond_the_settings_is_left() -> None:
 
 
 def test_correlations_are_those_of_residuals_by_statsmodels() -> None:
-    rows = settings_rows()
-    frame = flatten(rows).frame().rename(columns=lambda name: name.rpartition(".")[2])
+    frame = flatten(settings_rows()).frame().rename(columns=lambda name: name.rpartition(".")[2])
     frame = frame.assign(rank=np.log(frame["entropy_rank"]), loss=np.log(frame["test_perplexity"]))
     formula = "{} ~ (C(batch_size) + C(weight_decay) + C(learning_rate) + C(epochs)) ** 3"
-    numbers = numbers_of(rows)
-    ours = rho(numbers, "entropy_rank")
     fits = [smf.ols(formula.format(name), frame).fit() for name in ("rank", "loss")]
     theirs = stats.spearmanr(*(fit.resid for fit in fits)).statistic
-    assert ours["triples"] == pytest.approx(theirs, abs=1e-9)
-    explained = shares(numbers, "entropy_rank")
-    assert explained["all"] == pytest.approx(fits[0].rsquared_adj, abs=1e-9)
+    numbers = numbers_of(settings_rows())
+    assert rho(numbers, "entropy_rank")["triples"] == pytest.approx(theirs, abs=1e-9)
     alone = smf.ols("rank ~ C(epochs)", frame).fit()
-    assert explained["training.epochs"] == pytest.approx(alone.rsquared_adj, abs=1e-9)
+    explained = shares(numbers, "entropy_rank")
+    assert (explained["all"], explained["training.epochs"]) == pytest.approx(
+        (fits[0].rsquared_adj, alone.rsquared_adj), abs=1e-9
+    )
 
 
 def test_a_nearly_constant_rank_has_no_correlation() -> None:
@@ -90,9 +89,8 @@ def test_missing_values_and_constant_settings_are_left_out() -> None:
     rows[0] = fail(rows[0], state="diverged", cause="")
     del rows[1]["metrics"]["press_rank"]
     numbers = numbers_of(rows)
-    assert numbers.trials == 107
-    assert rho(numbers, "press_rank", "n")["none"] == 106
-    assert rho(numbers, "entropy_rank", "n")["none"] == 107
+    counts = [rho(numbers, metric, "n")["none"] for metric in ("press_rank", "entropy_rank")]
+    assert (numbers.trials, counts) == (107, [106, 107])
     none = numbers_of(rows, replace(REQUEST, settings=("model.width",)))
     ours = rho(none, "press_rank")
     assert none.settings == () and ours["pairs"] == ours["none"]

@@ -13,6 +13,7 @@ import pytest
 from orchestrator.analysis import (
     CurveNumbers,
     contrast_numbers,
+    count_numbers,
     curve_numbers,
     flatten,
     rows,
@@ -24,6 +25,7 @@ from orchestrator.report.sections.lines import curve_section
 from orchestrator.store import Place
 from search_spaces.analyses import (
     Comparison,
+    Counts,
     Curves,
     Predictions,
     Similarity,
@@ -64,6 +66,16 @@ def test_only_named_seeds_are_tested_in_one_family() -> None:
     assert (b.difference, b.holm_p) == pytest.approx((-2.5, p_value)), "c is not in the family"
     assert (c.difference_p, c.holm_p) == (None, None) and "c" in c.missing
     assert [trial.value for trial in rows(numbers.trials)] == [-1, -4]
+
+
+def test_counts_have_values_that_never_came_up() -> None:
+    counts = count_numbers(FRAME, Counts(metric="test_perplexity", values=(8, 11))).counts
+    assert list(counts.columns) == ["group", 8, 9, 10, 11, 12, 100]
+    assert counts.to_numpy().tolist() == [
+        ["a", 0, 0, 1, 0, 1, 0],
+        ["b", 1, 1, 0, 0, 0, 1],
+        ["c", 0, 0, 0, 0, 0, 0],
+    ]
 
 
 def curves_of(trials: list[dict[str, Any]], metric: str, **request: Any) -> CurveNumbers:

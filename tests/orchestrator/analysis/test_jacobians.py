@@ -60,10 +60,10 @@ def numbers(**changes: Any) -> JacobianNumbers:
 
 
 def test_spectra_are_means_over_seeds() -> None:
-    spectra = numbers().spectra
-    dense, softmax = (spectra[spectra["layer"] == name] for name in ("dense", "softmax gates K=2"))
-    assert list(dense.iloc[0])[:4] == ["dense", "none", 1, 3]
-    assert list(softmax.iloc[0])[1:3] == ["softmax", 2]
+    spectra = numbers().spectra.set_index("layer")
+    assert list(spectra.loc["softmax gates K=2"].iloc[0])[:3] == ["softmax", 2, 3]
+    dense = spectra.loc["dense"]
+    assert list(dense.iloc[0])[:3] == ["none", 1, 3]
     assert list(dense["mean_singular_value"]) == [6, 4, 2, 0]
     assert list(dense["deviation_over_seeds"]) == [3, 2, 1, 0]
 
@@ -92,8 +92,7 @@ def outcomes(found: JacobianNumbers) -> dict[tuple[str, str], str]:
 
 def test_a_step_is_welchs_test_with_holm() -> None:
     found, claim = numbers(), "Softmax gates break the degeneracy of the dense layer"
-    chosen = (found.steps["claim"] == claim) & (found.steps["metric"] == "vanishing_1e-3")
-    steps = found.steps[chosen]
+    steps = found.steps.groupby(["claim", "metric"]).get_group((claim, "vanishing_1e-3"))
     assert list(steps["layer"]) == ["softmax gates K=2", "softmax gates K=4"]
     sample = np.array(OFFSETS)
     first, second = (
@@ -127,7 +126,6 @@ def test_fewer_than_three_seeds_decide_nothing(seeds: int) -> None:
     assert set(found.claims["outcome"]) == {"not decided"}
     section = jacobian_section(found)
     assert all(f"{seeds} seed" in text for text in section.findings[:-2])
-    assert "0 of the 0 intervals" in section.findings[-2]
     assert section.texts[0].head[0] == "layer", "no comparison is shown as decided"
     assert all(drawing.draw().axes for drawing in section.drawings)
     assert not jacobian_section(numbers(state="planned")).tables

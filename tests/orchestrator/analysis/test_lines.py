@@ -77,11 +77,15 @@ def test_a_point_is_the_mean_of_done_trials(numbers: LineNumbers) -> None:
 
 
 def test_a_reach_is_the_least_x_of_the_means(numbers: LineNumbers) -> None:
-    found = {(line.reach, line.panel, line.group): line.x for line in rows(numbers.reached)}
+    found = numbers.reached[["reach", "panel", "group", "x"]].to_numpy().tolist()
     score, loss = 0, 1
-    assert found[score, 1.0, "a"] == 8 and found[score, 1.0, "b"] is None
-    assert found[score, 0.1, "a"] == 2 and found[score, 0.1, "b"] is None
-    assert found[loss, 1.0, "a"] == 2 and found[loss, 0.1, "b"] is None, "1 / 10, 1 / 20; 1, 1 / 2"
+    assert found[:4] == [
+        [score, 1.0, "a", 8],
+        [score, 1.0, "b", None],
+        [score, 0.1, "a", 2],
+        [score, 0.1, "b", None],
+    ]
+    assert found[4] == [loss, 1.0, "a", 2] and found[-1] == [loss, 0.1, "b", None]
 
 
 def claims(scores: dict[tuple[float, str, int], list[float]], request: Lines) -> list[list[str]]:
@@ -159,14 +163,11 @@ def test_settings_tried_after_training_are_lines() -> None:
     """They lie on the trials of the reference, whose level they leave as it is."""
     data = with_plain(score=[50.0, 50.0], **{"at 2 score": [40.0, 60.0]})
     after = {"at 2 ": ("a after", 2.0), "at 4 ": ("a after", 4.0)}
-    request = Lines(
-        x="width", by="layer", metrics=("score", "loss"), reference="plain", after=after
-    )
+    request = replace(REQUEST, panel="", reference="plain", after=after)
     numbers = line_numbers(data, request)
     assert numbers.groups == ("a", "b", "a after")
     assert points(numbers, "", "score", "a after") == [[2, 50, 40, 60, 2]]
     assert not points(numbers, "", "loss", "a after")
-    level = numbers.references[numbers.references["metric"] == "score"]
-    assert level[["n", "least", "greatest"]].to_numpy().tolist() == [[2, 50, 50]]
-    unmeasured = line_numbers(data.drop(columns="at 2 score"), request)
-    assert unmeasured.groups == ("a", "b")
+    level = numbers.references.set_index("metric").loc["score", ["n", "least", "greatest"]]
+    assert list(level) == [2, 50, 50]
+    assert line_numbers(data.drop(columns="at 2 score"), request).groups == ("a", "b")

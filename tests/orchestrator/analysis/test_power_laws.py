@@ -4,6 +4,8 @@ given."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -24,19 +26,22 @@ def numbers_of(results: list[dict[str, Any]], request: PowerLaw = REQUEST) -> Po
     return numbers
 
 
-def test_laws_are_those_the_losses_follow() -> None:
-    laws = numbers_of(head_rank_rows(FACTORS, kinds=KINDS)).laws
-    fits = list(rows(laws.fits))
-    assert [(fit.panel, fit.group) for fit in fits] == [
-        (k, layer) for k in KINDS for layer in FACTORS
-    ]
-    for fit in fits:
+@pytest.mark.parametrize("panels", [True, False])
+def test_laws_are_those_the_losses_follow(panels: bool) -> None:
+    results, kinds = head_rank_rows(FACTORS, kinds=KINDS if panels else KINDS[:1]), (None,)
+    request = REQUEST if panels else replace(REQUEST, panel=None, metric="test_error")
+    for row in results:
+        row["metrics"]["test_error"] = math.log(row["metrics"]["test_perplexity"])
+    laws = numbers_of(results, request).laws
+    names = list(zip(laws.fits["panel"], laws.fits["group"], strict=True))
+    assert names == list(product(KINDS if panels else kinds, FACTORS))
+    for fit in rows(laws.fits):
         assert abs(fit.E - 4.0) < 0.06 and fit.E_low < fit.E < fit.E_high
         assert fit.b == pytest.approx(0.6, abs=0.06) and fit.b_low < fit.b < fit.b_high
+        log_a = math.log(2 * FACTORS[fit.group] ** -0.6)
+        assert fit.log_a == pytest.approx(log_a, abs=0.06)
         assert (fit.not_pinned, fit.missing) == ("", "") and fit.misfit_p > 1e-3
         assert (fit.trials, fit.sizes) == (18, len(RANKS))
-    assert fits[2].log_a == pytest.approx(math.log(2 * 2.0**-0.6), abs=0.06)
-    assert len(laws.trials) == 6 * 18 and set(laws.points["n"]) == {3}
 
 
 def test_a_planted_factor_is_found_and_none_elsewhere() -> None:
@@ -90,20 +95,10 @@ def test_a_loss_below_the_baselines_limit_equals_infinity() -> None:
 
 
 def test_a_limit_that_is_not_pinned_is_named() -> None:
-    results = [
-        trial_row(
-            f"r={rank} seed={seed}",
-            config={
-                "kind": "transformer",
-                "seed": seed,
-                "model": {"head_rank": rank},
-                "output_layer": {"name": "softmax"},
-            },
-            test_perplexity=math.exp(6 - 0.5 * math.log2(rank) + 0.3 * (seed - 2)),
-        )
-        for rank in RANKS
-        for seed in (1, 2, 3)
-    ]
+    results = head_rank_rows({"softmax": 1.0})
+    for row in results:
+        rank, seed = row["config"]["model"]["head_rank"], row["config"]["seed"]
+        row["metrics"]["test_perplexity"] = math.exp(6 - 0.5 * math.log2(rank) + 0.3 * (seed - 2))
     [fit] = rows(numbers_of(results).laws.fits)
     assert "E" in fit.not_pinned and fit.E_low == 0
 
@@ -113,26 +108,9 @@ def test_single_seeds_few_ranks_and_failures() -> None:
     single = numbers_of(results)
     assert all(fit.E and fit.E_low is fit.misfit_p is None for fit in rows(single.laws.fits))
     assert all(line.factor and line.p is line.holm_p is None for line in rows(single.factors))
-    failed = [fail(row, state="failed", cause="") for row in results]
-    few = numbers_of(
-        [
-            lost if row["config"]["model"]["head_rank"] > 8 else row
-            for row, lost in zip(results, failed, strict=True)
-        ]
-    )
+    few = numbers_of([row for row in results if row["config"]["model"]["head_rank"] <= 8])
     assert "needs 4 different sizes, there are 3" in few.laws.fits["missing"][0]
     assert few.factors.empty and few.equals.empty
+    failed = [fail(row, state="failed", cause="") for row in results]
     for none in (failed, [trial_row("a", test_perplexity=3.0)]):
         assert power_law_numbers(flatten(none).frame(), REQUEST) is None
-
-
-def test_laws_of_another_metric_without_panels() -> None:
-    results = [
-        {**row, "metrics": {"test_error": math.log(row["metrics"]["test_perplexity"])}}
-        for row in head_rank_rows(FACTORS)
-    ]
-    request = PowerLaw(
-        x="model.head_rank", by="output_layer.name", baseline="softmax", metric="test_error"
-    )
-    fits = numbers_of(results, request).laws.fits
-    assert set(fits["panel"]) == {None} and fits["E"][0] == pytest.approx(4.0, abs=0.05)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -52,27 +53,22 @@ def test_half_of_the_way_is_on_straight_lines(averaged: bool) -> None:
 
 
 def test_half_ways_are_counted_by_settings() -> None:
-    slow, fast = (10, 20, 160), (10, 80, 160)
-    epochs = {f"first{i} seed=1": training(ranks=fast, losses=(9, 7.5, 5)) for i in range(6)}
-    epochs |= {
-        "second seed=1": training(ranks=slow, losses=(9, 6, 5)),
-        "same seed=1": training((10, 40, 160), (9, 7, 5)),
-        "still seed=1": training(ranks=(10, 11, 10), losses=(9, 6, 5)),
+    ways = {
+        **{f"first{i} seed=1": ((10, 80, 160), (9, 7.5, 5)) for i in range(6)},
+        "second seed=1": ((10, 20, 160), (9, 6, 5)),
+        "same seed=1": ((10, 40, 160), (9, 7, 5)),
+        "still seed=1": ((10, 11, 10), (9, 6, 5)),
     }
-    rank = press(numbers_of(epochs))
+    rank = press(numbers_of({name: training(*way) for name, way in ways.items()}))
     assert (rank.rank_earlier, rank.compared, rank.settings) == (6, 8, 9)
 
 
 def test_a_setting_is_the_geometric_mean_of_its_seeds() -> None:
-    epochs = {
-        "a seed=1": training((10, 40, 90), (3, 2, 1)),
-        "a seed=2": training((40, 40, 10), (5, 4, 2)),
-    }
+    paths = (((10, 40, 90), (3, 2, 1)), ((40, 40, 10), (5, 4, 2)))
+    epochs = {f"a seed={seed}": training(*path) for seed, path in enumerate(paths)}
     means = numbers_of(epochs).epochs[:3]
-    assert set(means["group"]) == {"a"} and set(means["seeds"]) == {2}
     assert list(means["mean_rank"]) == pytest.approx([20, 40, 30])
-    perplexities = [math.exp(loss) for loss in (4, 3, 1.5)]
-    assert list(means["mean_valid_perplexity"]) == pytest.approx(perplexities)
+    assert list(means["mean_valid_perplexity"]) == pytest.approx(np.exp([4, 3, 1.5]))
 
 
 def test_trials_without_a_rank_of_every_epoch_do_not_count() -> None:
@@ -118,14 +114,17 @@ def test_epochs_at_the_bound_of_the_matrix_are_counted(
     assert (rank.bound, rank.at_bound, rank.measured) == (bound, at_bound, 6)
 
 
-def test_settings_are_coloured_by_the_first_shared_number() -> None:
+@pytest.mark.parametrize(
+    ("columns", "colour_by", "colours"),
+    [(["absent", "model.name", "c", "seed", "k"], "k", {1.0, 2.0}), (["c", "seed"], "", {None})],
+)
+def test_settings_are_coloured_by_the_first_shared_number(
+    columns: list[str], colour_by: str, colours: set[float | None]
+) -> None:
     """A softmax next to GSS has no c; a mean over seeds has no seed."""
-    epochs = {
-        name: training((10, 20, 30), (3, 2, 1)) for name in ("a seed=1", "a seed=2", "b seed=1")
-    }
+    names = ("a seed=1", "a seed=2", "b seed=1")
+    epochs = dict.fromkeys(names, training((10, 20, 30), (3, 2, 1)))
     frame = frame_of(epochs, model={"name": "x"})
     frame = frame.assign(c=[0.5, 0.5, math.nan], k=[1.0, 1.0, 2.0])
-    numbers = numbers_of(epochs, frame, ["absent", "model.name", "c", "seed", "k"])
-    assert (numbers.colour_by, set(numbers.epochs["colour"])) == ("k", {1.0, 2.0})
-    uncoloured = numbers_of(epochs, frame, ["c", "seed"])
-    assert (uncoloured.colour_by, set(uncoloured.epochs["colour"])) == ("", {None})
+    numbers = numbers_of(epochs, frame, columns)
+    assert (numbers.colour_by, set(numbers.epochs["colour"])) == (colour_by, colours)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -69,17 +70,18 @@ def test_least_x_is_interpolated_place_by_place() -> None:
     assert least_x(curve_of([8.0], [2.0]), 1.0) == [math.inf]
 
 
-def test_planted_widths_and_exponents_are_found() -> None:
+def test_planted_widths_ratios_and_exponents_are_found() -> None:
     numbers = numbers_of(spam_rows(FACTORS))
     points, symbols = list(rows(numbers.points)), (500, 1000, 2000, 4000)
-    assert [(point.z, point.group) for point in points] == [
-        (z, g) for z in symbols for g in FACTORS
-    ]
+    assert [(point.z, point.group) for point in points] == list(product(symbols, FACTORS))
     for point in points:
         truth = FACTORS[point.group] * point.z**0.4
-        assert point.trials == 15 and point.trained == "4 8 16 32 64"
+        assert (point.trials, point.trained) == (15, "4 8 16 32 64")
         assert point.x == pytest.approx(truth, rel=0.03)
         assert point.x_low * 0.99 < truth < point.x_high * 1.01
+        if point.group != "softmax":
+            assert point.ratio == pytest.approx(FACTORS[point.group], rel=0.05)
+            assert (point.holm_p < 0.05) == (point.group == "softcap")
     for law in rows(numbers.laws):
         assert law.fitted == "500 1000 2000 4000" and law.missing == ""
         assert law.b == pytest.approx(0.4, abs=0.02) and law.b_low < law.b < law.b_high
@@ -87,44 +89,22 @@ def test_planted_widths_and_exponents_are_found() -> None:
         log_x = np.log([point.x for point in points if point.group == law.group])
         slope, height = np.polyfit(log_z, log_x, 1)
         assert (law.b, law.log_a) == pytest.approx((slope, height), rel=1e-9)
-        farthest = max(abs(law.log_a + law.b * log_z - log_x))
-        assert law.farthest_off == pytest.approx(math.exp(farthest), rel=1e-9) and farthest < 0.05
-
-
-def test_only_a_planted_ratio_is_significant() -> None:
-    tested = [point for point in points_of(spam_rows(FACTORS)) if point.ratio is not None]
-    assert {point.group for point in tested} == {"mos", "softcap"} and len(tested) == 8
-    for point in tested:
-        assert point.ratio == pytest.approx(FACTORS[point.group], rel=0.05)
-        assert (point.holm_p < 0.05) == (point.group == "softcap")
-
-
-def test_a_ratio_to_single_seeds_has_no_interval() -> None:
-    some = [
-        row
-        for row in spam_rows({"softmax": 1.0, "softcap": 1.5})
-        if row["config"]["output_layer"]["name"] == "softmax" or row["config"]["seed"] == 1
-    ]
-    points = [point for point in points_of(some) if point.group == "softcap"]
-    assert len(points) == 4
-    assert all(1.3 < point.ratio < 1.7 and point.ratio_low is point.p is None for point in points)
+        farthest = max(abs(height + slope * log_z - log_x))
+        assert law.farthest_off == pytest.approx(math.exp(farthest), rel=1e-9)
 
 
 def test_names_that_end_in_one_number_are_one_setting() -> None:
     results = spam_rows({"softmax": 1.0}, symbols=(1000,))
-    others = [
-        {
-            **row,
-            "trial_id": f"{place:064x}",
-            "config": {**row["config"], "corpus": {"name": "markov-1000"}},
-        }
-        for place, row in enumerate(results)
-    ]
+    others = spam_rows({"softmax": 1.0}, symbols=(1000,))
+    for other in others:
+        other["config"]["corpus"]["name"] = "markov-1000"
     # exp(0.1) times the perplexity of the language, where its gap is 0.1.
     request = replace(REQUEST, metric="test_perplexity", value=math.exp(math.log(1000) / 8 + 0.1))
     [point], [of_gap] = points_of(results + others, request), points_of(results)
     assert point.trials == 2 * len(results)
     assert point.x == pytest.approx(of_gap.x, rel=0.05)
+    names = ("spam-1000", 64, 2.5, "ptb", 0, None, math.nan)
+    assert [*map(number_in, names)] == [1000, 64, 2.5, *[None] * 4]
 
 
 def test_widths_beyond_those_trained_are_in_no_law() -> None:
@@ -151,31 +131,36 @@ def test_an_interval_may_reach_below_the_least_width() -> None:
 
 
 def test_single_seeds_take_their_spread_from_others() -> None:
-    some = [
-        row
-        for row in spam_rows({"softmax": 1.0})
-        if row["config"]["seed"] == 1 or row["config"]["corpus"]["name"] == "spam-500"
-    ]
-    several, single, *_ = points_of(some)
+    def single_but_for(corpus: str) -> ThresholdNumbers:
+        configs = ((row, row["config"]) for row in spam_rows({"softmax": 1.0, "softcap": 1.5}))
+        names = (corpus, "softmax")
+        return numbers_of(
+            [
+                row
+                for row, config in configs
+                if config["seed"] == 1
+                or (config["corpus"]["name"], config["output_layer"]["name"]) == names
+            ]
+        )
+
+    several, capped, single, *_ = rows(single_but_for("spam-500").points)
     assert single.x_high / single.x_low > several.x_high / several.x_low
-    alone = numbers_of([row for row in some if row["config"]["seed"] == 1])
+    assert 1.3 < capped.ratio < 1.7 and capped.ratio_low is capped.p is None
+    alone = single_but_for("")
     assert all(point.x and point.x_low is None for point in rows(alone.points))
     assert all(law.b and law.b_low is None for law in rows(alone.laws))
 
 
-def test_negative_gaps_failures_and_other_names() -> None:
+def test_negative_gaps_and_failures() -> None:
     results = spam_rows({"softmax": 1.0}, seeds=1)
     learned = [row for row in results if row["config"]["model"]["embedding_width"] == 64]
     for row in learned:
-        number = int(row["config"]["corpus"]["name"].removeprefix("spam-"))
-        row["metrics"]["test_perplexity"] = math.exp(math.log(number) / 8 - 0.01)
+        number = number_in(row["config"]["corpus"]["name"])
+        row["metrics"]["test_perplexity"] = math.exp(math.log(number or 0) / 8 - 0.01)
     assert all(is_reached(point.x) for point in points_of(results))
+    for row in learned:
+        row |= fail(row, state="failed", cause="")
+    assert all(point.trained == "4 8 16 32" for point in points_of(results))
     failed = [fail(row, state="failed", cause="") for row in results]
-    some = [lost if row in learned else row for row, lost in zip(results, failed, strict=True)]
-    assert all(point.trained == "4 8 16 32" for point in points_of(some))
-    frame = flatten(failed).frame()
-    assert threshold_numbers(frame, REQUEST) is None
-    assert threshold_numbers(frame[["name"]], REQUEST) is None
-    assert [number_in(value) for value in ("spam-1000", 64, 2.5, "ptb", 0, None, math.nan)] == [
-        1000, 64, 2.5, None, None, None, None,
-    ]  # fmt: skip
+    assert threshold_numbers(flatten(failed).frame(), REQUEST) is None
+    assert threshold_numbers(flatten(failed).frame()[["name"]], REQUEST) is None

@@ -43,10 +43,6 @@ def paired(a: list[float], b: list[float]) -> dict[str, Any]:
     return compare(a, b, list(zip(a, b, strict=True)), names=("gated", "dense"))
 
 
-def ends(row: dict[str, Any], name: str) -> tuple[float, float]:
-    return row[f"{name}_low"], row[f"{name}_high"]
-
-
 def interval(statistic: Statistic) -> tuple[float, float]:
     assert statistic.interval is not None
     return statistic.interval.low, statistic.interval.high
@@ -80,22 +76,14 @@ def test_holm_leaves_out_what_was_not_tested() -> None:
 
 def test_pairs_have_the_paired_test() -> None:
     result, truth = paired(A, B), stats.ttest_rel(A, B)
-    tested = result["difference_t"], result["difference_p"], result["difference_df"]
-    assert tested == pytest.approx((truth.statistic, truth.pvalue, 9))
-    assert ends(result, "difference") == pytest.approx(truth.confidence_interval(0.95))
+    names = ("t", "p", "df", "low", "high")
+    ours = [result[f"difference_{name}"] for name in names]
+    interval = truth.confidence_interval(0.95)
+    assert ours == pytest.approx([truth.statistic, truth.pvalue, 9, *interval])
     assert (result["test"], result["without_partner"]) == ("paired", 0)
-    assert result["correlation"] == pytest.approx(np.corrcoef(A, B)[0, 1])
-    assert result["unpaired_p"] == pytest.approx(stats.ttest_ind(A, B).pvalue)
     difference = np.array(A) - B
     g = difference.mean() / difference.std(ddof=1) * (1 - 3 / (4 * 9 - 1))
     assert result["effect"] == pytest.approx(g, rel=2e-3), "Hedges (1981), approximately"
-
-
-def test_one_pair_leaves_the_welch_test() -> None:
-    result = compare(SOFTMAX, MOS, [(57.02, 54.6)])
-    assert (result["test"], result["without_partner"]) == ("Welch", 9)
-    truth = stats.ttest_ind(SOFTMAX, MOS, equal_var=False).pvalue
-    assert result["difference_p"] == pytest.approx(truth)
 
 
 NO_TEST = ("difference_p", "difference_low", "effect", "detectable_difference", "equal_within")

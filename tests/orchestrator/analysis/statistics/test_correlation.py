@@ -70,16 +70,12 @@ def test_impossible_correlation_or_interval_says_why(
         correlate(x, [*y[1:], math.nan])
 
 
-def test_partial_correlation_is_that_of_residuals() -> None:
-    rng = np.random.default_rng(2)
-    z_nk, (x_n, y_n) = rng.normal(size=(25, 2)) + 5, rng.normal(size=(2, 25))
-    x_n, y_n = x_n + z_nk @ [1.0, -2.0], y_n + z_nk @ [0.5, 1.0]
-    design = np.column_stack([np.ones(25), z_nk])
-    rest = [y - design @ np.linalg.solve(design.T @ design, design.T @ y) for y in (x_n, y_n)]
+def test_settings_may_leave_no_partial_correlation() -> None:
+    z_nk = RNG.normal(size=(25, 2))
+    x_n, y_n = RNG.normal(size=(2, 25))
+    once = partial_correlation(x_n, y_n, z_nk).value
     repeated = np.column_stack([z_nk, 3 * z_nk + 1, np.ones(25)])
-    for settings in (z_nk, repeated):
-        value = partial_correlation(x_n, y_n, settings).value
-        assert value == pytest.approx(np.corrcoef(*rest)[0, 1], rel=1e-10)
+    assert partial_correlation(x_n, y_n, repeated).value == pytest.approx(once, rel=1e-10)
     assert "nothing of x" in partial_correlation(z_nk[:, 0], y_n, z_nk).missing
     assert "too few" in partial_correlation(x_n[:5], y_n[:5], np.eye(5)).missing
 
