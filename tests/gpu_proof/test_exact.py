@@ -11,9 +11,6 @@ import torch
 from gpu_proof import parts
 from gpu_proof.report import compared
 from gpu_proof.stages import exact
-from gpu_proof.stages.kernels import launches
-from trainables.device import Precision
-from trainables.output_layers import PointwiseSoftmax, fused
 from trainables.stack import Stack
 
 TINY = exact.StackShape(vocabulary=40, width=8, models=3, rows=37)
@@ -43,19 +40,6 @@ def test_a_stack_a_little_off_fails(
     assert not passes(error, f"a stack's weights in float64, {optimizer}")
 
 
-def test_a_loss_or_lstm_slightly_off_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, contexts = PointwiseSoftmax.loss, parts.stacked_contexts
-    monkeypatch.setattr(PointwiseSoftmax, "loss", lambda *of_loss: loss(*of_loss) * 1.001)
-    assert not passes(exact.layer_error("cpu", "gss"), "loss and gradients, float32, gss")
-
-    def off(*of_contexts: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        h3, gradients = contexts(*of_contexts)
-        return h3, gradients | {"layers.1.weight_hh": gradients["layers.1.weight_hh"] * 1.001}
-
-    monkeypatch.setattr(exact, "stacked_contexts", off)
-    assert not passes(exact.lstm_error("cpu"), "LSTM layers of a stack, float32")
-
-
 @pytest.mark.parametrize("tensor", ["loss", "hidden", "embedding_VD", "output.function.weight_K"])
 def test_a_stacks_gradient_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
     losses = parts.stacked_losses
@@ -68,21 +52,3 @@ def test_a_stacks_gradient_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, t
     assert passes(exact.stacked_loss_error("cpu", "lms_plif", TINY, "float32"), name)
     monkeypatch.setattr(exact, "stacked_losses", off)
     assert not passes(exact.stacked_loss_error("cpu", "lms_plif", TINY, "float32"), name)
-
-
-@pytest.mark.skipif(
-    torch.cuda.is_available(), reason="kernels are compiled here, and take tensors of a GPU"
-)
-@pytest.mark.parametrize(
-    ("layer", "precision"), [("gss", "float32"), ("gss", "bf16"), ("lms_plif", "float32")]
-)
-def test_interpreted_kernels_pass(
-    monkeypatch: pytest.MonkeyPatch, layer: str, precision: Precision
-) -> None:
-    """With blocks of the sizes that a GPU has."""
-    pytest.importorskip("triton", reason="Triton is there for Linux alone")
-    monkeypatch.setattr(fused, "runs_triton", lambda _device: True)
-    with launches() as counts:
-        error = exact.stacked_loss_error("cpu", layer, TINY._replace(vocabulary=203), precision)
-    assert passes(error, f"loss and gradients of 3 models, {precision}, ptb, {layer}")
-    assert counts["trainables.output_layers.kernels"] >= 2 * 3, "forward and back, in chunks"

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from gpu_proof import stage
-from gpu_proof.report import NotTriedError, Question, answer
 from gpu_proof.roofline import COSTS, Card, step_seconds
 from gpu_proof.stages import memory, resume, speed, sync, toolchain
 from tests.support.cpu_graphs import CpuGraphs
@@ -26,30 +25,6 @@ from trainables.trial_folder import checkpoint, save_tensors
 def results(name: str, folder: Path, device: str = "cpu") -> dict[str, str]:
     """The result of every check of a stage, by name."""
     return {check.name: check.result for check in stage.checks(name, device, folder)}
-
-
-@pytest.mark.parametrize(
-    ("error", "result", "text"),
-    [
-        (NotTriedError("no room"), "SKIP", "not tried: no room"),
-        (RuntimeError("CUDA error\nmore"), "FAIL", "RuntimeError: CUDA error"),
-    ],
-)
-def test_errors_of_a_check(error: Exception, result: str, text: str) -> None:
-    def ask() -> float:
-        raise error
-
-    check = answer(Question("one", ask, 1.0))
-    assert check.result == result and text in check.text and "more" not in check.text
-
-
-@pytest.mark.parametrize(
-    ("value", "result"), [(1.0, "PASS"), (1.1, "FAIL"), (float("nan"), "FAIL")]
-)
-def test_a_number_is_compared_with_its_limit(value: float, result: str) -> None:
-    check = answer(Question("error", lambda: value, 1.0, " ms", {"prediction": 0.5}))
-    assert check.line.startswith(f"{result}  error: ") and "at most 1 ms" in check.line
-    assert check.figures["limit"] == 1.0 and check.figures["prediction"] == 0.5
 
 
 def test_a_fallback_instead_of_kernels_fails(tmp_path: Path) -> None:

@@ -15,9 +15,6 @@ from tests.support import tiny_trial
 from tests.support import transformer_formulas as formulas
 from tests.support.output_layer_formulas import EVERY_LAYER
 from trainables.config import (
-    GssConfig,
-    LmsPlifConfig,
-    MosConfig,
     OutputLayerConfig,
     SoftmaxConfig,
     TransformerConfig,
@@ -64,68 +61,6 @@ def test_log_p_is_that_of_the_formulas(layer: OutputLayerConfig, head: dict[str,
         [formulas.log_p(config, at, window_T) for window_T in tokens_TB.unbind(1)], 1
     )
     torch.testing.assert_close(log_p_of(model, tokens_TB), expected, rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize(
-    "layer", [SoftmaxConfig(), GssConfig(c=-1, k=2), MosConfig(mixtures=2)], ids=str
-)
-def test_a_token_changes_only_later_log_p(layer: OutputLayerConfig) -> None:
-    model, before_TB = drawn(tiny.trial(output_layer=layer, model={"layers": 3})), tokens(12, 2)
-    log_p = log_p_of(model, before_TB)
-    for t in range(12):
-        after_TB = before_TB.clone()
-        after_TB[t, 0] = (after_TB[t, 0] + 1) % VOCABULARY
-        changed_TB = (log_p_of(model, after_TB) - log_p).abs().amax(2)
-        assert not changed_TB[:t].gt(1e-13).any()
-        assert changed_TB[t:, 0].min() > 1e-6, "every context after it sees it"
-        assert changed_TB[:, 1].max() < 1e-13, "other windows do not"
-
-
-@pytest.mark.parametrize("head", HEADS, ids=str)
-@pytest.mark.parametrize(
-    "layer",
-    [GssConfig(c=-1.5, k=2.5), LmsPlifConfig(knots=20, limit=3.0), MosConfig(mixtures=2)],
-    ids=str,
-)
-def test_gradients_are_those_of_finite_differences(
-    layer: OutputLayerConfig, head: dict[str, Any]
-) -> None:
-    """Of every parameter in a random direction; in training mode, the masks of all evaluations the
-    same."""
-    model = drawn(tiny.trial(output_layer=layer, model=head)).train()
-    tokens_TB, directions = tokens(7, 2), torch.Generator().manual_seed(8)
-
-    def loss() -> Tensor:
-        masks = torch.Generator().manual_seed(3)
-        contexts_TBC = model.contexts(tokens_TB[:-1], [], masks).dropped_TBC
-        return model.output.loss(
-            contexts_TBC, model.output_weight(), tokens_TB[1:].reshape(-1), masks
-        )
-
-    loss().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None
-        direction = torch.randn(parameter.shape, dtype=torch.float64, generator=directions)
-        expected, step, around = (parameter.grad * direction).sum().item(), 1e-7, []
-        with torch.no_grad():
-            for sign in (1, -2, 1):
-                parameter.add_(direction, alpha=sign * step)
-                around.append(loss().item())
-        assert (around[0] - around[1]) / (2 * step) == pytest.approx(
-            expected, rel=1e-5, abs=1e-7
-        ), name
-
-
-def test_dropout_draws_from_its_generator_alone() -> None:
-    state, config = torch.get_rng_state(), tiny.trial(model={"dropout": 0.3}).model
-    model, tokens_TB = Transformer(config, SoftmaxConfig(), VOCABULARY).train(), tokens(7, 2)
-    model.initialise(torch.Generator().manual_seed(1))
-    first, second, other = (
-        model.contexts(tokens_TB, [], torch.Generator().manual_seed(seed)).dropped_TBC
-        for seed in (3, 3, 4)
-    )
-    assert torch.equal(first, second) and not torch.allclose(first, other)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize("width", [32, 128])

@@ -1,5 +1,4 @@
-"""A user's own layer: seeded by its trial, resumed bit for bit, and refused with a reason where it
-cannot be kept."""
+"""A user's own layer is refused with a reason if it cannot be kept."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
 
 from tests.support import tiny_trial as tiny
 from trainables.config import CustomConfig, TextFile, output_layer
@@ -18,22 +16,10 @@ from trainables.measurements import context_vectors, log_probability_matrix
 from trainables.output_layers import LayerShape, build_output_layer, load_layers
 from trainables.runtime import Runtime
 from trainables.training import Trainer
-from trainables.trial_folder import load_tensors, save_tensors
 
 LAYER = """
 import torch
-from torch import nn
 from trainables.output_layers import PointwiseSoftmax
-
-class Projected(PointwiseSoftmax):
-    def __init__(self, shape):
-        super().__init__(shape)
-        self.up = nn.Linear(shape.context_width, shape.embedding_width)
-        self.centres = torch.linspace(-1, 1, 4).tolist()
-
-    def loss(self, hidden_TBC, weight_VD, targets_N, masks=None):
-        dropped = nn.functional.dropout(self.up(hidden_TBC), 0.3, self.training)
-        return super().loss(dropped, weight_VD, targets_N, masks)
 
 class Counting(PointwiseSoftmax):
     def __init__(self, shape):
@@ -67,30 +53,6 @@ def imported(folder: Path, text: str = LAYER) -> ModuleType:
     return module
 
 
-def test_layer_starts_from_the_seed_and_resumes(tmp_path: Path) -> None:
-    config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Projected))
-    straight, resumed, other = (
-        Trainer(config.model_copy(update={"seed": seed}), tiny.corpus(), Runtime())
-        for seed in (7, 7, 8)
-    )
-    first, second, third = (
-        t.model.get_parameter("output.up.weight") for t in (straight, resumed, other)
-    )
-    assert torch.equal(first, second) and not torch.equal(first, third)
-    for _ in range(3):
-        straight.step()
-    save_tensors(tmp_path / "state", *straight.snapshot())
-    for _ in range(3):
-        straight.step()
-    resumed.restore(*load_tensors(tmp_path / "state"))
-    for _ in range(3):
-        resumed.step()
-    for (name, one), two in zip(
-        straight.model.named_parameters(), resumed.model.parameters(), strict=True
-    ):
-        assert torch.equal(one, two), name
-
-
 @pytest.mark.parametrize(("name", "sentence"), [("Counting", "buffers"), ("NoLayer", "subclass")])
 def test_layers_that_are_refused(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
@@ -106,7 +68,7 @@ def test_file_that_needs_its_neighbour(tmp_path: Path, line: str) -> None:
     (tmp_path / "helper.py").write_text("GAIN = 1.0\n")
     text = LAYER + f"\ndef later():\n    {line.strip()}\n"
     with pytest.raises(UserError, match="imports helper"):
-        CustomConfig.of(imported(tmp_path, text).Projected)
+        CustomConfig.of(imported(tmp_path, text).Counting)
 
 
 def test_file_beside_the_project() -> None:

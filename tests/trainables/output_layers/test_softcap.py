@@ -29,13 +29,9 @@ def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.T
 
 
 @every_cap
-def test_pass_has_the_function_and_its_slope(form: Literal["tanh", "sigmoid"], cap: float) -> None:
-    """In float32 the slope keeps its digits where the function is flat."""
+def test_slope_keeps_its_digits_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
+    """Also where the function is flat."""
     function = Softcap(form=form, cap=cap)
-    x = torch.linspace(-3 * cap, 3 * cap, 241, dtype=torch.float64)
-    constant = 0.0 if form == "tanh" else cap / 2
-    f, _ = applied(function, x)
-    torch.testing.assert_close(f + constant, function(x), rtol=1e-12, atol=1e-13 * cap)
     t = np.linspace(-30, 30, 101)
     x = torch.tensor(t * function.width - function.shift, dtype=torch.float32)
     _, slope = applied(function, x)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from statistics import median
 
 import pytest
 import torch
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.support import stacked_layers
 from tests.support.device_trials import trainer_on
 from trainables.config import GssConfig, LmsPlifConfig, MosConfig, OutputLayerConfig
 from trainables.device import ALIGNMENT
@@ -130,45 +128,6 @@ def test_nan_stays_in_its_model() -> None:
     step.sums[0, 1, 7] = torch.nan
     for tensor in (*step.forward_(), *step.backward()):
         assert tensor[0].isnan().any() and not tensor[1].isnan().any()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_layer_is_that_of_the_framework(dtype: torch.dtype) -> None:
-    errors = []
-    for seed in range(1 if dtype == torch.float32 else 3):
-        layer = stacked_layers.layer(3, 6, 21, seed=seed)
-        ours = stacked_layers.results(layer.to(DEVICE, torch.float32), dtype)
-        truths = stacked_layers.true_results(layer)
-        errors.append(
-            [
-                float((result - truth).norm() / (truth.norm() + 1e-6))
-                for result, truth in zip(ours, truths, strict=True)
-            ]
-        )
-    # In bf16, every factor and every result of a product is off by up to 2^-9 of it (the
-    # interpreter: 2^-8), and one layer in five makes a few times more of that.
-    tolerance = 2e-6 if dtype == torch.float32 else 2.0**-6
-    assert all(median(of_result) <= tolerance for of_result in zip(*errors, strict=True))
-
-
-@pytest.mark.parametrize("kernels", [True, False])
-def test_bf16_cell_adds_up_small_steps(kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every step adds 2^-10 to a c of 1, whose next number in bf16 is 1 + 2^-7."""
-    if not kernels:
-        monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
-    steps = 64
-    zero, one = (torch.full((1, 1, 1), value, device=DEVICE) for value in (0.0, 1.0))
-    bias = torch.tensor([[50.0, 50.0, 2.0**-10, 0.0]], device=DEVICE)
-    none = zero.expand(1, 4, 1)
-    outputs, state = lstm.stacked_lstm(
-        zero.expand(steps, 1, 1).unsqueeze(0),
-        lstm.StackedState(zero, one),
-        lstm.LstmWeights(none, none, bias, torch.zeros_like(bias)),
-        torch.tensor([steps], device=DEVICE),
-        torch.bfloat16,
-    )
-    assert float(state.c) == pytest.approx(1 + steps * 2.0**-10, abs=1e-6)
-    assert {tensor.dtype for tensor in (outputs, *state)} == {torch.float32}
 
 
 def test_stack_steps_with_kernels_as_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-import torch
-from torch import Tensor
 
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from tests.support.cpu_graphs import CpuGraphs
-from tests.support.device_trials import STACKED
+from tests.support.device_trials import STACKED, assert_same_bits
 from trainables.config import (
     EtAsgdConfig,
     LanguageTrialConfig,
@@ -66,19 +64,6 @@ def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
     return list(trainers)
 
 
-def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    tensors, _ = trainer.snapshot()
-    return {name: tensor for name, tensor in tensors.items() if "random.global" not in name}
-
-
-def assert_equal(trainers: Sequence[Trainer], others: Sequence[Trainer]) -> None:
-    for trainer, expected in zip(trainers, others, strict=True):
-        result = numbers_of(trainer)
-        assert any(name.startswith("average.") for name in result) == (expected.average is not None)
-        for name, tensor in numbers_of(expected).items():
-            assert torch.equal(result[name], tensor), name
-
-
 @pytest.mark.parametrize(("optimizer", "captures"), [("sgd", 8), ("adam", 8), ("adamw", 2)])
 def test_replayed_steps_are_the_steps(
     optimizer: str, captures: int, monkeypatch: pytest.MonkeyPatch
@@ -90,16 +75,7 @@ def test_replayed_steps_are_the_steps(
     replayed = with_changes_of_mates(trainers_of(optimizer))
     assert graphs.replays > 20 and graphs.captures > captures
     monkeypatch.undo()
-    assert_equal(replayed, with_changes_of_mates(trainers_of(optimizer)))
-
-
-def test_graphs_are_captured_at_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as there is room for them."""
-    graphs, done = CpuGraphs(), list[int]()
-    monkeypatch.setattr(program, "graphs_on", lambda _device: graphs)
-    monkeypatch.setattr(program, "MOST_GRAPHS", 2)
-    replays = program._Replays(torch.device("cpu"))
-    for key in (12, 13, 12, 12, 14, 13, 14, 14, 13):
-        replays.run(key, lambda key=key: done.append(key))  # type: ignore[misc]
-    assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (5, 2, 4)
-    assert done == [12, 13, 12, 14, 13, 14, 14]
+    for trainer, expected in zip(
+        replayed, with_changes_of_mates(trainers_of(optimizer)), strict=True
+    ):
+        assert_same_bits(trainer, expected)

@@ -4,7 +4,6 @@ the entropy."""
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,11 +21,9 @@ from trainables.config import (
     SoftmaxConfig,
     TransformerTrialConfig,
 )
-from trainables.corpora import Corpus
-from trainables.measurements import context_vectors, epoch_ranks
+from trainables.measurements import context_vectors
 from trainables.runtime import Runtime
 from trainables.training import Trainer, mean_loss
-from trainables.trial_folder import Checkpoints, TrialFolder
 
 STEPS = 12
 
@@ -128,31 +125,6 @@ def test_text_shorter_than_a_window() -> None:
     assert [epoch.tokens for epoch in trainer.progress.epochs] == [36, 72]
 
 
-def test_resumed_from_any_step(tmp_path: Path) -> None:
-    """With dropout, through files, over the ends of epochs and of passes, whose next start is
-    drawn."""
-    config = tiny_transformer.trial(
-        output_layer=MosConfig(mixtures=2), model={"dropout": 0.3}, epochs=3, epoch_tokens=300
-    )
-    text, checkpoints = corpus(train_tokens=600), Checkpoints(TrialFolder(tmp_path, "x"))
-    straight = Trainer(config, text, Runtime(), epoch_ranks)
-    while not straight.finished:
-        checkpoints.save(straight.progress.step + 1, *straight.snapshot())
-        resumed = Trainer(config, text, Runtime(), epoch_ranks)
-        newest = checkpoints.latest("cpu")
-        assert newest is not None
-        resumed.restore(*newest)
-        for trainer in (straight, resumed):
-            trainer.step()
-            if trainer.ends_epoch:
-                trainer.end_epoch()
-        tensors, _ = resumed.snapshot()
-        assert resumed.progress.position == straight.progress.position
-        for name, tensor in straight.snapshot()[0].items():
-            assert torch.equal(tensor, tensors[name]), (straight.progress.step, name)
-    assert straight.progress.tokens > 600, "more than a pass"
-
-
 def test_validation_predicts_from_the_window() -> None:
     config = tiny_transformer.trial(output_layer=SoftmaxConfig())
     trainer, tokens = Trainer(config, corpus(), Runtime()), corpus().valid[:62]
@@ -170,29 +142,3 @@ def test_validation_predicts_from_the_window() -> None:
         for part in torch.from_numpy(tokens).split(12)
     ]
     torch.testing.assert_close(contexts_ND.double(), torch.cat(expected), rtol=0, atol=1e-5)
-
-
-def test_loss_falls_to_the_entropy() -> None:
-    """Twenty words, each with a distribution of the next one; the floor is the test text's loss
-    under the truth."""
-    numbers = np.random.default_rng(3)
-    p_VV = numbers.dirichlet(np.full(20, 0.3), size=20)
-    states = [0]
-    for draw in numbers.random(24_000):
-        states.append(min(19, int(np.searchsorted(p_VV[states[-1]].cumsum(), draw))))
-    train_text, valid, test = np.split(np.array(states), [20_000, 22_000])
-    words = tuple(f"w{i}" for i in range(20))
-    text = Corpus(name="chain", train=train_text, valid=valid, test=test, vocabulary=words)
-    model, training = {"width": 24, "layers": 1, "dropout": 0.0}, {"warm_up_tokens": 2_000}
-    training |= {"batch_size": 8, "window": 16, "epochs": 3}
-    config = tiny_transformer.trial(
-        output_layer=SoftmaxConfig(), model=model, learning_rate=0.02, **training
-    )
-    trainer = Trainer(config, text, Runtime())
-    train(trainer)
-    trainer.take_kept_weights()
-    floor = -np.log(p_VV[text.test[:-1], text.test[1:]]).mean()
-    shares = -np.log(np.bincount(text.train)[text.test[1:]] / len(text.train)).mean()
-    loss = mean_loss(trainer.model, text.test, batch=4, window=16, split="test")
-    assert shares - floor > 0.8, "there is something to learn"
-    assert -0.02 < loss - floor < 0.05
