@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from torch import Tensor, nn
@@ -114,10 +115,7 @@ def test_two_processes_in_one_folder(tmp_path: Path) -> None:
 
 
 def has_open(process: subprocess.Popen[str], file: Path) -> bool:
-    return any(
-        path.is_symlink() and path.resolve() == file
-        for path in Path(f"/proc/{process.pid}/fd").iterdir()
-    )
+    return str(file) in (opened.path for opened in psutil.Process(process.pid).open_files())
 
 
 class Projected(PointwiseSoftmax):
