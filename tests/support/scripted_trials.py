@@ -21,7 +21,7 @@ from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from orchestrator.worker import TrialFunctions
-from tests.support.store_rows import RUN
+from tests.support.store_rows import RUN, epoch
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
@@ -71,7 +71,7 @@ def run_scripted(
             if behaviour in PAUSES:
                 time.sleep(PAUSES[behaviour])
             write(checkpoint, str(step + 1))
-            on_epoch(_epoch(step + 1))
+            on_epoch(epoch(step + 1))
         outcome = folder.write_result(_outcome(config, behaviour), None)
         log(directory, f"end {config.seed}")
         return outcome
@@ -110,7 +110,7 @@ def misbehave(behaviour: int, *, again: bool) -> None:
 
 
 def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
-    epochs = tuple(_epoch(number) for number in range(1, STEPS + 1))
+    epochs = tuple(map(epoch, range(1, STEPS + 1)))
     if behaviour == DIVERGES:
         return TrialOutcome(
             trial_id=config.trial_id,
@@ -120,18 +120,6 @@ def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
         )
     metrics = {"count@1": {"count": STEPS}}
     return TrialOutcome(trial_id=config.trial_id, state="done", measurements=metrics, epochs=epochs)
-
-
-def _epoch(number: int) -> EpochMetrics:
-    loss = 5.0 / number
-    return EpochMetrics(
-        epoch=number,
-        tokens=number,
-        train_loss=loss,
-        valid_loss=loss,
-        averaging=False,
-        seconds=SLOW_STEP_S,
-    )
 
 
 def write(path: Path, text: str) -> None:

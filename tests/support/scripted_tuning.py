@@ -16,6 +16,7 @@ from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from search_spaces.tuning import Dimension, Tuning
 from tests.support.scripted_trials import log, write
+from tests.support.store_rows import epoch
 from trainables.config import CorpusConfig, SoftmaxConfig, TrainingConfig, TrialConfig
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome
 
@@ -83,17 +84,7 @@ def losses(config: TrialConfig) -> list[float]:
 
 def epochs_of(config: TrialConfig) -> list[EpochMetrics]:
     """The epochs with these losses."""
-    return [
-        EpochMetrics(
-            epoch=epoch,
-            tokens=epoch,
-            train_loss=loss,
-            valid_loss=loss,
-            averaging=False,
-            seconds=STEP_S,
-        )
-        for epoch, loss in enumerate(losses(config), start=1)
-    ]
+    return [epoch(number, valid_loss=loss) for number, loss in enumerate(losses(config), start=1)]
 
 
 def run_scripted_tuning(

@@ -30,6 +30,10 @@ def over(**fields):
     [
         (("gss_grid", "--scale", "quikc"), "'quick'"),
         (("gss_grid", "--corpus", "ptp", "--dry-run"), "did you mean ptb"),
+        (("gss_grid", "--storag", "x"), "--storage"),
+        (("gss_grid", "--set", "training.lr=3"), "did you mean training.learning_rate?"),
+        (("statu",), "did you mean status?"),
+        (("GSS_GRID",), "did you mean gss_grid?"),
         (("gss_grid", "--corpus", "{tmp}/partial"), "valid.txt"),
         (("gss_grid", "--corpus", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
         (("gss_grid", "--scale", "smoke", "--corpus", "{tmp}/short"), "needs at least"),

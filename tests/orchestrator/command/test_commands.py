@@ -69,10 +69,3 @@ def test_a_named_variant_stops_without_running_trials(store: Store, typed: Typed
     assert "does not run" in typed("stop", "gss_grid", *chosen[:2]).stderr
     assert "no trial of it runs now" in typed("stop", "gss_grid", *chosen).stdout
     assert [store.requests(key, run_id).stop_study for key in (KEY, swept)] == [False, True]
-
-
-@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
-def test_a_missing_gpu_is_refused_before_ray_starts(tmp_path: Path) -> None:
-    answer = sweep("gss_grid", "--scale", "smoke", "--gpus-per-trial", "1", "--storage", tmp_path)
-    assert answer.returncode == 2 and "Ray" not in answer.stdout
-    assert "--gpus-per-trial 0" in answer.stderr

@@ -106,19 +106,3 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert main(["--version"]) == 0
     number = version("softmax-bottleneck-sweeps")
     assert capsys.readouterr().out == f"softmax-bottleneck-sweeps {number}, code {code_version()}\n"
-
-
-@pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [
-        ("gss_grid --storag x", "--storage"),
-        ("gss_grid --set training.lr=3", "did you mean training.learning_rate?"),
-        ("statu", "did you mean status?"),
-        ("GSS_GRID", "did you mean gss_grid?"),
-    ],
-)
-def test_a_mistyped_word_is_answered_with_the_right_one(
-    typed: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(typed.split()) == 2
-    assert sentence in capsys.readouterr().err

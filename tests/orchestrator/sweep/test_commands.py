@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.plan import PlanRequest, make_plan, scale_named
 from orchestrator.store import StudyKey
-from orchestrator.sweep import Typed, retry_command
+from orchestrator.sweep import Typed
 from orchestrator.sweep.commands import command_line, paper_command, run_command
 from orchestrator.variants import Variant, parse_settings
 from search_spaces.catalog import load_study
@@ -86,10 +86,3 @@ def test_the_command_has_the_seeds_that_the_trials_have() -> None:
     assert "--seeds 3" in run_command(typed, study, plan.key, three)
     asked = Typed(study="gss_grid", options={"--seeds": ["2"]})
     assert "--seeds 2" in run_command(asked, study, plan.key, three)
-
-
-@pytest.mark.parametrize("overrides", ["", "[" * 10_000, '{"contexts": 3, "search": [1]}'])
-def test_a_store_may_hold_any_variant(overrides: str) -> None:
-    key = StudyKey(study="gss_grid", scale="smoke", corpus="../x", overrides=overrides)
-    assert words(retry_command(key))[:4] == ["retry", "gss_grid", "--scale", "smoke"]
-    assert words(retry_command(replace(key, study="mine")))[1] == "mine.py"

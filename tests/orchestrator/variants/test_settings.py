@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,7 +11,6 @@ from hypothesis import example, given
 from orchestrator.variants import (
     apply_settings,
     as_typed,
-    combinations,
     parse_settings,
     setting_values,
     values_in,
@@ -65,14 +63,6 @@ def test_typed_values_are_read_back(values: list[Any]) -> None:
         return
     assert setting_values("key", values_in(as_typed(setting))) == setting
     assert setting_values("key", reversed(values)) == setting
-
-
-def test_combinations_take_keys_in_order() -> None:
-    settings = {"b": (1, 2), "a": (3,), "c": (4, 5)}
-    assert [(*values.values(),) for values in combinations(settings)] == [
-        *product([3], [1, 2], [4, 5])
-    ]
-    assert combinations({}) == [{}]
 
 
 def test_settings_replace_values_and_whole_parts() -> None:

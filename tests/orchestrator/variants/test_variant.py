@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.variants import Variant, chosen_variant, other_model, parse_settings
-from search_spaces.catalog import load_study
-from trainables.config import CorpusConfig, TransformerTrialConfig
 from trainables.errors import UserError
 
 VARIANT = Variant(
@@ -62,11 +60,3 @@ def test_the_studys_own_model_is_no_change() -> None:
     assert other_model(None) is other_model("lstm") is None
     with pytest.raises(UserError, match="unknown --model 'gru'"):
         other_model("gru")
-
-
-def test_a_study_is_shown_with_the_variants_model() -> None:
-    study = load_study("gss_grid")
-    assert Variant().study(study) is study
-    configs = list(VARIANT.study(study).trials(CorpusConfig(name="ptb", sha256="0" * 64)))
-    assert len(configs) == 72
-    assert all(isinstance(config, TransformerTrialConfig) for config in configs)

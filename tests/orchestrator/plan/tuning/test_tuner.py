@@ -14,9 +14,9 @@ from orchestrator.schedule import Recorder
 from orchestrator.storage import FolderStorage
 from orchestrator.store import PlannedTrial, Store, StudyKey, TrialRow, open_store
 from tests.support.scripted_tuning import KEY, certain, ending, losses, plan, table
-from tests.support.store_rows import RUN, fail
+from tests.support.store_rows import RUN, epoch, fail, outcome
 from trainables.config import TrialConfig
-from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
+from trainables.trial_folder import TrialFolder, TrialOutcome, trial_directory
 
 
 class Played:
@@ -27,28 +27,21 @@ class Played:
         self.dice = random.Random(0)
         self.ended = Counter[str]()
 
-    def run(self, dies_after: int | None = None) -> bool:
-        """Return whether the run ended; it dies after `dies_after` trials."""
-        for owner in self.store.owners():
-            self.store.release(owner)
+    def run(self) -> None:
         tuner, run_id = tuner_for(self.tuning, self.store), self.store.begin_run(RUN)
         tuner.start()
         running: dict[str, TrialOutcome] = {}
         attempts: dict[str, int] = {}
-        turns = 0
         while (more := tuner.more(running)) is not None or running:
             if more and len(running) < self.workers:
                 attempts |= self.store.claim([more[0].trial_id], owner="me", lease_s=600)
                 running[more[0].trial_id] = trained(tuner, more[0])
                 continue
-            turns += 1
-            if turns == dies_after:
-                return False  # as after a SIGKILL: nobody releases anything
             trial_id = self.dice.choice(list(running))
-            outcome, attempt = running.pop(trial_id), attempts[trial_id]
-            assert self.store.record(outcome, run_id=run_id, spectrum=None, attempt=attempt)
+            assert self.store.record(
+                running.pop(trial_id), run_id=run_id, attempt=attempts[trial_id]
+            )
             self.ended[trial_id] += 1
-        return True
 
 
 def trained(tuner: Tuner, trial: PlannedTrial) -> TrialOutcome:
@@ -68,9 +61,7 @@ def record_all(store: Store, trials: Iterable[PlannedTrial]) -> None:
     """Each trained to its end."""
     run_id = store.begin_run(RUN)
     for trial in trials:
-        store.record(
-            ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None
-        )
+        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id)
 
 
 def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
@@ -80,7 +71,7 @@ def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
 @pytest.mark.parametrize(("search", "workers"), [("tpe", 1), ("random", 2), ("tpe", 5)])
 def test_stages_follow_with_equal_budgets(store: Store, search: Search, workers: int) -> None:
     game = Played(store, plan(search), workers)
-    assert game.run()
+    game.run()
     rows = store.trials(KEY)
     assert by_stage(rows) == {
         (side, stage): count
@@ -98,42 +89,30 @@ def test_stages_follow_with_equal_budgets(store: Store, search: Search, workers:
         assert finals == [{**best.config, "seed": seed} for seed in (11, 12)]
 
 
-def test_kills_lose_and_repeat_nothing(store: Store) -> None:
-    game = Played(store, plan(), workers=3)
-    for _ in range(8):
-        game.run(dies_after=game.dice.randint(1, 5))
-    assert game.run()
-    rows = store.trials(KEY)
-    assert {row.state for row in rows} == {"done", "pruned"}
-    assert set(game.ended) == {row.trial_id for row in rows}
-    assert set(game.ended.values()) == {1}
-    assert by_stage(rows)["narrow", "stage2"] == by_stage(rows)["wide", "stage2"] == 5
-
-
 def test_a_larger_budget_goes_on(store: Store, tmp_path: Path) -> None:
-    assert Played(store, plan(budget=3)).run()
+    Played(store, plan(budget=3)).run()
     first = table(store)
-    assert Played(store, plan(budget=6)).run()
+    Played(store, plan(budget=6)).run()
     more = table(store)
     assert [row for row in more if row in first and " stage2 " in row[0]] == [
         r for r in first if " stage2 " in r[0]
     ]
-    assert Played(store, plan(budget=3)).run()
+    Played(store, plan(budget=3)).run()
     assert table(store) == first
     with open_store(f"sqlite:///{tmp_path}/other.db") as other:
-        assert Played(other, plan(budget=6)).run()
+        Played(other, plan(budget=6)).run()
         assert table(other) == more
 
 
 def test_a_grid_is_planned_whole(store: Store, tmp_path: Path) -> None:
     game = Played(store, plan("grid", None), workers=3)
     assert len(list(game.tuning.certain())) == 2 * (2 + 20)
-    assert game.run()
+    game.run()
     rows = store.trials(KEY)
     assert len(rows) == game.tuning.total == 2 * (2 + 20 + 2)
     assert {row.state for row in rows} == {"done"}
     with open_store(f"sqlite:///{tmp_path}/search.db") as other:
-        assert Played(other, plan("random", 20)).run()
+        Played(other, plan("random", 20)).run()
         assert by_stage(other.trials(KEY)) == by_stage(rows)
 
 
@@ -144,8 +123,7 @@ def test_a_left_pruned_result_counts_for_a_search(store: Store, tmp_path: Path) 
     store.register(KEY, [trial])
     folder = trial_directory(tmp_path, trial.trial_id)
     folder.mkdir(parents=True)
-    outcome = TrialOutcome(trial_id=trial.trial_id, state="pruned", cause="not good enough")
-    TrialFolder(folder, trial.trial_id).write_result(outcome, None)
+    TrialFolder(folder, trial.trial_id).write_result(outcome(trial.trial_id, state="pruned"), None)
     recorder = Recorder(store, FolderStorage(tmp_path), store.begin_run(RUN))
     assert recorder.recover([trial], note=print) == []
     assert store.states([trial.trial_id]) == {trial.trial_id: "planned"}
@@ -172,7 +150,7 @@ def test_a_side_without_results_has_no_finals(store: Store) -> None:
 
 def test_a_retried_trial_may_be_stopped_again(store: Store) -> None:
     game = Played(store, plan())
-    assert game.run()
+    game.run()
     before = table(store)
     *_, trial = (row.planned() for row in store.trials(KEY) if row.state == "pruned")
     fail(store, trial.trial_id, cause="a cause", run_id=1)
@@ -220,16 +198,8 @@ def test_a_new_best_brings_new_finals(store: Store) -> None:
     assert tuner.over
     old = {row.trial_id for row in store.trials(KEY) if " final " in row.name}
     store.reset([late.trial_id])
-    best = [
-        EpochMetrics(
-            epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0
-        )
-    ]
-    store.record(
-        TrialOutcome(trial_id=late.trial_id, state="done", epochs=tuple(best)),
-        run_id=run_id,
-        spectrum=None,
-    )
+    best = outcome(late.trial_id).model_copy(update={"epochs": (epoch(1, valid_loss=1.0),)})
+    store.record(best, run_id=run_id)
     again = tuner_for(tuning, store)
     finals = [trial for trial in again.start() if " final " in trial.name]
     assert not again.over
