@@ -45,8 +45,6 @@ from .lines import line_numbers as line_numbers
 from .power_laws import LawFrames as LawFrames
 from .power_laws import PowerLawNumbers as PowerLawNumbers
 from .power_laws import power_law_numbers as power_law_numbers
-from .predictions import Prediction as Prediction
-from .predictions import PredictionNumbers as PredictionNumbers
 from .predictions import prediction_numbers as prediction_numbers
 from .press_noise import COUNT_SPREAD as COUNT_SPREAD
 from .press_noise import PRINTED_SIZE as PRINTED_SIZE

@@ -4,38 +4,36 @@ Table 2)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis import Prediction, PredictionNumbers, tidy
+from orchestrator.analysis import rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
 from orchestrator.report.formats import DASH
 from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
+from trainables.corpora import UNKNOWN
 
 LIGHTEST = 1.3
 """Of the colours' scale, on which a hit is 1 and a miss 0: the lightest of them glare."""
 CELL_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 9, 30
 
 
-def prediction_section(numbers: PredictionNumbers) -> Section:
+def prediction_section(numbers: pd.DataFrame) -> Section:
     """The table and the figure of a Predictions request."""
-    if not numbers.contexts or not numbers.models:
+    if numbers.empty:
         return Section(
             kind="predictions", heading="Predictions", findings=("No trial has predictions yet.",)
         )
+    sources = {str(source): cells for source, cells in numbers.groupby("source", sort=False)}
     return Section(
         kind="predictions",
         heading="The likeliest next words",
-        findings=tuple(finding for side in numbers.sides for finding in _findings(side)),
-        tables=(
-            _hits_table(numbers),
-            _words_table(numbers),
-            Table(frame=tidy(chain(*map(_records, numbers.sides))), file="predictions.csv"),
-        ),
+        findings=tuple(finding for side in sources.items() for finding in _findings(*side)),
+        tables=(_hits_table(numbers), _words_table(numbers), _record(numbers)),
         method=(
             "A context is the test text up to a word, the hidden state carried from the start. "
             "Contexts that were "
@@ -44,77 +42,72 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
         ),
         drawings=tuple(
             HeatMap(
-                name="predictions_printed" if side.source else "predictions",
-                caption=f"{side.source or 'This run'}: at each context, with its last words and "
+                name="predictions_printed" if source else "predictions",
+                caption=f"{source or 'This run'}: at each context, with its last words and "
                 "the true next one, the word that a model finds likeliest. Green, with its place "
                 "in brackets: the true one is among the five likeliest; blue: it is not; hatched: "
                 "it is not in the vocabulary, or there is no prediction.",
-                cells=_cells(side),
+                cells=tidy(_cells(cells)),
                 limits=(0, LIGHTEST),
                 cell_in=(CELL_IN, 0.3),
             )
-            for side in numbers.sides
+            for source, cells in sources.items()
         ),
     )
 
 
-def _findings(numbers: PredictionNumbers) -> Iterator[str]:
-    hits = (f"{model} at {_hits(numbers, j)}" for j, model in enumerate(numbers.models))
-    where = f" in {numbers.source}" if numbers.source else ""
+def _findings(source: str, cells: pd.DataFrame) -> Iterator[str]:
+    by_model = cells.groupby("model", sort=False)["hit"]
+    hits = (f"{model} at {_hits(of_model)}" for model, of_model in by_model)
+    where = f" in {source}" if source else ""
     yield f"The true next word is among the five likeliest{where}: {', '.join(hits)}."
-    contexts = counted(len(numbers.contexts), "context")
-    if numbers.not_askable:
-        yield (
-            f"At {numbers.not_askable} of {contexts} the vocabulary lacks that word: they count "
-            "for no model."
-        )
-    rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
-    everyone, no_one = (
-        sum(all(row) for row in rows if row),
-        sum(not any(row) for row in rows if row),
-    )
+    by_context = cells.groupby("context", sort=False)
+    contexts = counted(by_context.ngroups, "context")
+    unknown = sum(_first(at).next == UNKNOWN for _, at in by_context)
+    if unknown:
+        yield f"At {unknown} of {contexts} the vocabulary lacks that word: they count for no model."
+    hit = cells.dropna(subset=["hit"]).astype({"hit": bool}).groupby("context")["hit"]
+    everyone, no_one = hit.all().sum(), (~hit.any()).sum()
     yield f"All models have it at {everyone} of {contexts}{where}, none at {no_one}."
 
 
-def _hits_table(numbers: PredictionNumbers) -> Table:
-    sources = {side.source or "hits": side for side in numbers.sides}
-    hits = (
-        {"model": model}
-        | {
-            source: _hits(side, side.models.index(model)) if model in side.models else DASH
-            for source, side in sources.items()
-        }
-        for model in numbers.all_models
-    )
+def _first(cells: pd.DataFrame) -> Any:
+    """Return the first prediction at a context: all models have the same word following."""
+    return next(rows(cells.sort_values("next", key=pd.isna, kind="stable")))
+
+
+def _hits(hit: pd.Series[Any]) -> str:
+    return f"{sum(hit.dropna())} of {hit.count()}"
+
+
+def _hits_table(numbers: pd.DataFrame) -> Table:
+    hits = numbers.groupby(["model", "source"], sort=False)["hit"].agg(_hits).unstack(sort=False)
+    frame = hits.fillna(DASH).rename(columns={"": "hits"}).reset_index()
     return Table(
         caption="Contexts with the true next word among the five likeliest",
-        frame=tidy(hits),
-        shown=["model", *((source, Column(source, str)) for source in sources)],
+        frame=frame,
+        shown=["model", *((source, Column(source, str)) for source in frame.columns[1:])],
     )
 
 
-def _hits(numbers: PredictionNumbers, j: int) -> str:
-    return " of ".join(map(str, numbers.hits(j)))
-
-
-def _words_table(numbers: PredictionNumbers) -> Table:
+def _words_table(numbers: pd.DataFrame) -> Table:
     records = []
-    for i, context in enumerate(numbers.contexts):
-        for side in numbers.sides:
-            first, cells = side.first[i], dict(zip(side.models, side.cells[i], strict=True))
+    for context, at in numbers.groupby("context", sort=False):
+        for _, cells in at.groupby("source", sort=False):
+            first = _first(cells)
             records.append(
                 {
-                    "context": f"{context}, {side.source}" if side.source else context,
-                    "ends in": first.context if first else "",
-                    "next word": first.next_shown if first else "",
-                    **{f"of {model}": _expected(cells.get(model)) for model in numbers.all_models},
+                    "context": f"{context}, {first.source}" if first.source else context,
+                    "ends in": first.ends_in or "",
+                    "next word": first.next_shown or "",
+                    **{f"of {cell.model}": _expected(cell) for cell in rows(cells)},
                 }
             )
     with_ends = ["ends in"] * any(record["ends in"] for record in records)
-    models = [(f"of {model}", Column(model, str)) for model in numbers.all_models]
+    models = [(f"of {model}", Column(model, str)) for model in numbers["model"].unique()]
     return Table(
         caption="The five likeliest words with their probabilities, and the place of the true one",
-        frame=tidy(records),
+        frame=tidy(records).fillna(DASH),
         shown=[
             *((name, Column(name, str)) for name in ("context", *with_ends, "next word")),
             *models,
@@ -122,60 +115,61 @@ def _words_table(numbers: PredictionNumbers) -> Table:
     )
 
 
-def _expected(cell: Prediction | None) -> str:
-    if cell is None:
+def _expected(cell: Any) -> str:
+    if cell.top is None:
         return DASH
-    place = f"({cell.rank})" if cell.askable and cell.rank else ""
+    place = f"({cell.rank})" if cell.hit is not None and cell.rank else ""
     return f"{' '.join(f'{word} {share:.2f}' for word, share in cell.top)} {place}".rstrip()
 
 
-def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
-    for context, row in zip(numbers.contexts, numbers.cells, strict=True):
-        for model, cell in zip(numbers.models, row, strict=True):
-            if cell is not None:
-                yield {
-                    "context": context,
-                    "next_word": cell.next,
-                    "next_word_in_text": cell.next_in_text,
-                    "model": model,
-                    "printed_in": numbers.source,
-                    "rank": cell.rank,
-                    "probability": cell.probability,
-                    "likeliest": " ".join(word for word, _ in cell.top),
-                    "their_probabilities": " ".join(str(share) for _, share in cell.top),
-                    "ends_in": cell.context,
-                }
-
-
-def _cells(numbers: PredictionNumbers) -> pd.DataFrame:
-    """Return a row a context, a column a model."""
-    return tidy(
+def _record(numbers: pd.DataFrame) -> Table:
+    """Every prediction with every digit, in a file."""
+    records = (
         {
-            "row": _row_name(context, first),
-            "column": model.replace(" ", "\n"),
-            "value": float(cell.hit) if cell and cell.askable else None,
-            "text": _likeliest(cell) if cell else "",
-            "name": _name(model, cell),
-            "trial_id": trial_id,
+            "context": cell.context,
+            "next_word": cell.next,
+            "next_word_in_text": cell.next_in_text,
+            "model": cell.model,
+            "printed_in": cell.source,
+            "rank": cell.rank,
+            "probability": cell.probability,
+            "likeliest": " ".join(word for word, _ in cell.top),
+            "their_probabilities": " ".join(str(share) for _, share in cell.top),
+            "ends_in": cell.ends_in,
         }
-        for context, first, row in zip(numbers.contexts, numbers.first, numbers.cells, strict=True)
-        for model, trial_id, cell in zip(numbers.models, numbers.trial_ids, row, strict=True)
+        for cell in rows(numbers.dropna(subset=["next"]))
     )
+    return Table(frame=tidy(records), file="predictions.csv")
 
 
-def _row_name(context: str, first: Prediction | None) -> str:
-    if first is None:
+def _cells(predictions: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield a row a context, a column a model."""
+    for context, at in predictions.groupby("context", sort=False):
+        row = _row_name(str(context), _first(at))
+        for cell in rows(at):
+            yield {
+                "row": row,
+                "column": cell.model.replace(" ", "\n"),
+                "value": None if cell.hit is None else float(cell.hit),
+                "text": "" if cell.top is None else _likeliest(cell),
+                "name": _name(cell),
+                "trial_id": cell.trial_id,
+            }
+
+
+def _row_name(context: str, first: Any) -> str:
+    if first.next is None:
         return context
     end = (
-        first.context
-        if len(first.context) <= CONTEXT_LETTERS
-        else first.context[-CONTEXT_LETTERS:].partition(" ")[2]
+        first.ends_in
+        if len(first.ends_in) <= CONTEXT_LETTERS
+        else first.ends_in[-CONTEXT_LETTERS:].partition(" ")[2]
     )
     words = f"\N{HORIZONTAL ELLIPSIS} {end} " if end else ""
     return f"{context}: {words}\N{RIGHTWARDS ARROW} {_cut(first.next_shown, CONTEXT_LETTERS)}"
 
 
-def _likeliest(cell: Prediction) -> str:
+def _likeliest(cell: Any) -> str:
     """With the place of the true word where that is among them."""
     shown = _cut(cell.top[0][0], WORD_LETTERS) if cell.top else DASH
     return f"{shown} ({cell.rank})" if cell.hit else shown
@@ -185,15 +179,15 @@ def _cut(word: str, letters: int) -> str:
     return word if len(word) <= letters else f"{word[: letters - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def _name(model: str, cell: Prediction | None) -> str:
-    if cell is None:
-        return f"{model}: {DASH}"
+def _name(cell: Any) -> str:
+    if cell.top is None:
+        return f"{cell.model}: {DASH}"
     true = f"{cell.next_shown}: place {cell.rank or DASH}, {formats.percent(cell.probability)}"
     words = (f"{word} {formats.percent(share)}" for word, share in cell.top)
     return "\n".join(
         [
-            model,
-            f"\N{HORIZONTAL ELLIPSIS} {cell.context}",
+            cell.model,
+            f"\N{HORIZONTAL ELLIPSIS} {cell.ends_in}",
             f"followed by {true}",
             "expects:",
             *words,

@@ -119,7 +119,7 @@ def after(word: str, rank: int) -> str:
     return json.dumps({"next": word, "probability": 0.1, "rank": rank, "top": top})
 
 
-def test_predictions_are_read_and_counted() -> None:
+def test_predictions_are_those_of_done_trials() -> None:
     first, second = "top_k yang 1", "top_k yang 2"
     trials = [
         row("a seed=1", **{first: after("tons", 2), second: after("tons", 3)}),
@@ -127,23 +127,27 @@ def test_predictions_are_read_and_counted() -> None:
         row("c seed=1", "planned"),
     ]
     numbers = prediction_numbers(flatten(trials).frame(), Predictions(), corpus="ptb")
-    assert (numbers.contexts, numbers.models) == (("yang 1", "yang 2"), ("a", "b"))
-    assert [numbers.hits(j) for j in (0, 1)] == [(1, 2), (1, 1)]
-    assert numbers.cells[1][1] is None
+    assert numbers[["context", "model", "hit"]].to_numpy().tolist() == [
+        ["yang 1", "a", True],
+        ["yang 1", "b", True],
+        ["yang 2", "a", False],
+        ["yang 2", "b", None],
+    ]
     trials[1] = row("a seed=2", **{first: after("tons", 1)})
     two_seeds = prediction_numbers(flatten(trials).frame(), Predictions(), corpus="ptb")
-    assert two_seeds.models == ("a seed=1", "a seed=2")
+    assert list(two_seeds["model"].unique()) == ["a seed=1", "a seed=2"]
 
 
 def test_unknown_words_and_own_contexts_stay_apart() -> None:
     own = {f"top_k-{OWN} own 1": after("of", 1)}
     unknown = {"top_k yang 1": after("<unk>", 1), "top_k yang 2": after("of", 1)}
     frame = flatten([row("a", **unknown, **own)]).frame()
-    numbers = prediction_numbers(frame, Predictions(), corpus="ptb")
-    assert numbers.contexts == ("yang 1", "yang 2")
-    assert (numbers.hits(0), numbers.not_askable) == ((1, 1), 1)
-    mine = prediction_numbers(frame, Predictions(), corpus="ptb", tag=OWN)
-    assert mine.contexts == ("own 1",)
+    hits = [
+        dict(zip(numbers["context"], numbers["hit"], strict=True))
+        for tag in ("", OWN)
+        for numbers in [prediction_numbers(frame, Predictions(), corpus="ptb", tag=tag)]
+    ]
+    assert hits == [{"yang 1": None, "yang 2": True}, {"own 1": True}]
 
 
 def test_own_benchmarks_have_no_printed_values() -> None:
