@@ -30,6 +30,7 @@ from trainables.config import WITH_SPECTRUM, AnyConfig, TextFile, read_config
 from trainables.errors import UserError, first_line, line_of
 from trainables.trial_folder.files import (
     DamagedFileError,
+    UnreadableFileError,
     append,
     locked,
     open_file,
@@ -42,10 +43,9 @@ from trainables.trial_folder.files import (
 )
 from trainables.trial_folder.measurement_file import (
     Measured,
+    MeasurementFile,
     Metrics,
     Values,
-    read_measurement,
-    write_measurement,
 )
 from trainables.trial_folder.outcome import TrialOutcome
 from trainables.trial_folder.vector import read_vector, write_vector
@@ -204,11 +204,9 @@ class TrialFolder:
     def write_result(
         self, outcome: TrialOutcome, singular_values: NDArray[float64] | None
     ) -> TrialOutcome:
-        """Write it after all that it speaks of, so that this is there where a result is; returns it
-        with the checksums of these files.
+        """Write the outcome after the files that it names; return it with their checksums.
 
-        Raises SupersededError, with nothing written, where another worker has the right to write.
-        """
+        Raises SupersededError, with nothing written, if another worker has the right to write."""
         self.check_fence()
         checksums = {}
         if singular_values is not None:
@@ -220,13 +218,11 @@ class TrialFolder:
         return outcome
 
     def set_aside_result(self) -> Path:
-        """Rename a result that is of no use, or a worker would take the trial for finished; returns
-        its new path."""
+        """Rename an unusable result, so that no worker takes the trial for finished."""
         return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
-        """Remove the result, or what is said of a failure, so that the trial runs again, from its
-        checkpoints where it has some."""
+        """Remove the result and the error log, so that the trial runs again or goes on."""
         # The folder itself may be what made the trial fail.
         with contextlib.suppress(NotADirectoryError):
             remove(self.path / RESULT)
@@ -247,12 +243,38 @@ class TrialFolder:
             remove(path)
 
     def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
-        """Make one later measurement durable."""
-        write_measurement(self._measurement_files(name), self.trial_id, name, measured)
+        """Make one later measurement durable: its spectrum's file first, then that of the metrics,
+        which shows that both exist."""
+        spectrum, metrics_file = self._measurement_files(name)
+        metrics, values = measured
+        content = MeasurementFile(
+            trial_id=self.trial_id,
+            name=name,
+            metrics=metrics,
+            has_spectrum=values is not None,
+            spectrum_sha256=None if values is None else write_vector(spectrum, values),
+        )
+        write_file(metrics_file, sealed(content.model_dump_json(indent=1)))
 
     def measurement(self, name: str) -> Measured | None:
-        """The later measurement; None if there is none. Raises as `read_measurement` does."""
-        return read_measurement(self._measurement_files(name), self.trial_id, name)
+        """Return what `write_measurement` wrote; None if there is nothing.
+
+        Raises DamagedFileError for files that are truncated, changed, unreadable or of another
+        trial."""
+        spectrum, metrics_file = self._measurement_files(name)
+        try:
+            content = read_record(metrics_file, MeasurementFile)
+            if content is None:
+                return None
+            if (content.trial_id, content.name) != (self.trial_id, name):
+                raise DamagedFileError(
+                    f"{metrics_file} is another measurement, {content.name} of {content.trial_id}"
+                )
+            checksum = content.spectrum_sha256
+            values = read_vector(spectrum, checksum) if content.has_spectrum else None
+        except UnreadableFileError as error:
+            raise DamagedFileError(str(error)) from error
+        return Measured(content.metrics, values)
 
     def _measurement_files(self, name: str) -> list[Path]:
         return [self.path / file for file in measurement_files([name])]
@@ -272,11 +294,8 @@ class TrialFolder:
             remove(path)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
-        """The exception that ended the trial in one line, with the line of the user's own layer
-        that it came through.
-
-        The whole traceback goes into the error log.
-        """
+        """Return the exception that ended the trial in one line, with the line of the user's own
+        layer that it came through; the whole traceback goes into the error log."""
         # Where the log cannot be written, the cause still reaches who asked.
         with contextlib.suppress(OSError):
             write_file(
