@@ -172,7 +172,9 @@ def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float
     )
     logits = vocabulary * experts
     products = size.products + mixture_products(config) + head_products(config, vocabulary)
-    return 6.0 * (products + logits * size.embedding_width) + logits * _operations_per_logit(layer)
+    return 6.0 * (
+        products + logits * config.model.embedding_width
+    ) + logits * _operations_per_logit(layer)
 
 
 def _operations_per_logit(layer: OutputLayerConfig) -> float:
@@ -194,12 +196,14 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
     weights = size.copies * parameter_count(config, vocabulary)
     activations = size.tokens * size.activations
     if isinstance(layer, MixtureConfig):
-        activations += 6 * size.tokens * layer.mixtures * size.embedding_width
+        activations += 6 * size.tokens * layer.mixtures * config.model.embedding_width
     # A product A B, and its gradient.
-    weights += 0 if config.model.head_rank is None else 2 * vocabulary * size.embedding_width
+    weights += (
+        0 if config.model.head_rank is None else 2 * vocabulary * config.model.embedding_width
+    )
     plif = isinstance(layer, LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig)
     buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
-    chunk = chunk_rows(vocabulary, size.embedding_width, 4, device_type) * vocabulary
+    chunk = chunk_rows(vocabulary, config.model.embedding_width, 4, device_type) * vocabulary
     return 4.0 * (weights + activations + buffers * chunk)
 
 

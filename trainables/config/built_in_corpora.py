@@ -32,8 +32,7 @@ SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
 """Each split has at least so many, and every symbol equally often; train has every symbol at least
 twice."""
 
-_MARKOV = re.compile(rf"{MARKOV}-([1-9][0-9]{{0,8}})")
-_SPAM = re.compile(rf"{SPAM}-([0-9]{{1,9}})")
+_SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
@@ -55,16 +54,8 @@ def markov_rank(name: str) -> int | None:
         return MARKOV_RANK
     if not name.startswith(f"{MARKOV}-"):
         return None
-    numbered = _MARKOV.fullmatch(name)
-    rank = int(numbered[1]) if numbered else 20
-    nearest = min(max(rank, LEAST_MARKOV_RANK), GREATEST_MARKOV_RANK)
-    if name != f"{MARKOV}-{nearest}":
-        raise UserError(
-            f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix, "
-            f"a number from {LEAST_MARKOV_RANK} to {GREATEST_MARKOV_RANK}; got {name!r}: try "
-            f"{MARKOV}-{nearest}"
-        )
-    return rank
+    rule = f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix"
+    return _number(name, rule, LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK)
 
 
 def spam_symbols(name: str) -> int | None:
@@ -72,18 +63,20 @@ def spam_symbols(name: str) -> int | None:
 
     Raises UserError for a number of symbols that there is not.
     """
-    numbered = _SPAM.fullmatch(name)
-    if numbered is None:
+    if not _SPAM.fullmatch(name):
         return None
-    symbols = int(numbered[1])
-    nearest = min(max(symbols, LEAST_SPAM_SYMBOLS), GREATEST_SPAM_SYMBOLS)
-    if name != f"{SPAM}-{nearest}":
-        raise UserError(
-            f"a language of repeated symbols is {SPAM}-V, with V their number, from "
-            f"{LEAST_SPAM_SYMBOLS} to "
-            f"{GREATEST_SPAM_SYMBOLS:,}; got {name!r}: try {SPAM}-{nearest}"
-        )
-    return symbols
+    rule = f"a language of repeated symbols is {SPAM}-V, with V their number"
+    return _number(name, rule, LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS)
+
+
+def _number(name: str, rule: str, least: int, greatest: int) -> int:
+    """The number after the hyphen. Raises UserError unless it is spelt plainly and in the range."""
+    kind, _, digits = name.partition("-")
+    number = int(digits) if re.fullmatch("[0-9]{1,9}", digits) else 20
+    nearest = min(max(number, least), greatest)
+    if digits != str(nearest):
+        raise UserError(f"{rule}, from {least} to {greatest:,}; got {name!r}: try {kind}-{nearest}")
+    return nearest
 
 
 def spam_floor(symbols: int) -> float:

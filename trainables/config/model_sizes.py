@@ -18,9 +18,6 @@ LONGEST_DRAW = 40
 class ModelSize:
     """Of one model and the longest window of its batches."""
 
-    embedding_width: int
-    """d, of the output weights too."""
-    context_width: int
     products: float
     """Products a token between embedding and context vector, forward."""
     tokens: int
@@ -41,8 +38,8 @@ def model_size(config: LanguageTrialConfig) -> ModelSize:
 def head_products(config: LanguageTrialConfig, vocabulary: int) -> float:
     """Products a token of making the output weights A B, once a step; 0 where they are one
     matrix."""
-    size, rank = model_size(config), config.model.head_rank
-    return 0.0 if rank is None else vocabulary * rank * size.embedding_width / size.tokens
+    model, tokens = config.model, model_size(config).tokens
+    return vocabulary * (model.head_rank or 0) * model.embedding_width / tokens
 
 
 def _awd_lstm(config: TrialConfig) -> ModelSize:
@@ -50,8 +47,6 @@ def _awd_lstm(config: TrialConfig) -> ModelSize:
     model, training = config.model, config.training
     adam = training.optimizer == "adam"
     return ModelSize(
-        embedding_width=model.embedding_width,
-        context_width=model.context_width,
         products=float(sum(4 * out * (into + out) for into, out in model.layer_widths)),
         tokens=(training.bptt + LONGEST_DRAW) * training.batch_size,
         activations=2 * model.embedding_width + sum(10 * out for _, out in model.layer_widths),
@@ -67,8 +62,6 @@ def _transformer(config: TransformerTrialConfig) -> ModelSize:
     model, window = config.model, config.training.window
     width, inner = model.width, model.feed_forward_width
     return ModelSize(
-        embedding_width=width,
-        context_width=width,
         products=float(model.layers * (4 * width**2 + 3 * width * inner + 2 * window * width)),
         tokens=window * config.training.batch_size,
         activations=2 * width + model.layers * (12 * width + 4 * inner + 2 * model.heads * window),
