@@ -29,7 +29,7 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
-    """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
+    """Verify a corpus (or word-similarity, the benchmarks): files and hashes; count tokens."""
     from trainables.config import markov_rank, spam_floor, spam_symbols
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 

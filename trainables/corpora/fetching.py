@@ -13,7 +13,7 @@ from trainables.corpora.published import (
     WORD_SIMILARITY,
     PublishedFolder,
 )
-from trainables.corpora.source import check, read_files, read_texts
+from trainables.corpora.source import read_files, read_texts
 from trainables.errors import UserError, first_line
 
 RETRIES = 3
@@ -38,19 +38,15 @@ def ensure(name: str, *, data_dir: Path | None) -> None:
 
 
 def fetch(name: str, *, data_dir: Path | None) -> None:
-    """Download the published files of `name` that are absent or wrong to `data_dir`/`name`, and
-    check a corpus.
+    """Download the published files of `name` that are absent or wrong to `data_dir`/`name`.
 
-    Raises UserError for a name that is not published, and as `download` and `check` do.
-    """
+    Raises UserError for a name that is not published, and as `download` does."""
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
             f"only {choices} are downloaded; got {name!r}: check it with corpus check instead"
         )
     download(PUBLISHED[name], folder_in(data_dir, name))
-    if name in PUBLISHED_CORPORA:
-        check(name, data_dir=data_dir)
 
 
 def download(published: PublishedFolder, folder: Path) -> None:

@@ -46,14 +46,9 @@ def _built_in_identity(name: str) -> CorpusIdentity:
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
     """Verify every file of the corpus `name`, and count its tokens and types.
 
-    Raises UserError as `read_texts` does, and if published counts are not those of the texts.
-    """
+    Raises UserError as `read_texts` does."""
     texts = read_texts(name, data_dir=data_dir)
-    counted = measured_identity(name, texts)
-    recorded = PUBLISHED_CORPORA.get(name, counted)
-    if counted != recorded:
-        raise UserError(f"trainables/corpora/published.py has {recorded}: correct it to {counted}")
-    return counted, tuple(texts.values())
+    return measured_identity(name, texts), tuple(texts.values())
 
 
 def measured_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:

@@ -18,11 +18,10 @@ def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     folder = runtime.benchmarks_dir or runtime.data_dir
     texts = read_texts(config.text, data_dir=folder)
     words = {word for text in texts.values() for word in tokenise(text.text)}
-    ids = dict.fromkeys(words, 0)
     metrics: dict[str, Metric] = {}
     for benchmark in read_published(folder):
         pairs = parse_pairs(benchmark)
-        unknown = len(pairs) - len(pairs_in_vocabulary(pairs, ids))
+        unknown = len(pairs) - len(pairs_in_vocabulary(pairs, words))
         metrics |= {
             f"word_pairs {benchmark.name}": len(pairs),
             f"word_pairs unknown {benchmark.name}": unknown,

@@ -6,7 +6,7 @@ Shapes: n pairs, V vocabulary, D width of the embedding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,9 @@ def similarity_metrics(
     return metrics
 
 
-def pairs_in_vocabulary(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> list[WordPair]:
+def pairs_in_vocabulary(pairs: Iterable[WordPair], words: Container[str]) -> list[WordPair]:
     """The pairs whose two lower-cased words are both in the vocabulary."""
-    return [pair for pair in pairs if pair.first in ids and pair.second in ids]
+    return [pair for pair in pairs if pair.first in words and pair.second in words]
 
 
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:

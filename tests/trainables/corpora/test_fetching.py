@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,15 +71,6 @@ def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(
     assert files_in(tmp_path / tiny) == TINY
 
 
-def test_wrong_counts_of_a_published_corpus_are_told(
-    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wrong = replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6)
-    monkeypatch.setitem(PUBLISHED_CORPORA, tiny, wrong)
-    with pytest.raises(UserError, match=r"vocabulary_size=6.*vocabulary_size=5"):
-        fetch(tiny, data_dir=tmp_path)
-
-
 @pytest.mark.parametrize("name", ["novels", "pydocs", "markov-100"])
 def test_only_published_corpora_are_downloaded(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"only ptb, wikitext-2 and word-similarity .*{name}"):
@@ -97,12 +87,8 @@ def test_a_busy_server_and_broken_connections_are_tried_again(
 
 
 @pytest.mark.parametrize(
-    ("statuses", "dropped", "requests", "sentence"),
-    [
-        ([503] * 4, [], 4, "4 times in a row .503 .*again later"),
-        ([403] * 4, [], 4, "4 times in a row .403"),
-        ([], [1000] * 4, 4, "4 times in a row"),
-    ],
+    ("statuses", "dropped", "reason"),
+    [([503] * 4, [], ".503 .*again later"), ([403] * 4, [], ".403"), ([], [1000] * 4, "")],
 )
 def test_a_server_without_the_file_ends_the_download(
     tiny: str,
@@ -110,13 +96,12 @@ def test_a_server_without_the_file_ends_the_download(
     tmp_path: Path,
     statuses: list[int],
     dropped: list[int],
-    requests: int,
-    sentence: str,
+    reason: str,
 ) -> None:
     web.first_statuses, web.drop_after_bytes = statuses.copy(), dropped.copy()
-    with pytest.raises(UserError, match=rf"train\.txt .*{sentence}.*at {tmp_path}/"):
+    with pytest.raises(UserError, match=rf"train\.txt .*4 times in a row {reason}.*at {tmp_path}/"):
         fetch(tiny, data_dir=tmp_path)
-    assert len(web.requests) == requests
+    assert len(web.requests) == 4
     assert files_in(tmp_path / tiny) == {}
 
 
@@ -152,8 +137,7 @@ def test_a_file_has_its_permissions_before_it_has_its_name(
     )
     mask = os.umask(0o027)
     try:
-        with pytest.raises(UserError):
-            fetch(tiny, data_dir=tmp_path)
+        fetch(tiny, data_dir=tmp_path)
         assert (modes, os.umask(mask)) == ([0o640] * 3, 0o027)
     finally:
         os.umask(mask)
