@@ -1,7 +1,6 @@
 import pytest
 
 from trainables.config.keys import dotted_keys, flat_values, value_at, with_values
-from trainables.errors import UserError
 
 CONTENT = {
     "kind": "x",
@@ -26,9 +25,3 @@ def test_values_are_replaced_in_a_copy() -> None:
     replaced = with_values(CONTENT, {"training.averaging": None, "training.epochs": 4, "seed": 2})
     assert replaced == {**CONTENT, "seed": 2, "training": {"epochs": 4, "averaging": None}}
     assert CONTENT["training"] == {"epochs": 3, "averaging": {"kind": "nt"}}
-
-
-@pytest.mark.parametrize("value", [1, "x", None, [1]])
-def test_nothing_is_set_inside_a_single_value(value: object) -> None:
-    with pytest.raises(UserError, match="cannot be set inside"):
-        with_values(CONTENT, {"training": value, "training.epochs": 3})

@@ -45,21 +45,6 @@ def test_the_matrix_has_the_stated_rank(rank: int) -> None:
     assert language.left_VR.shape == language.right_VR.shape == (1000, rank)
 
 
-@pytest.mark.parametrize("rank", [5, 500])
-def test_the_matrix_is_exactly_the_product(rank: int) -> None:
-    """In whole numbers of Python, which do not round."""
-    language = markov_language(rank)
-    right = language.right_VR.tolist()
-    for row in (0, 1, 999):
-        left = language.left_VR[row].tolist()
-        for column in (0, 7, 999):
-            whole = (
-                sum(a * b for a, b in zip(left[:-1], right[column][:-1], strict=True)) * 2**16
-                - left[-1]
-            )
-            assert language.log_p_VV[row, column] * 2.0**40 == whole
-
-
 def test_a_row_is_the_log_of_a_distribution_in_fifty_digits(language: MarkovLanguage) -> None:
     for row in (0, 1, 500):
         with localcontext() as context:

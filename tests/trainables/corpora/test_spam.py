@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.support.other_process import sha256_elsewhere
-from trainables.config import CorpusConfig, spam_floor
-from trainables.corpora import SPLITS, identity, load, tokenise
+from trainables.config import spam_floor
+from trainables.corpora import SPLITS, identity, tokenise
 from trainables.corpora.source import measured_identity, read_texts
 from trainables.corpora.spam import SHA256, spam_identity, spam_texts
 
@@ -60,12 +60,3 @@ def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
 def test_another_process_makes_the_text_without_numpy() -> None:
     check = "import sys; assert not {'numpy', 'torch'} & set(sys.modules)"
     assert sha256_elsewhere("spam-100", and_then=check) == HUNDRED_SHA256
-
-
-def test_a_model_reads_every_symbol_and_an_end_of_text() -> None:
-    corpus = load(CorpusConfig(name="spam-100", sha256=HUNDRED_SHA256), data_dir=None)
-    assert len(corpus.vocabulary) == 101 and "<unk>" not in corpus.vocabulary
-    end = corpus.vocabulary.index("<eos>")
-    assert (corpus.train.reshape(-1, 8)[:, 7] == end).all() and (
-        corpus.train.reshape(-1, 8)[:, :7] != end
-    ).all()

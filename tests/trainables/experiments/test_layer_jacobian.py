@@ -1,5 +1,4 @@
-"""The closed-form Jacobian against finite differences and the framework's own; what its singular
-values say."""
+"""The closed-form Jacobian against automatic differentiation; what its singular values say."""
 
 from __future__ import annotations
 
@@ -41,18 +40,6 @@ def test_the_closed_form_is_the_derivative(config: HiddenLayerConfig, gate_bias:
     closed_NOI = jacobian(layer, inputs_NI)
     exact_NOI = torch.func.vmap(torch.func.jacrev(lambda x: layer(x[None])[0]))(inputs_NI)
     torch.testing.assert_close(closed_NOI, exact_NOI, rtol=1e-12, atol=1e-12)
-    step = 1e-6
-    # Away from the kink of every relu, so that both sides of a difference are on the same piece.
-    kinks_N = layer.expert_scores(inputs_NI).abs().flatten(1).min(dim=1).values
-    away_N = kinks_N > 100 * step
-    assert int(away_N.sum()) > 15
-    with torch.no_grad():
-        columns = [
-            (layer(inputs_NI + step * unit_I) - layer(inputs_NI - step * unit_I)) / (2 * step)
-            for unit_I in torch.eye(6, dtype=torch.float64)
-        ]
-    differences_NOI = torch.stack(columns, dim=2)
-    torch.testing.assert_close(closed_NOI[away_N], differences_NOI[away_N], rtol=0, atol=1e-7)
 
 
 def test_metrics_of_spectra_worked_by_hand() -> None:

@@ -14,13 +14,11 @@ from torch import Tensor
 
 from tests.support import tiny_trial as tiny
 from trainables.config import KL_RANK, GssConfig, OutputLayerConfig, SoftmaxConfig
-from trainables.errors import UserError
 from trainables.measurements import chunks, eigenvectors, measure
 from trainables.measurements.kl_rank import (
     BOUNDS,
     FEW_ROWS,
     KlRanks,
-    kl_rank_metrics,
     kl_ranks,
 )
 from trainables.runtime import Runtime
@@ -28,14 +26,12 @@ from trainables.runtime import Runtime
 Matrix = NDArray[np.floating]
 
 
-def bent_log_p(
-    rows: int, columns: int, width: int, *, k: float = 3.0, spread: float = 2.0
-) -> Matrix:
-    """log P of a gss layer (c = 0) for random contexts and weights."""
+def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
+    """log P of a gss layer (c = 0, k = 3) for random contexts and weights."""
     random = np.random.default_rng(rows + columns)
-    contexts = random.standard_normal((rows, width)) * spread / width**0.5
+    contexts = random.standard_normal((rows, width)) * 2 / width**0.5
     logits = contexts @ random.standard_normal((width, columns)) + random.standard_normal(columns)
-    return np.asarray(log_softmax(k * logits - (k - 1) * np.logaddexp(logits, 0.0), axis=1))
+    return np.asarray(log_softmax(3 * logits - 2 * np.logaddexp(logits, 0.0), axis=1))
 
 
 def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
@@ -73,28 +69,25 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_ranks_and_curve_are_numpys(shape: tuple[int, int], dtype: type) -> None:
-    log_p: Matrix = bent_log_p(*shape, 5).astype(dtype)
-    assert_same(log_p, found(log_p))
-
-
-@pytest.mark.parametrize("shape", [(7, 40), (60, 200), (200, 150)])
-def test_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize("gpu", [False, True])
+def test_ranks_and_curve_are_numpys(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], dtype: type, gpu: bool
+) -> None:
+    """Also on a GPU's way, whose panels are a part of a wide matrix."""
     for module in (chunks, eigenvectors):
-        monkeypatch.setattr(module, "on_gpu", lambda _: True)
+        monkeypatch.setattr(module, "on_gpu", lambda _: gpu)
     monkeypatch.setattr(chunks, "PANEL", 7)
-    log_p = bent_log_p(*shape, 5).astype(np.float32)
+    log_p: Matrix = bent_log_p(*shape, 5).astype(dtype)
     assert_same(log_p, found(log_p))
 
 
 @pytest.mark.parametrize(
     "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ranks_near_the_number_of_directions(shape: tuple[int, int], dtype: type) -> None:
+def test_ranks_near_the_number_of_directions(shape: tuple[int, int]) -> None:
     """Logits of independent noise, where no direction is worth much more than another."""
     noise = np.random.default_rng(shape[0]).standard_normal(shape)
-    log_p: Matrix = log_softmax(noise, axis=1).astype(dtype)
+    log_p: Matrix = log_softmax(noise, axis=1).astype(np.float32)
     ranks = found(log_p)
     assert_same(log_p, ranks)
     assert 0.9 * min(shape) < ranks.ranks["1e-3"]
@@ -123,21 +116,6 @@ def test_equal_rows_need_one_direction() -> None:
     assert found(shares).ranks == dict.fromkeys(BOUNDS, 1)
 
 
-def test_kl_of_steep_bends_rises() -> None:
-    steep = bent_log_p(256, 500, 20, k=3.0, spread=10.0)
-    rises = np.diff(brute_force(steep, until=-1.0))
-    assert (rises > 1e-9).sum() > 40 and rises.max() > 4
-    assert_same(steep, found(steep))
-
-
-@pytest.mark.parametrize("bad", [np.nan, -np.inf])
-def test_row_that_is_not_finite_is_named(bad: float) -> None:
-    log_p = bent_log_p(50, 20, 3)
-    log_p[37, 4] = bad
-    with pytest.raises(UserError, match=r"row 37 \(counted from 0\)"):
-        found(log_p, chunk=8)
-
-
 @pytest.mark.parametrize(
     ("layer", "rank_contexts"), [(SoftmaxConfig(), None), (GssConfig(c=-1.5, k=2.5), 25)]
 )
@@ -149,10 +127,7 @@ def test_model_has_the_ranks_of_its_matrix(
     config = config.with_values({"evaluation.rank_contexts": rank_contexts})
     log_p = tiny.log_p_matrix(model, corpus.test[:rank_contexts])
     [(metrics, _)] = measure([KL_RANK], model, corpus, config, Runtime()).values()
-    assert metrics == pytest.approx(kl_rank_metrics(found(log_p)))
     curve = brute_force(log_p)
     assert metrics["kl_rank_1e-3"] == len(curve) - 1
     assert [metrics["kl_at_rank_0"], metrics["kl_at_rank_1"]] == pytest.approx(curve[:2], rel=1e-9)
     assert len(curve) > 5 and (metrics["kl_rank_rows"], metrics["kl_rank_columns"]) == log_p.shape
-    if layer.name == "softmax":
-        assert int(metrics["kl_rank_1e-3"]) <= config.model.embedding_width + 1
