@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 import typer
-from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption  # type: ignore[attr-defined]
+from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
 
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus
@@ -64,18 +64,6 @@ class _Commands(TyperGroup):
             raise typer.Exit(130) from error
 
 
-class _Retry(TyperCommand):
-    """`run` but for what lists a plan, which its help leaves out."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The options, of which `run` refuses these two."""
-        params = super().get_params(ctx)
-        for param in params:
-            if isinstance(param, TyperOption):
-                param.hidden |= param.name in ("dry_run", "form")
-        return params
-
-
 app = typer.Typer(
     cls=_Commands,
     help=HELP,
@@ -116,9 +104,7 @@ app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
 app.command()(run)
-app.command(
-    "retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged."
-)(run)
+app.command("retry", help="Run just those trials of a study again that failed or diverged.")(run)
 for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)

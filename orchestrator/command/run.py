@@ -46,7 +46,7 @@ def run(
     all_trials: options.AllTrials = False,
     log_to: options.LogTo = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and run nothing.")
+        bool, typer.Option("--dry-run", help="Print the plan and run nothing; not with retry.")
     ] = False,
     form: options.Format = "table",
     settings: options.Settings = None,
@@ -93,13 +93,16 @@ def run(
         data=data,
         address=address,
         ray_dashboard=ray_dashboard,
-        runtime=Runtime(threads=cores_per_trial, deterministic=deterministic),
         max_concurrent=max_concurrent,
         trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
     )
+    runtime = Runtime(threads=cores_per_trial, deterministic=deterministic)
     runs = [
-        (plan, _for_study(run_options, plan, number))
+        (
+            plan,
+            replace(run_options, gpus_per_trial=number, runtime=_of_study(runtime, plan, number)),
+        )
         for plan, number in zip(plans, gpus, strict=True)
     ]
     raise typer.Exit(_run_all(runs, study, options.typed_options(context), again=retried))
@@ -130,12 +133,11 @@ def _gpus_of(typed: float | None, plan: Plan) -> float:
     return typed
 
 
-def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
-    """The options with what the study decides."""
+def _of_study(runtime: Runtime, plan: Plan, gpus_per_trial: float) -> Runtime:
     from trainables.config import layer_files, output_layer_of
 
-    runtime = replace(
-        run_options.runtime,
+    return replace(
+        runtime,
         data_dir=plan.data_dir,
         device="cuda" if gpus_per_trial > 0 else "cpu",
         layer_files=layer_files(
@@ -145,7 +147,6 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
         contexts=plan.inputs.contexts,
         benchmarks=plan.inputs.benchmarks,
     )
-    return replace(run_options, gpus_per_trial=gpus_per_trial, runtime=runtime)
 
 
 def _run_all(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -15,44 +16,23 @@ from orchestrator.forecast.estimates import core_seconds, gpu_seconds
 from orchestrator.plan import Plan, TuningPlan
 from orchestrator.store import COMPLETE, TrialRow
 from trainables.config import AnyConfig, read_config
-from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """How far the done trials of a scale, corpus and variant were from their estimates."""
+def seconds_each(
+    configs: Sequence[AnyConfig], plan: Plan, store: Store, *, gpu: bool
+) -> tuple[float, str]:
+    """Return the mean time of trials with these configs, validation and measurements included, and
+    its basis.
 
-    ratios: Mapping[str, float]
-    """By family of trials, measured over estimated time."""
-    trials: int
-    """How many were measured."""
-    corpus: CorpusIdentity
-    gpu: bool
-
-    def seconds(self, config: AnyConfig) -> float:
-        """Return the time of a trial with validation and measurements.
-
-        A family without a done trial is taken to be off as the median of the others.
-        """
-        usual = statistics.median(self.ratios.values()) if self.ratios else 1.0
-        ratio = self.ratios.get(config.family, usual)
-        return ratio * _estimated_seconds(config, self.corpus, gpu=self.gpu)
-
-    @property
-    def basis(self) -> str:
-        """What `seconds` is taken from."""
-        if self.trials:
-            return f"from {self.trials} done, by output layer"
-        return "from the published times on a V100" if self.gpu else "from the number of operations"
-
-
-def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
-    """Return the pace of trials on a GPU, or on cores, of all studies of the plan's scale, corpus
-    and variant."""
+    A family of trials is taken to be as far from its estimate as its done trials on a GPU, or on
+    cores, were, in all studies of the plan's scale, corpus and variant. A family without a done
+    trial is taken to be off as the median of the others.
+    """
+    estimated = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured: set[str] = set()
     taken_s, estimated_s = defaultdict[str, float](float), defaultdict[str, float](float)
     for summary in store.studies():
@@ -70,9 +50,15 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
                 config = read_config(row["config"])
                 measured.add(row["trial_id"])
                 taken_s[config.family] += row["metrics"]["wall_seconds"]
-                estimated_s[config.family] += _estimated_seconds(config, plan.corpus, gpu=gpu)
+                estimated_s[config.family] += estimated(config)
     ratios = {family: taken_s[family] / estimated_s[family] for family in taken_s}
-    return Pace(ratios=ratios, trials=len(measured), corpus=plan.corpus, gpu=gpu)
+    usual = statistics.median(ratios.values()) if ratios else 1.0
+    seconds = [ratios.get(config.family, usual) * estimated(config) for config in configs]
+    if ratios:
+        basis = f"from {len(measured)} done, by output layer"
+    else:
+        basis = "from the published times on a V100" if gpu else "from the number of operations"
+    return sum(seconds) / max(1, len(seconds)), basis
 
 
 def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig]:
@@ -85,7 +71,3 @@ def configs_left(tuning: TuningPlan, rows: Iterable[TrialRow]) -> list[AnyConfig
         for side, base in tuning.bases.items()
         for config in [tuning.resolve(base)] * (per_side - ended[side])
     ]
-
-
-def _estimated_seconds(config: AnyConfig, corpus: CorpusIdentity, *, gpu: bool) -> float:
-    return gpu_seconds(config, corpus) if gpu else core_seconds(config, corpus)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cluster import RunOptions, check_torch_gpu
-from orchestrator.forecast import STACK, configs_left, measured_pace
+from orchestrator.forecast import STACK, configs_left, seconds_each
 from orchestrator.plan import Plan
 from orchestrator.schedule import Recorder, RunSummary, StudyWork
 from orchestrator.store import OPEN, PlannedTrial, RunRecord, expire_dead_owners
@@ -59,9 +59,9 @@ class RemainingWork:
             if state.missing or state.lacking:
                 state = self._prepare(state)
             configs = self._configs(state)
-            pace = measured_pace(self.plan, self.store, gpu=self.options.gpus_per_trial > 0)
-            seconds = sum(map(pace.seconds, configs)) / max(1, len(configs))
-            self._announce(state, (seconds, pace.basis))
+            on_gpu = self.options.gpus_per_trial > 0
+            seconds, basis = seconds_each(configs, self.plan, self.store, gpu=on_gpu)
+            self._announce(state, (seconds, basis))
             if warning := disk_warning(configs, self.plan.corpus, self.options):
                 self.console.print(warning)
             work = StudyWork(

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.main import get_command
 
 from orchestrator.command.app import app
@@ -23,13 +22,6 @@ KEY = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs")
 def test_no_study_is_named_like_a_command() -> None:
     group: Any = get_command(app)
     assert not {*NAMES, ALL} & {*group.commands}
-
-
-@pytest.mark.parametrize(("command", "listed"), [("run", True), ("retry", False)])
-def test_retry_lists_no_plan(command: str, listed: bool) -> None:
-    shown = sweep(command, "--help").stdout
-    options = ("--dry-run", "--format", "--set")
-    assert [option in shown for option in options] == [listed, listed, True]
 
 
 def test_the_text_of_a_studys_exit_is_shown(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.forecast import configs_left, measured_pace
+from orchestrator.forecast import configs_left, seconds_each
 from orchestrator.forecast.estimates import core_seconds, gpu_seconds
 from orchestrator.plan import Plan, make_plan
 from orchestrator.store import PlannedTrial, Store
@@ -43,10 +43,12 @@ def test_many_mixtures_take_longer_than_few(store: Store) -> None:
     plan = plan_of("mos_k")
     cores = {trial.name: core_seconds(trial.config, plan.corpus) for trial in plan.trials}
     end(store, plan, {name: 2 * cores[name] for name in ("mos K=1", "mos K=3")})
-    pace = measured_pace(plan, store, gpu=False)
-    assert pace.trials == 2
     for trial in plan.trials:
-        assert pace.seconds(trial.config) == pytest.approx(2 * cores[trial.name])
+        seconds, basis = seconds_each([trial.config], plan, store, gpu=False)
+        assert seconds == pytest.approx(2 * cores[trial.name]) and "2 done" in basis
+    both = [trial.config for trial in plan.trials[:2]]
+    expected = sum(core_seconds(config, plan.corpus) for config in both)
+    assert seconds_each(both, plan, store, gpu=False)[0] == pytest.approx(expected)
 
 
 def test_a_layer_without_a_done_trial_is_off_as_the_others(store: Store) -> None:
@@ -54,10 +56,10 @@ def test_a_layer_without_a_done_trial_is_off_as_the_others(store: Store) -> None
     trials = {trial.config.family: trial for trial in plan.trials}
     softmax, mos = trials["softmax"], trials["mos"].config
     end(store, plan, {softmax.name: 3 * core_seconds(softmax.config, plan.corpus)})
-    pace = measured_pace(plan, store, gpu=False)
-    assert pace.seconds(mos) == pytest.approx(3 * core_seconds(mos, plan.corpus))
-    on_a_gpu = measured_pace(plan, store, gpu=True)
-    assert (on_a_gpu.trials, on_a_gpu.seconds(mos)) == (0, gpu_seconds(mos, plan.corpus))
+    seconds, _ = seconds_each([mos], plan, store, gpu=False)
+    assert seconds == pytest.approx(3 * core_seconds(mos, plan.corpus))
+    seconds, basis = seconds_each([mos], plan, store, gpu=True)
+    assert seconds == gpu_seconds(mos, plan.corpus) and "V100" in basis
 
 
 def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:
@@ -77,18 +79,19 @@ def test_configs_of_an_older_version_are_left_out(store: Store) -> None:
     cost = {"cost@1": {"wall_seconds": 1.0}}
     outcome = TrialOutcome(trial_id=old_id, state="done", measurements=cost)
     store.record(outcome, run_id=store.begin_run(RUN), spectrum=None)
-    assert measured_pace(plan, store, gpu=False).trials == 0
+    assert "operations" in seconds_each([], plan, store, gpu=False)[1]
 
 
 def test_damage_in_another_study_is_no_trouble(store: Store, tmp_path: Path) -> None:
     plans = [plan_of("mos_k"), plan_of("plif_lm")]
     for plan in plans:
         end(store, plan, {trial.name: 10.0 for trial in plan.trials})
-    assert measured_pace(plans[0], store, gpu=False).trials > len(plans[0].trials)
+    count = len(plans[0].trials)
+    assert f"{count} done" not in seconds_each([], plans[0], store, gpu=False)[1]
     victim = next(trial.trial_id for trial in plans[1].trials if trial.config.family == "softmax")
     execute(
         f"sqlite:///{tmp_path}/results.db",
         "UPDATE result SET metrics = '{}' WHERE trial_id = :id",
         id=victim,
     )
-    assert measured_pace(plans[0], store, gpu=False).trials == len(plans[0].trials)
+    assert f"{count} done" in seconds_each([], plans[0], store, gpu=False)[1]
