@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -84,9 +85,7 @@ class PostgresServer:
                 time.sleep(0.05)
 
     def url(self, database: str, *, user: str = "sweep", password: str | None = None) -> str:
-        escaped = (
-            (password or self.password).replace("/", "%2F").replace("@", "%40").replace(" ", "%20")
-        )
+        escaped = quote(password or self.password, safe="")
         return f"postgresql+psycopg://{user}:{escaped}@/{database}?host={self.folder}"
 
     def execute(self, statement: str, *, database: str = "postgres") -> None:

@@ -124,17 +124,9 @@ def make_results(
         tolerance = 0.5 * np.sqrt(columns + 8001) * values[0] * np.finfo(np.float32).eps
         perplexity = float(200 + 5 * abs(c - 0.3) * k + rng.normal(0, 4))
         spectra[config.trial_id] = values
-        rows.append(
-            {
-                "trial_id": config.trial_id,
-                "name": study.label(config),
-                "state": "done",
-                "attempt": 1,
-                "cause": None,
-                "config": config.model_dump(mode="json"),
-                "metrics": _metrics(values, tolerance=float(tolerance), perplexity=perplexity),
-            }
-        )
+        metrics = _metrics(values, tolerance=float(tolerance), perplexity=perplexity)
+        row = trial_row(study.label(config), config=config.model_dump(mode="json"), **metrics)
+        rows.append(row | {"trial_id": config.trial_id})
     return rows, spectra
 
 

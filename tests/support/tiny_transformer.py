@@ -16,8 +16,8 @@ from trainables.config import (
 
 
 def trial(
-    *,
     output_layer: OutputLayerConfig | None = None,
+    *,
     model: dict[str, Any] | None = None,
     **training: Any,
 ) -> TransformerTrialConfig:
@@ -38,8 +38,3 @@ def trial(
         training=TransformerTrainingConfig(**settings),
         evaluation=EvaluationConfig(window=settings["window"]),
     )
-
-
-def of_layer(output_layer: OutputLayerConfig) -> TransformerTrialConfig:
-    """The trial with this output layer."""
-    return trial(output_layer=output_layer)

@@ -12,13 +12,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from orchestrator.forecast import kept_bytes, running_bytes
 from orchestrator.forecast.disk import CHECKPOINTS, RECORDS_BYTES
-from search_spaces.awd_lstm import awd_lstm
 from search_spaces.transformer import transformer
 from tests.support import tiny_trial
 from trainables.config import (
     CorpusConfig,
     EtAsgdConfig,
-    GssConfig,
     LanguageTrialConfig,
     MosConfig,
     OutputLayerConfig,
@@ -28,7 +26,6 @@ from trainables.config import (
     mixture_products,
     model_size,
 )
-from trainables.corpora import identity
 from trainables.language_model import Transformer
 from trainables.runtime import Runtime
 from trainables.training import Trainer
@@ -91,10 +88,3 @@ def test_files_take_what_is_forecast(config: LanguageTrialConfig) -> None:
     one_checkpoint = (running_bytes(config, tiny_trial.IDENTITY) - all_kept) / CHECKPOINTS
     assert kept <= all_kept <= kept + RECORDS_BYTES
     assert checkpoint <= one_checkpoint <= checkpoint + RECORDS_BYTES
-
-
-def test_the_papers_model_takes_a_gigabyte_while_it_runs() -> None:
-    config = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), GssConfig(c=0.5, k=1.25))
-    corpus = identity("ptb", data_dir=None)
-    assert kept_bytes(config, corpus) == pytest.approx(4 * 24.2e6, rel=0.02)
-    assert running_bytes(config, corpus) == pytest.approx(10 * 4 * 24.2e6, rel=0.02)

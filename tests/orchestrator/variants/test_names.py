@@ -16,6 +16,7 @@ from orchestrator.analysis import flatten
 from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.variants import differing_settings, setting_hash, told_apart, trial_names
 from search_spaces.study import Study, group_of
+from tests.support.synthetic_results import trial_row
 from trainables.config import (
     CorpusConfig,
     CustomConfig,
@@ -49,9 +50,9 @@ def place(config: Any) -> int:
     return 2 * (config.training.learning_rate == 20.0) + (config.output_layer.name == "gss")
 
 
-def plan_of(label: Callable[[Any], Any], **request: Any) -> Plan:
-    study = Study(name="mine", trials=trials, label=label)
-    return make_plan(study, scale_named("quick"), "pydocs", PlanRequest(**request))
+def plan_of(label: Callable[[Any], Any], scale: str = "quick") -> Plan:
+    study = Study(name="mine", trials=trials, label=label, corner=list)
+    return make_plan(study, scale_named(scale), "pydocs")
 
 
 @pytest.mark.parametrize(
@@ -81,15 +82,10 @@ def test_settings_that_a_scale_changed_are_found(
 
 def stored(plan: Plan) -> list[dict[str, Any]]:
     """The plan's trials as the store gives them."""
-    given = {"state": "done", "attempt": 1, "cause": None, "metrics": {}}
     return [
-        {
-            **given,
-            "trial_id": t.trial_id,
-            "name": t.name,
-            "config": t.config.model_dump(mode="json"),
-        }
-        for t in plan.trials
+        trial_row(trial.name, config=trial.config.model_dump(mode="json"))
+        | {"trial_id": trial.trial_id}
+        for trial in plan.trials
     ]
 
 
@@ -144,11 +140,7 @@ def test_long_differences_are_hashed() -> None:
 
 def test_a_names_hash_is_of_the_trained_setting() -> None:
     for scale in ("smoke", "quick", "paper"):
-        study = Study(
-            name="mine", trials=trials, label=LABELS["another setting's name"], corner=list
-        )
-        plan = make_plan(study, scale_named(scale), "pydocs")
-        for row in stored(plan):
+        for row in stored(plan_of(LABELS["another setting's name"], scale)):
             mark = group_of(row["name"]).rpartition("#")[2]
             assert setting_hash(row["config"]).startswith(mark) and len(mark) == 8
 

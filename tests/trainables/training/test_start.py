@@ -38,7 +38,7 @@ def scaled(layer: OutputLayerConfig) -> TrialConfig:
     return tiny.trial(output_layer=layer).with_values({"model.start": "scaled"})
 
 
-@pytest.mark.parametrize("trial", [scaled, tiny_transformer.of_layer], ids=["lstm", "transformer"])
+@pytest.mark.parametrize("trial", [scaled, tiny_transformer.trial], ids=["lstm", "transformer"])
 @pytest.mark.parametrize("layer", [*formulas.EVERY_LAYER, *CORNERS], ids=str)
 def test_words_start_as_frequent_as_in_the_text(
     layer: OutputLayerConfig, trial: Callable[[OutputLayerConfig], LanguageTrialConfig]
