@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -19,23 +19,23 @@ NO_SETTINGS = ("schema_version", "kind")
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:
     """Every key, those of whole parts such as `training.averaging` as well, each before the keys
     inside it."""
-    keys = []
-    for key, value in content.items():
-        keys.append(key)
-        if isinstance(value, Mapping):
-            keys += [f"{key}.{inner}" for inner in dotted_keys(value)]
-    return keys
+    return [key for key, _ in _items(content)]
 
 
-def flat_values(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_values(content: Mapping[str, Any]) -> dict[str, Any]:
     """The single settings of a config by their dotted keys: whole parts are left out."""
-    flat: dict[str, Any] = {}
+    return {
+        key: value
+        for key, value in _items(content)
+        if key not in NO_SETTINGS and not isinstance(value, Mapping)
+    }
+
+
+def _items(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in content.items():
+        yield prefix + key, value
         if isinstance(value, Mapping):
-            flat |= flat_values(value, f"{prefix}{key}.")
-        elif prefix or key not in NO_SETTINGS:
-            flat[prefix + key] = value
-    return flat
+            yield from _items(value, f"{prefix}{key}.")
 
 
 def value_at(content: Mapping[str, Any], key: str) -> Any:

@@ -118,10 +118,9 @@ def read_published(data_dir: Path | None) -> tuple[Benchmark, ...]:
     Raises UserError where a file is missing or is not the published one.
     """
     files = read_files(WORD_SIMILARITY, PUBLISHED[WORD_SIMILARITY].files, data_dir=data_dir)
-    stems = [_stem(file.name) for file in files]
     return tuple(
-        Benchmark(name=NAMES_OF_FILES.get(stem, stem), file=file)
-        for stem, file in zip(stems, files, strict=True)
+        Benchmark(name=NAMES_OF_FILES.get(stem := _stem(file.name), stem), file=file)
+        for file in files
     )
 
 

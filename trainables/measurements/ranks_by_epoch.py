@@ -22,8 +22,7 @@ def ranks_by_epoch_metrics(epochs: Sequence[EpochMetrics]) -> dict[str, Metric]:
     ranked = [epoch for epoch in epochs if any(getattr(epoch, name) is not None for name in RANKS)]
     metrics: dict[str, Metric] = {"ranked_epochs": len(ranked)}
     for name in RANKS:
-        of_epochs = {epoch.epoch: getattr(epoch, name) for epoch in ranked}
-        values = {number: rank for number, rank in of_epochs.items() if rank is not None}
+        values = {e.epoch: rank for e in epochs if (rank := getattr(e, name)) is not None}
         if not values:
             continue
         peak = max(values, key=lambda number: values[number])
