@@ -21,6 +21,9 @@ from orchestrator.storage import BucketError
 from orchestrator.store import PlannedTrial, expire_dead_owners
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
+WELL_OVER = Ending(EndingKind.ERROR)
+"""The ending of a worker that came to its end: a trial that is left then has no report."""
+
 
 class Dispatcher:
     """Hands out packs and takes in what they report. Every trial ends in exactly one of: recorded,
@@ -79,7 +82,7 @@ class Dispatcher:
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
         return not (
-            self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source
+            self._queue or self._flights or self._table.trials(State.ELSEWHERE) or self._source
         )
 
     @property
@@ -132,10 +135,10 @@ class Dispatcher:
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
         """Take in what the pack's worker reports. Raises UserError where its disk takes nothing
         more."""
-        self._queue.add(self._packs(self._outcomes.events(self._flights[key], events)))
+        self._enqueue(self._outcomes.events(self._flights[key], events))
 
-    def ended(self, key: str, ending: Ending | None) -> None:
-        """The pack is over; `ending` says why where its worker did not come to its end.
+    def ended(self, key: str, ending: Ending = WELL_OVER) -> None:
+        """Take in that the pack is over, and why.
 
         The trial that was running when the process died gets another attempt in a pack of its own,
         or fails. Trials that were not started go back into the queue, and so does all that came to
@@ -143,10 +146,11 @@ class Dispatcher:
         where workers do not even start."""
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
-        self._queue.add(
-            self._packs(self._outcomes.ended(flight, ending or Ending(EndingKind.ERROR)))
-        )
-        self._put_back(list(flight.left.values()))
+        self._enqueue(self._outcomes.ended(flight, ending))
+        # Trials that are claimed already, and made no attempt, go before all others.
+        left = list(flight.left.values())
+        self._table.move(left, State.CLAIMED)
+        self._enqueue(left, first=True)
 
     def close(self) -> None:
         """Record results that are durable already, and give back every other trial that is still
@@ -161,24 +165,21 @@ class Dispatcher:
 
     def _wait(self, trials: Sequence[PlannedTrial]) -> None:
         self._table.move(trials, State.WAITING)
-        self._queue.add(self._packs(trials))
+        self._enqueue(trials)
 
-    def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
-        """Trials that are claimed already, and made no attempt, go before all others."""
-        self._table.move(trials, State.CLAIMED)
-        self._queue.add(self._packs(trials), first=True)
+    def _enqueue(self, trials: Sequence[PlannedTrial], *, first: bool = False) -> None:
+        self._queue.add(self._packs(trials), first=first)
 
     def _take_over(self) -> None:
         """Take what is free again of the trials of other drivers; the store is asked now and then
         only."""
-        if not self._table.any(State.ELSEWHERE) or time.monotonic() < self._next_poll_s:
+        elsewhere = self._table.trials(State.ELSEWHERE)
+        if not elsewhere or time.monotonic() < self._next_poll_s:
             return
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
         self._outcomes.ended_elsewhere()
-        self._queue.add(
-            self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values())))
-        )
+        self._enqueue(self._table.claim(list(self._table.trials(State.ELSEWHERE).values())))
 
     def _ask_source(self) -> None:
         """Queue what the source has for a free worker; forget the source at its end."""
@@ -241,7 +242,7 @@ class Dispatcher:
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Of queued trials those that may start now; those that another driver runs are kept in
         mind."""
-        waited = self._table.any(State.ELSEWHERE)
+        waited = self._table.trials(State.ELSEWHERE)
         claimed = self._table.claim(trials)
         if len(claimed) < len(trials):
             self._outcomes.ended_elsewhere()

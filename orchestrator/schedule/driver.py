@@ -17,7 +17,7 @@ from orchestrator.cluster import (
     signs,
 )
 from orchestrator.guard import beat, say_stopping, start_again
-from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.dispatcher import WELL_OVER, Dispatcher
 from orchestrator.schedule.endings import explained, kill_worker
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
@@ -96,7 +96,7 @@ class Driver:
         """What the worker of that pack tells."""
         self._guarded(lambda: self._dispatcher.events(key, EVENTS.validate_json(text)), None)
 
-    def ended(self, key: str, ending: Ending | None = None) -> None:
+    def ended(self, key: str, ending: Ending = WELL_OVER) -> None:
         """That pack is over, well or not."""
         self._guarded(lambda: self._ended(key, ending), None)
 
@@ -141,16 +141,12 @@ class Driver:
         self._parcels[key] = Parcel(key, pack, place)
         return self._parcels[key]
 
-    def _ended(self, key: str, ending: Ending | None) -> None:
+    def _ended(self, key: str, ending: Ending) -> None:
         self._parcels.pop(key).empty()
-        if (
-            ending is not None
-            and ending.kind is EndingKind.MACHINE_UNFIT
-            and ending.machine is not None
-        ):
+        if ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._placement.keep_off(ending.machine)
         if key in self._watch.keys:
-            ending = ending and self._explained(key, ending)
+            ending = self._explained(key, ending)
             self._watch.ended(key)
             remove_sign(key)
         self._dispatcher.ended(key, ending)
@@ -159,7 +155,7 @@ class Driver:
         stood_still = self._stood_still.pop(key, None)
         if stood_still is not None and ending.kind is not EndingKind.MACHINE_LEFT:
             return stood_still
-        last = (_beats([key]) or {}).get(key)
+        last = (_beats([key]) or {}).get(key) if ending.died else None
         return explained(ending, last, self._dispatcher.trial_at(key))
 
     def _look(self) -> list[str]:

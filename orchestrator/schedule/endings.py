@@ -18,7 +18,7 @@ def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending
 
     The beat may be of the trial before it. A process that was killed when its machine was full, or
     since when the kernel has killed one, ran out of memory."""
-    if last is None or not ending.died:
+    if last is None:
         return ending
     memory = last.machine_memory
     now = machine_memory() if last.machine == machine_here() else memory

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from orchestrator.store import PlannedTrial
-from orchestrator.worker import Pack, mates_key
+from orchestrator.worker import Pack
+from trainables.stack import stack_key
 
 PACK_S = 10.0
 """A pack lasts about so long, where trials are shorter."""
@@ -83,7 +84,7 @@ def pack(
     others: list[PlannedTrial] = []
     for trial in trials:
         most = at_once(trial.trial_id)
-        key = mates_key(trial) if most > 1 else None
+        key = stack_key(trial.validated) if most > 1 else None
         (others if key is None else groups.setdefault((key, most), [])).append(trial)
     packs = []
     for (_, most), mates in groups.items():

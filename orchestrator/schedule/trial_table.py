@@ -71,10 +71,6 @@ class TrialTable:
             trial_id: trial for state in states for trial_id, trial in self._trials[state].items()
         }
 
-    def any(self, state: State) -> bool:
-        """Whether a trial is in this state."""
-        return bool(self._trials[state])
-
     @property
     def claimed(self) -> list[PlannedTrial]:
         """The trials that are ours by the store: claimed, and neither ended nor given back."""

@@ -1,7 +1,6 @@
 from .beats import Beat as Beat
 from .beats import beating as beating
 from .failures import MemoryShortageError as MemoryShortageError
-from .mates import mates_key as mates_key
 from .memory import machine_memory as machine_memory
 from .messages import EVENTS as EVENTS
 from .messages import Ending as Ending

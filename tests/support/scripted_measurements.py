@@ -1,8 +1,5 @@
-"""Later measurements for the tests of their scheduling: nothing is computed, but files, exceptions
-and deaths are real.
-
-The hundreds of a trial's seed say what happens, as in `scripted_trials`, and the log is the same.
-"""
+"""Later measurements for the tests of their scheduling: nothing is computed, but files are real, and
+the log is that of `scripted_trials`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from tests.support.scripted_trials import SLOW, log, misbehave
+from tests.support.scripted_trials import log
 from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
 from trainables.trial_folder.folder import TrialFolder, trial_directory
@@ -38,19 +35,14 @@ def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int
 def measure_scripted(
     config: TrialConfig, *, directory: Path, names: Sequence[str], **_: Any
 ) -> None:
-    """Write a file for each measurement that is not there, and do what the seed asks after the
-    first one."""
-    behaviour = config.seed - config.seed % 100
+    """Write a file for each measurement that is not there, slowly."""
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
         for name in names:
             if folder.measurement(name) is not None:
                 continue
             log(directory, f"start {config.seed} {name}")
-            if behaviour == SLOW:
-                time.sleep(SLOW_S)
-            if name == NAMES[1]:
-                misbehave(behaviour, again=True)
+            time.sleep(SLOW_S)
             metric = name.partition("@")[0]
             folder.write_measurement(name, ({metric: config.seed}, None))
             log(directory, f"end {config.seed} {name}")

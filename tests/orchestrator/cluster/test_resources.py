@@ -26,7 +26,6 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
 @pytest.mark.parametrize(
     ("nodes", "demand", "slots"),
     [
-        ([SMALL], options(), 2),
         ([SMALL, GPU_HOST], options(), 18),
         ([GPU_HOST], options(threads=3), 5),
         ([SMALL, GPU_HOST], options(gpus_per_trial=1), 2),
@@ -36,7 +35,6 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
             options(gpus_per_trial=0.25),
             3,
         ),  # every trial takes a core too
-        ([GPU_HOST, GPU_HOST], options(gpus_per_trial=1), 4),
         ([GPU_HOST], options(threads=10, gpus_per_trial=1), 1),
     ],
 )

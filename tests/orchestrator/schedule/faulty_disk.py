@@ -117,7 +117,7 @@ def serve(requests: IO[str]) -> None:
             )
 
 
-def _status(action: Callable[[], None]) -> int:
+def _status(action: Callable[[], object]) -> int:
     """Do it, and answer trouble as the command does."""
     from trainables.errors import UserError
 

@@ -27,6 +27,7 @@ class Sweep(Dispatcher):
         self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any
     ) -> None:
         self.heard = Heard()
+        store.register(KEY, PLAN)
         work = work_in(
             storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.heard, **changes}
         )
@@ -46,7 +47,7 @@ class Sweep(Dispatcher):
         """Run the next pack to its end."""
         numbers = self.pack(key)
         self.tell(key, *numbers)
-        self.ended(key, None)
+        self.ended(key)
         return numbers
 
     def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:

@@ -3,13 +3,14 @@ but without Ray."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.dispatcher import WELL_OVER, Dispatcher
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.storage import FolderStorage
@@ -25,7 +26,7 @@ from tests.support.command import TIMES
 from tests.support.notes import Heard
 from tests.support.store_rows import RUN
 from trainables.runtime import Runtime
-from trainables.trial import trial_run
+from trainables.trial import kept_weights, trial_run
 
 KEY = StudyKey(study="small", scale="smoke", corpus="tiny")
 CONFIG = tiny_trial.trial(epochs=2, epoch_tokens=60)
@@ -35,29 +36,40 @@ PLAN = [
 MEASUREMENTS = ("perplexity@1", "spectrum@1")
 
 
-def sweep(folder: Path) -> None:
-    """Run what is missing. Raises UserError."""
-    trial_run.load = lambda *_, **__: tiny_trial.corpus(600)
-    storage = FolderStorage(folder)
+def sweep(
+    folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
+) -> list[str]:
+    """Train the trials and take the measurements that are missing; return what the user is told.
+    Raises UserError."""
+    trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
+    storage, heard = FolderStorage(folder), Heard()
     storage.check()
     options = RunOptions(storage=storage, runtime=Runtime(checkpoint_every_s=0.0))
     keep = partial(write_study_file, storage)
     with open_store(f"sqlite:///{folder}/results.db", on_register=keep) as store:
-        store.register(KEY, PLAN)
+        store.register(KEY, plan)
         expire_dead_owners(store)
         run_id = store.begin_run(RUN)
         try:
-            Recorder(store, options.storage, run_id).recover(PLAN, note=print)
-            states = store.states([trial.trial_id for trial in PLAN])
+            recorder = Recorder(store, storage, run_id)
+            recorder.recover(plan, note=heard.note)
+            recorder.measurements(store.lacking(KEY, names))
+            lacking = store.lacking(KEY, names)
+            states = store.states([trial.trial_id for trial in plan])
             work = StudyWork(
                 store=store,
                 run_id=run_id,
                 options=options,
                 seconds_per_trial=60.0,
-                listener=Heard(),
+                listener=heard,
                 measurements=MEASUREMENTS,
+                lacking=lacking,
             )
-            left = [trial for trial in PLAN if states[trial.trial_id] in OPEN]
+            left = [
+                trial
+                for trial in plan
+                if trial.trial_id in lacking or states[trial.trial_id] in OPEN
+            ]
             with closing(Dispatcher(left, work, this_owner(), slots=1)) as dispatcher:
                 _drive(
                     dispatcher,
@@ -65,6 +77,7 @@ def sweep(folder: Path) -> None:
                 )
         finally:
             store.end_run(run_id)
+    return heard.notes + [end.cause for end in heard.outcomes.values() if end.cause]
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:
@@ -72,11 +85,10 @@ def _drive(dispatcher: Dispatcher, job: Job) -> None:
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None
-        ending = _run_pack(pack, job, dispatcher)
-        dispatcher.ended("the pack", ending)
+        dispatcher.ended("the pack", _run_pack(pack, job, dispatcher))
 
 
-def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending | None:
+def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
     troubles: list[Exception] = []
 
     def send(text: str) -> None:
@@ -88,7 +100,7 @@ def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending | None:
 
     try:
         run_pack(pack, job, send)
-        ending = None
+        ending = WELL_OVER
     except BrokenProcessError as error:
         ending = Ending(EndingKind.ERROR, str(error))
     if troubles:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.schedule import run_trials, trials_run
+from orchestrator.schedule.dispatcher import WELL_OVER
 from orchestrator.store import PlannedTrial, Store
 from orchestrator.worker import Ending, EndingKind, TrialEvent
 from tests.orchestrator.schedule.numbered_trials import (
@@ -30,7 +31,6 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 @pytest.fixture
 def sweep(store: Store, tmp_path: Path) -> Sweep:
     """Of six trials that all run at the same time."""
-    store.register(KEY, PLAN)
     return Sweep(store, tmp_path, slots=1, trials_at_once=8)
 
 
@@ -51,7 +51,7 @@ def test_trials_go_on_in_halves_after_a_death(sweep: Sweep, store: Store) -> Non
         sizes.append(len(numbers))
         if 2 not in numbers:
             sweep.events(key, [done(number) for number in numbers])
-        sweep.ended(key, DEATH if 2 in numbers else None)
+        sweep.ended(key, DEATH if 2 in numbers else WELL_OVER)
     assert sweep.finished
     assert states(store) == ["done", "done", "failed", "done", "done", "done"]
     assert max(sizes) == 6 and sizes.count(1) >= 2
@@ -101,7 +101,6 @@ class Searches:
 def test_searched_trials_are_judged_one_by_one(
     most: int, sizes: list[int], store: Store, tmp_path: Path
 ) -> None:
-    store.register(KEY, PLAN)
     sweep = Sweep(store, tmp_path, trials=0, slots=1, trials_at_once=most, source=Searches())
     for number, size in enumerate(sizes):
         pack = sweep.next_pack(str(number))
@@ -112,7 +111,7 @@ def test_searched_trials_are_judged_one_by_one(
         pruned = [TrialOutcome(trial_id=IDS[n], state="pruned", cause="poor") for n in numbers]
         ends = [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned]
         sweep.events(str(number), [*map(started, numbers), *ends])
-        sweep.ended(str(number), None)
+        sweep.ended(str(number))
     assert states(store)[:3] == ["pruned"] * 3
 
 

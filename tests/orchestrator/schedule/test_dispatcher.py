@@ -13,19 +13,12 @@ from orchestrator.worker import Ending, EndingKind
 from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
-    KEY,
     PLAN,
     Sweep,
     states,
 )
 from trainables.errors import UserError
 from trainables.trial_folder import TrialOutcome
-
-
-@pytest.fixture(autouse=True)
-def registered(store: Store) -> None:
-    """The plan is in the store."""
-    store.register(KEY, PLAN)
 
 
 def test_packs_are_claimed_as_they_are_handed_out(store: Store, tmp_path: Path) -> None:
@@ -41,8 +34,8 @@ def test_trials_of_another_driver_are_waited_for(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "POLL_S", 0.0)
-    assert store.claim(IDS[:2], owner="another", lease_s=600) == dict.fromkeys(IDS[:2], 1)
     sweep = Sweep(store, tmp_path)
+    assert store.claim(IDS[:2], owner="another", lease_s=600) == dict.fromkeys(IDS[:2], 1)
     assert [sweep.run(key) for key in "ab"] == [[2], [3, 4, 5]]
     assert (sweep.pack("c"), sweep.finished) == ([], False)
     store.record(TrialOutcome(trial_id=IDS[0], state="done"), run_id=1)
@@ -81,7 +74,7 @@ def test_waiting_pack_whose_trials_stop_is_given_up(store: Store, tmp_path: Path
     assert sweep.give_up() == []
     sweep.stop(IDS[1:2])
     assert sweep.give_up() == ["a"]
-    sweep.ended("a", None)
+    sweep.ended("a")
     assert sweep.pack("b") == []
     assert (sweep.finished, states(store)[:2]) == (True, ["planned"] * 2)
 
@@ -109,7 +102,7 @@ def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
     assert sweep.heard.notes == [refusal]
     assert sweep.pack("f") == [0, 1, 2]
     assert (sweep.give_up(["f"]), sweep.give_up(["f"])) == (["f"], [])
-    sweep.ended("f", None)
+    sweep.ended("f")
     assert sweep.pack("g") == [0, 1, 2]
     sweep.tell("g", at=0)
     assert sweep.give_up(["g"]) == [], "it has a machine"

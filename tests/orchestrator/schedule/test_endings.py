@@ -54,11 +54,6 @@ def test_death_for_want_of_memory_is_recognized(
 
 def test_position_of_another_trial_is_left_out() -> None:
     assert explained(DEATH, beat_of("here", machine_memory=ROOM), "two").cause == DEATH.cause
-
-
-def test_other_endings_stay_as_they_are() -> None:
-    ending = Ending(EndingKind.ERROR, "ValueError: a bug")
-    assert explained(ending, beat_of("here", machine_memory=ROOM), "one") is ending
     assert explained(DEATH, None, "one") == DEATH
 
 

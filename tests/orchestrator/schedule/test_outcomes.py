@@ -29,12 +29,6 @@ from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
-@pytest.fixture(autouse=True)
-def registered(store: Store) -> None:
-    """The plan is in the store."""
-    store.register(KEY, PLAN)
-
-
 def test_damage_is_reported_with_the_trials_name(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     sweep.pack("a")
@@ -65,9 +59,9 @@ def test_out_of_memory_is_tried_once_more_alone(store: Store, tmp_path: Path) ->
     assert sweep.pack("c") == [1, 2]
     assert sweep.pack("d") == [], "others are out"
     sweep.tell("c", 1, 2)
-    sweep.ended("c", None)
+    sweep.ended("c")
     sweep.tell("b", 3, 4, 5)
-    sweep.ended("b", None)
+    sweep.ended("b")
     assert sweep.pack("e") == [0]
     assert sweep._flights["e"].pack.alone
     sweep.tell("e", at=0)
@@ -89,11 +83,11 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
     report_without_spectrum(sweep, "a", 0)
     assert states(store)[0] == "running"
     sweep.tell("a", 1)
-    sweep.ended("a", None)
+    sweep.ended("a")
     assert "it runs again" in sweep.heard.notes[0]
     assert sweep.pack("b") == [0]
     report_without_spectrum(sweep, "b", 0)
-    sweep.ended("b", None)
+    sweep.ended("b")
     assert sweep.finished
     assert states(store)[:2] == ["failed", "done"]
     assert [row.attempt for row in store.trials(KEY)[:2]] == [2, 1]
@@ -168,10 +162,10 @@ def test_workers_that_never_start_end_the_sweep(
 
 
 def measuring(store: Store, storage: Path) -> Sweep:
-    """Of two done trials that lack two measurements; a trial has one attempt."""
-    later.store_done(store, PLAN[:2], storage)
+    """Of three done trials that lack two measurements; a trial has one attempt."""
+    later.store_done(store, PLAN[:3], storage)
     lacking = store.lacking(later.KEY, later.NAMES)
-    return Sweep(store, storage, 2, lacking=lacking, options={"max_attempts": 1})
+    return Sweep(store, storage, 3, lacking=lacking, options={"max_attempts": 1})
 
 
 def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None:
@@ -180,27 +174,33 @@ def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None
         folder.write_measurement(name, ({name.partition("@")[0]: number}, None))
 
 
-def test_death_after_the_last_measurement_is_no_failure(store: Store, tmp_path: Path) -> None:
+def test_failed_measuring_costs_no_result(store: Store, tmp_path: Path) -> None:
+    """A death after the last measurement is no failure."""
     sweep = measuring(store, tmp_path)
     for number, names_written in enumerate((later.NAMES, later.NAMES[:1])):
         assert sweep.pack("a") == [number]
         sweep.tell("a", at=number)
         write_measurements(tmp_path, number, names_written)
         sweep.ended("a", DEATH)
+    assert sweep.pack("b") == [2]
+    failed = TrialOutcome(trial_id=IDS[2], state="failed", cause="the weights are on strike")
+    sweep.events("b", [started(2), TrialEvent(trial_id=IDS[2], outcome=failed)])
+    sweep.ended("b")
     assert sweep.finished
-    assert sweep.not_measured == {IDS[1]: "its process died"}
-    assert store.lacking(later.KEY, later.NAMES) == {IDS[1]: ["second@1"]}
+    assert sweep.not_measured == {IDS[1]: "its process died", IDS[2]: failed.cause}
+    lacking = {IDS[1]: ["second@1"], IDS[2]: [*later.NAMES]}
+    assert store.lacking(later.KEY, later.NAMES) == lacking
+    assert states(store)[:3] == ["done"] * 3
 
 
 def test_measurements_of_another_driver_are_taken_from_files(store: Store, tmp_path: Path) -> None:
     """Both planned before either began: the second one's workers find the files and write none."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
-        for number in range(2):
+        for number in range(3):
             if sweep is drivers[0]:
                 write_measurements(tmp_path, number, later.NAMES)
             assert sweep.run("a") == [number]
         assert (sweep.finished, sweep.not_measured, sweep.claimed) == (True, {}, [])
         metrics = [row["metrics"] for row in store.results(later.KEY)]
-        assert metrics == [{"first": number, "second": number} for number in range(2)]
-    assert states(store)[:2] == ["done"] * 2
+        assert metrics == [{"first": number, "second": number} for number in range(3)]

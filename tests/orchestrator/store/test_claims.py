@@ -155,20 +155,20 @@ def trial_ids(store: Store) -> list[str]:
 
 
 def test_reset_plans_failed_and_diverged_trials_again(store: Store, trial_ids: list[str]) -> None:
+    done, diverged, failed, _ = trial_ids
     run_id = store.begin_run(RUN)
-    store.record(outcome(trial_ids[0]), run_id=run_id)
-    store.record(outcome(trial_ids[1], state="diverged"), run_id=run_id, spectrum=np.ones(3))
-    fail(store, trial_ids[2], cause="out of memory", run_id=run_id)
-    assert store.reset(trial_ids[::-1], states=["failed"]) == [trial_ids[2]]
-    assert store.reset(trial_ids[::-1]) == [trial_ids[1]]
-    rows = [(row.state, row.cause) for row in store.trials(KEY)]
-    assert rows == [("done", None), *[("planned", None)] * 3]
-    assert store.results(KEY)[1]["metrics"] == {}
-    assert store.spectra(KEY) == {}
-    assert store.trials(KEY)[1].environment == {}
-    assert store.epochs(trial_ids[1]) == [epoch(1), epoch(2), epoch(3)], (
-        "kept until the next attempt replaces them"
-    )
+    store.record(outcome(done), run_id=run_id)
+    store.record(outcome(diverged, state="diverged"), run_id=run_id, spectrum=np.ones(3))
+    fail(store, failed, cause="out of memory", run_id=run_id)
+    assert store.reset(trial_ids[::-1], states=["failed"]) == [failed]
+    assert store.reset(trial_ids[::-1]) == [diverged]
+    first, *reset = store.results(KEY)
+    assert first["state"] == "done" and store.spectra(KEY) == {}
+    assert [(row["state"], row["cause"], row["metrics"], row["environment"]) for row in reset] == [
+        ("planned", None, {}, {})
+    ] * 3
+    kept = store.epochs(diverged)
+    assert kept == [epoch(1), epoch(2), epoch(3)], "until the next attempt replaces them"
 
 
 @pytest.mark.parametrize("state", ["done", "running"])

@@ -98,17 +98,17 @@ def right(template: Path) -> list[str]:
 
 
 def flip(file: Path, draw: random.Random) -> None:
-    """Change a bit, a byte, some bytes, or all of a page."""
+    """Change a bit, some bytes, or all of a page."""
     content = bytearray(file.read_bytes())
-    at, kind = draw.randrange(len(content)), draw.randrange(5)
-    if kind < 2:
+    at, size = draw.randrange(len(content)), draw.choice([0, 1, 16, PAGE])
+    if size == 0:
         content[at] ^= 1 << draw.randrange(8)
-    elif kind < 4:
-        size = draw.choice([1, min(16, len(content) - at)])
-        content[at : at + size] = draw.randbytes(size)
     else:
-        start = at - at % PAGE
-        content[start : start + PAGE] = bytes(len(content[start : start + PAGE]))
+        start = at - at % size
+        part = content[start : start + size]
+        content[start : start + size] = (
+            bytes(len(part)) if size == PAGE else draw.randbytes(len(part))
+        )
     file.write_bytes(content)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from orchestrator.store import open_store
 from orchestrator.store.address import has_secret, parse, printable
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.small_disk import change, small_disk
-from tests.support.store_rows import KEY, execute, ids, plan
+from tests.support.store_rows import KEY, execute, plan
 from trainables.errors import UserError
 
 
@@ -123,9 +124,11 @@ def test_a_full_disk_costs_nothing_recorded(tmp_path: Path) -> None:
 def test_a_servers_refusal_shows_no_password(
     postgres_server: PostgresServer,
 ) -> None:
+    start_s = time.monotonic()
     nobody_answers = refusal(
         lambda: open_store("postgresql+psycopg://sweep:secret@127.0.0.1:1/results")
     )
+    assert time.monotonic() - start_s < 10, "a store that has not answered yet is not waited for"
     assert "127.0.0.1" in nobody_answers and "check that the server runs" in nobody_answers
     wrong = refusal(lambda: open_store(postgres_server.url("postgres", password="secret")))
     assert "password authentication failed" in wrong and PASSWORD not in wrong
@@ -138,21 +141,5 @@ def test_a_servers_refusal_shows_no_password(
     assert "grant it" in refusal(
         lambda: open_store(postgres_server.url(name, user="guest", password="guest"))
     )
-
-
-def test_a_lost_connection_is_opened_again(
-    postgres_server: PostgresServer,
-) -> None:
-    name = postgres_server.create_database()
-    url = postgres_server.url(name)
-    with open_store(url) as store:
-        store.register(KEY, plan(1))
     postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-    with open_store(url) as store:
-        postgres_server.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test%'"
-        )
-        # The pool finds the connection dead before it gives it out: a server that was restarted
-        # ends no sweep.
-        assert len(store.trials(KEY)) == 1
-        assert "read-only" in refusal(lambda: store.claim(ids(plan(1)), owner="a", lease_s=60))
+    assert "read-only" in refusal(lambda: open_store(postgres_server.url(name)))
