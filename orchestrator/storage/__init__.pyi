@@ -8,7 +8,7 @@ from .data_folder import data_folder_at as data_folder_at
 from .data_folder import on_this_machine as on_this_machine
 from .disk import DISK_TROUBLES as DISK_TROUBLES
 from .disk import copies_folder as copies_folder
-from .places import storage_at as storage_at
+from .object_storage import storage_at as storage_at
 from .storage import FolderStorage as FolderStorage
 from .storage import Storage as Storage
 from .unfinished import remove_unfinished as remove_unfinished

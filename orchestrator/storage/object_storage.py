@@ -14,9 +14,9 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from orchestrator.storage.bucket import Bucket, BucketError
+from orchestrator.storage.bucket import Bucket, BucketError, is_url
 from orchestrator.storage.disk import cache_folder
-from orchestrator.storage.storage import STUDIES, Storage
+from orchestrator.storage.storage import STUDIES, FolderStorage, Storage
 from orchestrator.storage.working_copy import WorkingCopy
 from trainables.errors import UserError
 from trainables.trial_folder import (
@@ -173,6 +173,14 @@ class ObjectStorage(Storage):
         return (
             f"{self} is another one on the machine of the command: compare AWS_ENDPOINT_URL on both"
         )
+
+
+def storage_at(argument: str) -> Storage:
+    """Return the place that was typed after --storage: a folder, or s3://BUCKET/PREFIX. Raises
+    UserError for another URL."""
+    if is_url(argument):
+        return ObjectStorage(Bucket.at(argument, "--storage"))
+    return FolderStorage(Path(argument).resolve())
 
 
 def _key(trial_id: str, name: str = "") -> str:

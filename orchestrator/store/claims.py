@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
-from orchestrator.store.database import Part, chunks, now, storable
+from orchestrator.store.database import Database, chunks, now, storable
 from orchestrator.store.records import LOST, Attempt, TrialState
 from orchestrator.store.schema import attempt, result, spectrum, trial
 from orchestrator.store.studies import column_of
@@ -19,7 +19,7 @@ STOPPED = "it was stopped, or its command was; the next attempt goes on from its
 _IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
-class Claims(Part):
+class Claims(Database):
     """The part of the store about the work on trials; see `Store`."""
 
     def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
@@ -29,7 +29,7 @@ class Claims(Part):
 
         It gets those that are planned, those running whose lease has run out, and those it owns
         already. Each one got counts as one more attempt."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             moment = now(connection)
             is_free = or_(
                 trial.c.state == "planned",
@@ -54,7 +54,7 @@ class Claims(Part):
     def renew(self, owner: str, lease_s: float) -> int:
         """Extend the lease of all that `owner` runs to `lease_s` seconds from now; returns how many
         those are."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
 
@@ -63,7 +63,7 @@ class Claims(Part):
     ) -> int:
         """Give back what `owner` runs, all of it or those of these trials; returns how many became
         planned. `cause` is that of the end of the attempts at them."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             released = _update(connection, trial.c.owner == owner, _IDLE, among=trial_ids)
             end_attempts(connection, released, cause, now(connection))
             return len(released)
@@ -71,7 +71,7 @@ class Claims(Part):
     def owners(self) -> list[str]:
         """Return who has running trials, in alphabetical order."""
         query = select(trial.c.owner).where(trial.c.owner.is_not(None)).distinct()
-        with self._database.read() as connection:
+        with self.read() as connection:
             # Sorted here: databases sort text by different rules.
             return sorted(
                 owner for owner in connection.execute(query).scalars() if owner is not None
@@ -89,7 +89,7 @@ class Claims(Part):
                 f"reset"
             )
         cleared = {**_IDLE, "outcome": None, "run_id": None, "ended_at": None}
-        with self._database.write() as connection:
+        with self.write() as connection:
             ids = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
             for chunk in chunks(ids):
                 for table in (result, spectrum):
@@ -99,7 +99,7 @@ class Claims(Part):
     def record_starts(self, places: Mapping[str, str], *, attempts: Mapping[str, int]) -> None:
         """Record that workers at these places ("host, GPU 3"), by trial id, have taken up trials,
         for the claims of these numbers. A start for a claim that is over is left out."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             taken_up, moment = held(connection, places, attempts), now(connection)
             end_attempts(connection, taken_up, GONE_ON, moment)
             for trial_id in taken_up:
@@ -110,14 +110,14 @@ class Claims(Part):
     def end_attempt(self, trial_id: str, *, claim: int, cause: str) -> None:
         """Record that the attempt under the claim of this number has ended for a cause (one
         sentence), and the trial is tried again. If the claim is over, nothing changes."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             ended = held(connection, [trial_id], {trial_id: claim})
             end_attempts(connection, ended, storable(cause), now(connection))
 
     def attempts(self, trial_id: str) -> list[Attempt]:
         """Return the trial's attempts that a worker took up, in order."""
         query = select(attempt).where(attempt.c.trial_id == trial_id)
-        with self._database.read() as connection:
+        with self.read() as connection:
             rows = connection.execute(query.order_by(attempt.c.started_at)).all()
         return [
             Attempt(number, row.place, row.started_at, row.ended_at, row.cause)

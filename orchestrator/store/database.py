@@ -109,7 +109,7 @@ class Database:
             self._check_file()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. A closed store must not be used again."""
         self._writer.dispose()
 
     @contextmanager
@@ -174,13 +174,6 @@ class Database:
     def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
-
-
-class Part:
-    """A part of the store: it works through the database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:

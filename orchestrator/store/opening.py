@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, select, text
 
 from orchestrator.store.address import parse
-from orchestrator.store.database import AWAY_S, Database
+from orchestrator.store.database import AWAY_S
 from orchestrator.store.schema import UPGRADES, metadata, newest_version, schema_version
 from orchestrator.store.store import Store
 from orchestrator.store.studies import OnRegister
@@ -41,35 +41,34 @@ def open_store(
 
     Raises UserError for an address of another kind, a file or database that is something else or
     damaged, a store of another version, and if the store cannot be reached."""
-    database = _reach(url, create=create, away_s=away_s, on_wait=on_wait)
-    try:
-        version = _version(database)
-        if version is None and not create:
-            raise _missing(database.address)
-        if version != newest_version():
-            _bring_up_to_date(database)
-        if check:
-            database.check_pages()
-    except BaseException:
-        database.close()
-        raise
-    return Store(database, on_register)
-
-
-def _reach(url: str, *, create: bool, away_s: float, on_wait: Callable[[], None]) -> Database:
     parsed = parse(url)
     if parsed.drivername == "sqlite":
-        path = Path(parsed.database or "")
-        try:
-            if not create and not path.exists():
-                raise _missing(str(path))
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"The folder of the results store {path} cannot be made ({error.strerror}): "
-                "name a file in a folder you may write to with --store."
-            ) from error
-    return Database(parsed, away_s=away_s, on_wait=on_wait)
+        _make_folder(Path(parsed.database or ""), create=create)
+    store = Store(parsed, on_register=on_register, away_s=away_s, on_wait=on_wait)
+    try:
+        version = _version(store)
+        if version is None and not create:
+            raise _missing(store.address)
+        if version != newest_version():
+            _bring_up_to_date(store)
+        if check:
+            store.check_pages()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _make_folder(path: Path, *, create: bool) -> None:
+    try:
+        if not create and not path.exists():
+            raise _missing(str(path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"The folder of the results store {path} cannot be made ({error.strerror}): "
+            "name a file in a folder you may write to with --store."
+        ) from error
 
 
 def _missing(address: str) -> UserError:
@@ -79,10 +78,10 @@ def _missing(address: str) -> UserError:
     )
 
 
-def _version(database: Database) -> int | None:
+def _version(store: Store) -> int | None:
     """The schema version; None for a database without tables. Raises UserError for any that is not
     our own."""
-    with database.read() as connection:
+    with store.read() as connection:
         tables = set(inspect(connection).get_table_names())
         if not tables:
             return None
@@ -94,8 +93,7 @@ def _version(database: Database) -> int | None:
         else:
             problem = f"is none of this version of the program (it has the table {min(tables)})"
     raise UserError(
-        f"The results store {database.address} {problem}: name another one with --store, or "
-        f"{REBUILD}."
+        f"The results store {store.address} {problem}: name another one with --store, or {REBUILD}."
     )
 
 
@@ -103,9 +101,9 @@ def _stored_version(connection: Connection) -> int:
     return connection.execute(select(schema_version.c.version)).scalars().one_or_none() or 0
 
 
-def _bring_up_to_date(database: Database) -> None:
+def _bring_up_to_date(store: Store) -> None:
     """Make the tables in an empty database; run the upgrades that an older store is missing."""
-    with database.write() as connection:
+    with store.write() as connection:
         # Two processes may create the same store; on SQLite the write transaction itself makes one
         # wait.
         if connection.dialect.name == "postgresql":

@@ -6,13 +6,13 @@ import json
 
 from sqlalchemy import Select, and_, func, select
 
-from orchestrator.store.database import Part, now
+from orchestrator.store.database import Database, now
 from orchestrator.store.records import LOST, LostTrial, RunningTrial, StudyKey
 from orchestrator.store.schema import STUDY, attempt, epoch, result, run, study, study_trial, trial
 from orchestrator.store.studies import is_study, key_of, select_members
 
 
-class Progress(Part):
+class Progress(Database):
     """The part of the store that is asked every few seconds; see `Store`."""
 
     def running(self) -> list[RunningTrial]:
@@ -37,7 +37,7 @@ class Progress(Part):
             )
             .where(trial.c.state == "running", trial.c.owner.is_not(None))
         )
-        with self._database.read() as connection:
+        with self.read() as connection:
             rows = connection.execute(query.order_by(study.c.id, study_trial.c.position)).all()
             moment = now(connection)
             return [
@@ -60,7 +60,7 @@ class Progress(Part):
         """Return the trials without a result, each once a study; the one that ended last is
         first."""
         query = _select_trials(trial.c.state, trial.c.outcome).where(trial.c.state.in_(LOST))
-        with self._database.read() as connection:
+        with self.read() as connection:
             rows = connection.execute(query.order_by(trial.c.ended_at.desc(), trial.c.id)).all()
         return [
             LostTrial(
@@ -83,7 +83,7 @@ class Progress(Part):
             .join(run, run.c.id == trial.c.run_id)
             .where(is_study(key), run.c.ended_at.is_(None))
         )
-        with self._database.read() as connection:
+        with self.read() as connection:
             newest = query.group_by(run.c.id, run.c.started_at).order_by(
                 run.c.started_at.desc(), run.c.id.desc()
             )
@@ -101,7 +101,7 @@ class Progress(Part):
             .join(result, result.c.trial_id == trial.c.id, isouter=True)
             .group_by(trial.c.id, trial.c.state, trial.c.attempt, study_trial.c.position)
         )
-        with self._database.read() as connection:
+        with self.read() as connection:
             rows = connection.execute(query.order_by(study_trial.c.position))
             return {row[0]: tuple(row[1:]) for row in rows}
 
@@ -112,7 +112,7 @@ class Progress(Part):
             .where(trial.c.id.startswith(trial_id_start, autoescape=True))
             .order_by(study.c.id)
         )
-        with self._database.read() as connection:
+        with self.read() as connection:
             return [(row.id, key_of(row)) for row in connection.execute(query)]
 
 

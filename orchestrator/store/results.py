@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, Select, Table, delete, select, update
 
 from orchestrator.store.claims import end_attempts, held
-from orchestrator.store.database import Part, now, storable
+from orchestrator.store.database import Database, now, storable
 from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
 from orchestrator.store.studies import among, select_members, trials_of
@@ -22,7 +22,7 @@ Metrics = Mapping[str, Metric]
 Spectrum = NDArray[float64]
 
 
-class Results(Part):
+class Results(Database):
     """The part of the store about what trials measured; see `Store`."""
 
     def record_epochs(
@@ -33,7 +33,7 @@ class Results(Part):
 
         Those of an attempt that is over, because the trial has ended or another driver owns it, are
         left out. An epoch recorded before is replaced, since a resumed trial repeats some."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             for trial_id in held(connection, epochs, attempts):
                 rows = _epoch_rows(trial_id, epochs[trial_id])
                 repeated = epoch.c.epoch.in_([row["epoch"] for row in rows])
@@ -59,7 +59,7 @@ class Results(Part):
         trial_id = outcome.trial_id
         epochs = _epoch_rows(trial_id, outcome.epochs)
         results = [_result_row(trial_id, *measured) for measured in outcome.measurements.items()]
-        with self._database.write() as connection:
+        with self.write() as connection:
             if not _takes(_locked(connection, trial_id), outcome.state, attempt):
                 return False
             for table in _TABLES if epochs else _TABLES[:2]:
@@ -100,13 +100,13 @@ class Results(Part):
         the one stored."""
         check_metrics(metrics)
         new = _result_row(trial_id, name_at_version, metrics)
-        with self._database.write() as connection:
+        with self.write() as connection:
             state = _locked(connection, trial_id).state
             if state != "done":
                 raise ValueError(
                     f"a measurement can be added to a done trial only, {trial_id} is {state}"
                 )
-            with self._database.reading():
+            with self.reading():
                 rows = connection.execute(_of(result, [trial_id])).all()
                 stored = _spectra(connection, [trial_id]).get(trial_id)
             for row in rows:
@@ -137,7 +137,7 @@ class Results(Part):
         one measurement, the latest has the last word)."""
         measured = among(select_members(key, result.c.trial_id, result.c.metrics), only)
         query = measured.join(result, result.c.trial_id == study_trial.c.trial_id)
-        with self._database.read() as connection:
+        with self.read() as connection:
             rows = trials_of(connection, key, only)
             metrics: defaultdict[str, dict[str, Metric]] = defaultdict(dict)
             for row in connection.execute(query.order_by(result.c.version)):
@@ -148,7 +148,7 @@ class Results(Part):
     def done(self) -> list[str]:
         """Return the ids of all done trials, in alphabetical order."""
         query = select(trial.c.id).where(trial.c.state == "done")
-        with self._database.read() as connection:
+        with self.read() as connection:
             return sorted(connection.execute(query).scalars())
 
     def ended(self, trial_ids: Collection[str]) -> dict[str, dict[str, Any]]:
@@ -159,7 +159,7 @@ class Results(Part):
             trial.c.id.in_(trial_ids), trial.c.outcome.is_not(None)
         )
         measured: defaultdict[str, dict[str, dict[str, Metric]]] = defaultdict(dict)
-        with self._database.read() as connection:
+        with self.read() as connection:
             rows = connection.execute(query).all()
             for row in connection.execute(_of(result, trial_ids)):
                 measured[row.trial_id][f"{row.measurement}@{row.version}"] = row.metrics
@@ -187,7 +187,7 @@ class Results(Part):
             .order_by(study_trial.c.position)
         )
         measured: defaultdict[str, set[str]] = defaultdict(set)
-        with self._database.read() as connection:  # answered from the results' primary key
+        with self.read() as connection:  # answered from the results' primary key
             for row in connection.execute(query):
                 measured[row.trial_id].add(f"{row.measurement}@{row.version}")
         missing = {
@@ -198,22 +198,22 @@ class Results(Part):
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
         """Return the trial's epochs in order; none before the first."""
-        with self._database.read() as connection:
+        with self.read() as connection:
             return _epochs(connection, [trial_id]).get(trial_id, [])
 
     def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
         """Return the epochs in order of those of the study's trials that have some, by trial id."""
-        with self._database.read() as connection:
+        with self.read() as connection:
             return _epochs(connection, key)
 
     def spectrum(self, trial_id: str) -> Spectrum | None:
         """Return the trial's singular values, float64; None if it has none."""
-        with self._database.read() as connection:
+        with self.read() as connection:
             return _spectra(connection, [trial_id]).get(trial_id)
 
     def spectra(self, key: StudyKey) -> dict[str, Spectrum]:
         """Return the singular values of those of the study's trials that have some, by trial id."""
-        with self._database.read() as connection:
+        with self.read() as connection:
             return _spectra(connection, key)
 
 

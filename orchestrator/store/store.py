@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Self
 
 from orchestrator.store.claims import Claims
@@ -45,14 +44,6 @@ class Store(Studies, Claims, Results, Progress):
     keyboard can cure (disk full, read-only folder, server gone, wrong password) is a `UserError`
     from any method. A store that has answered before and is away for a moment (a server that is
     started again, another's long transaction) is waited for."""
-
-    def one_transaction(self) -> AbstractContextManager[None]:
-        """Make all calls of this thread meanwhile one transaction; no other thread may call."""
-        return self._database.one_transaction()
-
-    def close(self) -> None:
-        """Close all connections. A closed store must not be used again."""
-        self._database.close()
 
     def __enter__(self) -> Self:
         return self

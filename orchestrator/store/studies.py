@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, select, update
+from sqlalchemy.engine import URL
 
-from orchestrator.store.database import Database, Part, chunks, insert_new, now, storable
+from orchestrator.store.database import Database, chunks, insert_new, now, storable
 from orchestrator.store.records import (
     STATES,
     Place,
@@ -30,12 +31,13 @@ from trainables.config import completed, identity
 OnRegister = Callable[[StudyKey, datetime, Sequence[PlannedTrial]], None]
 
 
-class Studies(Part):
+class Studies(Database):
     """The part of the store about studies and the runs of them; see `Store`."""
 
-    def __init__(self, database: Database, on_register: OnRegister | None = None) -> None:
-        """`on_register` is called after a study was registered: its key, when, its trials."""
-        super().__init__(database)
+    def __init__(self, url: URL, *, on_register: OnRegister | None = None, **waiting: Any) -> None:
+        """`on_register` is called after a study was registered: its key, when, its trials;
+        `waiting`: see `Database`."""
+        super().__init__(url, **waiting)
         self._on_register = on_register
 
     def register(
@@ -56,7 +58,7 @@ class Studies(Part):
         assert len({planned.trial_id for planned in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
         )
-        with self._database.write() as connection:
+        with self.write() as connection:
             moment = planned_at or now(connection)
             study_id = _locked_study(connection, key, moment)
             query = select(study_trial).where(study_trial.c.study_id == study_id)
@@ -83,7 +85,7 @@ class Studies(Part):
 
     def add_trials(self, trials: Sequence[PlannedTrial]) -> None:
         """Make trials planned that the store does not have yet, in no study."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             _insert_trials(connection, trials)
 
     def studies(self) -> list[StudySummary]:
@@ -91,7 +93,7 @@ class Studies(Part):
         which they were planned last."""
         members = select(study_trial.c.study_id, trial.c.state, func.count()).join(trial)
         counts: defaultdict[int, dict[TrialState, int]] = defaultdict(dict)
-        with self._database.read() as connection:
+        with self.read() as connection:
             for study_id, state, count in connection.execute(
                 members.group_by(study_trial.c.study_id, trial.c.state)
             ):
@@ -108,17 +110,17 @@ class Studies(Part):
 
     def trials(self, key: StudyKey) -> list[TrialRow]:
         """Return the study's trials in plan order; none for a study that was never registered."""
-        with self._database.read() as connection:
+        with self.read() as connection:
             return trials_of(connection, key)
 
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
         """Return the state of each of these trials that the store has."""
-        with self._database.read() as connection:
+        with self.read() as connection:
             return column_of(connection, "state", trial_ids)
 
     def begin_run(self, record: RunRecord) -> int:
         """Record that a run of the command starts now; returns its id."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             row = {
                 **asdict(record),
                 "packages": canonical_json(record.packages),
@@ -130,7 +132,7 @@ class Studies(Part):
 
     def end_run(self, run_id: int) -> None:
         """Record that a run ends now. Raises KeyError for an unknown id."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             ended = connection.execute(
                 update(run).where(run.c.id == run_id).values(ended_at=now(connection))
             )
@@ -145,7 +147,7 @@ class Studies(Part):
             if isinstance(target, StudyKey)
             else update(trial).where(trial.c.id == target)
         )
-        with self._database.write() as connection:
+        with self.write() as connection:
             asked = connection.execute(query.values(stop_asked_at=now(connection)))
             if asked.rowcount == 0:
                 raise KeyError(target)
@@ -155,7 +157,7 @@ class Studies(Part):
         began = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
         query = select(study.c.stop_asked_at > began).where(is_study(key))
         stopped = select(trial.c.id).where(trial.c.stop_asked_at > began)
-        with self._database.read() as connection:
+        with self.read() as connection:
             return Requests(
                 stop_study=bool(connection.execute(query).scalar_one_or_none()),
                 stop_trials=frozenset(connection.execute(stopped).scalars()),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from orchestrator.schedule.dispatcher import Dispatcher
-from orchestrator.store.records import StudyKey
+from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support.notes import Heard
@@ -55,6 +56,19 @@ class Sweep(Dispatcher):
         assert self.pack(key)[0] == at
         self.tell(key, at=at)
         self.ended(key, ending)
+
+
+class Searches:
+    """A search that has three trials at a time."""
+
+    def more(self, busy: Collection[str]) -> list[PlannedTrial]:
+        return [trial for trial in PLAN[:3] if trial.trial_id not in busy]
+
+    def is_searched(self, trial: PlannedTrial) -> bool:
+        return trial in PLAN[:3]
+
+    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
+        return {1: float(PLAN.index(trial))}
 
 
 def started(number: int) -> TrialEvent:

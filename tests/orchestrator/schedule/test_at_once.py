@@ -3,7 +3,6 @@ and runs over Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from tests.orchestrator.schedule.numbered_trials import (
     IDS,
     KEY,
     PLAN,
+    Searches,
     Sweep,
     done,
     started,
@@ -82,19 +82,6 @@ def test_machine_that_leaves_halves_nothing(sweep: Sweep) -> None:
     assert len(hand_out(sweep, "a")) == 6
     sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))
     assert len(hand_out(sweep, "b")) == 6
-
-
-class Searches:
-    """A search that has three trials at a time."""
-
-    def more(self, busy: Collection[str]) -> list[PlannedTrial]:
-        return [trial for trial in PLAN[:3] if trial.trial_id not in busy]
-
-    def is_searched(self, trial: PlannedTrial) -> bool:
-        return trial in PLAN[:3]
-
-    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
-        return {1: float(PLAN.index(trial))}
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])

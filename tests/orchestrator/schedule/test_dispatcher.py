@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from orchestrator.schedule import dispatcher
-from orchestrator.store import PlannedTrial, Store
+from orchestrator.store import Store
 from orchestrator.worker import Ending, EndingKind
 from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
     PLAN,
+    Searches,
     Sweep,
     states,
 )
@@ -108,26 +109,16 @@ def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
     assert sweep.give_up(["g"]) == [], "it has a machine"
 
 
-class Searches:
-    """A source that has no trial of its own, and whose store is lost when it is asked for
-    thresholds."""
-
-    def more(self, busy: Collection[str]) -> Sequence[PlannedTrial]:
-        del busy
-        return []
-
-    def is_searched(self, trial: PlannedTrial) -> bool:
-        return trial in PLAN
-
-    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
-        raise UserError(f"the connection was lost at {trial.name}")
-
-
 def test_error_between_claim_and_hand_out_leaves_nothing_claimed(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lease of a claim that leaked would be renewed as long as this process lives."""
-    searched = Sweep(store, tmp_path, source=Searches())
+
+    def lost(*_: object) -> NoReturn:
+        raise UserError("the connection was lost")
+
+    monkeypatch.setattr(Searches, "stop_above", lost)
+    searched = Sweep(store, tmp_path, 3, source=Searches())
     with pytest.raises(UserError, match="was lost"):
         searched.pack("a")
     assert searched.claimed == PLAN[:1]

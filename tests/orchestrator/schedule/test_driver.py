@@ -22,14 +22,10 @@ from orchestrator.worker import EVENTS, Ending, EndingKind, Parcel, TrialEvent
 from tests.orchestrator.schedule.beats import beat_of
 from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in
-from trainables.corpora import CorpusIdentity
 from trainables.trial_folder import TrialOutcome
 
 LIMIT_S = 10.0
 KEY = StudyKey(study="steered", scale="smoke", corpus="none")
-CORPUS = CorpusIdentity(
-    name="none", sha256="0" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=10
-)
 MACHINE = {"NodeID": "one", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 1.0}}
 
 
@@ -57,7 +53,7 @@ class Steered:
         fields = {"listener": self.heard, "seconds_per_trial": 100.0} | changes
         work = work_in(folder, store, options, **fields)
         self.dispatcher = Dispatcher(plan, work, "me", slots=1)
-        placement = Placement(work.options, CORPUS, {"one": {"CPU": 1.0}})
+        placement = Placement(work.options, None, {"one": {"CPU": 1.0}})
         keeper = LeaseKeeper(store, "me")
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 

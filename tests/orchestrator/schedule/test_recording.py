@@ -41,20 +41,3 @@ def test_results_are_recorded_once(store: Store, recorder: Recorder, tmp_path: P
     np.testing.assert_array_equal(store.spectra(KEY)[IDS[0]], VALUES)
     (note,) = notes
     assert "seed=3 runs again" in note
-
-
-def test_later_measurements_are_recorded_once(
-    store: Store, recorder: Recorder, tmp_path: Path
-) -> None:
-    recorder.outcome(TrialOutcome(trial_id=IDS[0], state="done"))
-    assert recorder.measurements({IDS[0]: ["spectrum@1"]}) == (0, {})
-    folder = folder_of(tmp_path, 0)
-    folder.write_measurement("spectrum@1", ({"press_rank": 3}, VALUES))
-    folder.write_measurement("top_k@1", ({"words": "{}"}, None))
-    (folder.path / "measurement-other@1.json").write_text("{")
-    names = ["spectrum@1", "top_k@1", "other@1"]
-    recorded, problems = recorder.measurements({IDS[0]: names})
-    assert recorded == 2
-    assert "measurement-other@1.json" in problems[IDS[0]]
-    assert recorder.measurements({IDS[0]: names}) == (0, problems)
-    np.testing.assert_array_equal(store.spectra(KEY)[IDS[0]], VALUES)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,9 @@ from tests.support.one_ray import end_ray
 from tests.support.scripted_trials import HELD, log_lines, run_where, work_in
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
 from trainables.config.output_layer import OutputLayerConfig
-from trainables.corpora import CorpusIdentity
+from trainables.corpora import PUBLISHED_CORPORA
 
-CORPUS = CorpusIdentity(
-    name="none",
-    sha256="0" * 64,
-    train_tokens=10**6,
-    valid_tokens=10**5,
-    test_tokens=10**5,
-    vocabulary_size=10_000,
-)
+CORPUS = replace(PUBLISHED_CORPORA["ptb"], name="none")
 KEY = StudyKey(study="placed", scale="smoke", corpus="none")
 
 

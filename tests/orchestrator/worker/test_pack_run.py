@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -59,19 +59,24 @@ def events_of(
     kind: type[BrokenProcessError] = BrokenProcessError,
     run_trial: Run | None = run_scripted,
     trials: Sequence[PlannedTrial] | None = None,
+    options: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> list[TrialEvent]:
     """What the worker of a pack tells, which comes to its end unless its process is `broken` for
     this reason."""
     pack, sent = Pack(tuple(trials or planned(seeds)), **fields), list[str]()
-    options = RunOptions(storage=FolderStorage(storage))
-    job = Job(options=options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
+    run_options = RunOptions(storage=FolderStorage(storage), **(options or {}))
+    job = Job(options=run_options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
     if broken is None:
         run_pack(pack, job, sent.append)
     else:
         with pytest.raises(kind, match=broken):
             run_pack(pack, job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
+
+
+def smoke_trials(*seeds: int) -> list[PlannedTrial]:
+    return [PlannedTrial.of(smoke_trial(seed=seed), f"{seed}") for seed in seeds]
 
 
 def id_of(seed: int) -> str:
@@ -140,7 +145,7 @@ def test_read_only_disk_ends_the_pack(tmp_path: Path, at_once: int) -> None:
 
 def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
     """With a checkpoint."""
-    trials = [PlannedTrial.of(smoke_trial(seed=seed), f"{seed}") for seed in (1, 2)]
+    trials = smoke_trials(1, 2)
     pruned, done = (trial.trial_id for trial in trials)
     rules = {pruned: {1: 0.0}, done: {1: 99.0}}
     events = events_of([], tmp_path, trials=trials, run_trial=None, at_once=2, stop_above=rules)
@@ -162,12 +167,9 @@ def test_worker_with_a_gpu_tells_how_many_run_at_once(
     monkeypatch.setattr("trainables.stack.chosen_size", lambda *_: (2, "2 at a time, by steps"))
     monkeypatch.setattr("trainables.stack.run_stack", on_cpu)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1, 1))
-    runtime = replace(Runtime(), device="cuda")
-    options = RunOptions(storage=FolderStorage(tmp_path), gpus_per_trial=1, runtime=runtime)
-    trials = [PlannedTrial.of(smoke_trial(seed=seed), f"{seed}") for seed in (1, 2, 3)]
-    job, sent = Job(options=options, measurements=(), functions=TrialFunctions()), list[str]()
-    run_pack(Pack(tuple(trials), at_once=3), job, sent.append)
-    events = [event for text in sent for event in EVENTS.validate_json(text)]
+    options = {"gpus_per_trial": 1, "runtime": Runtime(device="cuda")}
+    trials = smoke_trials(1, 2, 3)
+    events = events_of([], tmp_path, trials=trials, run_trial=None, at_once=3, options=options)
     (why,) = (event.note for event in events if event.note)
     assert (at_a_time, why) == ([2], "2 at a time, by steps")
     assert [event.outcome.state for event in events if event.outcome] == ["done"] * 3
