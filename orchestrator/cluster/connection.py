@@ -7,11 +7,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import ray
 
@@ -147,7 +148,7 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
     try:
         preloads.mkdir()
         (preloads / f"{PRELOADED}.py").write_text(PRELOADS)
-        with _environment(variables):
+        with patch.dict(os.environ, variables):
             return ray.init(
                 address="local",
                 include_dashboard=dashboard,
@@ -164,21 +165,6 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
             f"{folder.parent} and this machine's memory have room, then type the same command "
             "again, or name a running cluster with --address."
         ) from error
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have these variables for as long as the context lasts."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _connect(address: str) -> Any:

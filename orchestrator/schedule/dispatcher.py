@@ -19,6 +19,7 @@ from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.storage import BucketError
 from orchestrator.store import PlannedTrial, expire_dead_owners
+from orchestrator.words import counted
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 WELL_OVER = Ending(EndingKind.ERROR)
@@ -248,10 +249,7 @@ class Dispatcher:
             self._outcomes.ended_elsewhere()
             count = len(self._table.trials(State.ELSEWHERE))
             if count and not waited:
-                subject, them = (
-                    ("1 trial is", "it") if count == 1 else (f"{count} trials are", "them")
-                )
                 self._listener.note(
-                    f"{subject} run by another command: waiting for {them} at the end."
+                    f"At the end, this waits for {counted(count, 'trial')} of another command."
                 )
         return claimed

@@ -54,8 +54,8 @@ class Outcomes:
             else:
                 flight.started = True
                 self._start_failures = 0
-                self._table.move([flight.left[event.trial_id]], State.RUNNING)
                 trial = flight.left[event.trial_id]
+                self._table.move([trial], State.RUNNING)
                 epoch_count = trial.config.get("training", {}).get("epochs")
                 self._listener.started(event.trial_id, trial.name, epoch_count)
         running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left}
@@ -128,14 +128,14 @@ class Outcomes:
             self._end(elsewhere[outcome.trial_id], outcome)
 
     def _record_starts(self, events: Sequence[TrialEvent]) -> None:
-        places = {event.trial_id: event.place for event in events if event.place is not None}
-        claimed = {
-            trial_id: place
-            for trial_id, place in places.items()
-            if trial_id in self._table.attempts
+        attempts = self._table.attempts
+        places = {
+            event.trial_id: event.place
+            for event in events
+            if event.place is not None and event.trial_id in attempts
         }
-        if claimed:
-            self._work.store.record_starts(claimed, attempts=self._table.attempts)
+        if places:
+            self._work.store.record_starts(places, attempts=attempts)
 
     def _record(self, flight: Flight, outcome: TrialOutcome) -> list[PlannedTrial]:
         """Returns the trial where it has to run again."""

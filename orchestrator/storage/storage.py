@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -140,10 +139,6 @@ class FolderStorage(Storage):
     @override
     def __str__(self) -> str:
         return str(self.root)
-
-    def free_bytes(self) -> int:
-        """What the disk has left."""
-        return shutil.disk_usage(self.root).free
 
     @override
     @contextmanager

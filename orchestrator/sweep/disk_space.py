@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +32,8 @@ def disk_warning(
     running = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - at_once :]
     # Where trials go on, their last checkpoints lie there already, and make room for the next ones.
     lying = [path for config in configs for path in storage.trial(config.trial_id).checkpoints()]
-    free, needed = storage.free_bytes() + sum(map(_size_bytes, lying)), sum(running)
+    free = shutil.disk_usage(storage.root).free + sum(map(_size_bytes, lying))
+    needed = sum(running)
     if needed > free:
         raise UserError(
             f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for "

@@ -37,7 +37,7 @@ def cause_of(
     Raises HaltError if the disk takes nothing more, or the storage fails or is gone, which is no
     trial's failure. And MemoryShortageError, since alone, in a process of its own, the trial may
     have enough."""
-    trouble = disk_trouble(error)
+    trouble = DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
     if trouble is not None:
         raise HaltError(
             f"The disk of {storage.work_folder} {trouble} and type the same command again; {KEPT}"
@@ -58,10 +58,6 @@ def cause_of(
     if asks_for_memory(error):
         raise MemoryShortageError(cause) from error
     return cause
-
-
-def disk_trouble(error: BaseException) -> str | None:
-    return DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
 
 
 def asks_for_memory(error: BaseException) -> bool:

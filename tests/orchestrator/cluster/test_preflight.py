@@ -11,15 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import ray
 
 from orchestrator.cluster import (
-    LateMachines,
     RunOptions,
-    UnfitMachineError,
     check_torch_gpu,
     cluster_question,
-    machines,
     preflight,
 )
 from orchestrator.cluster.preflight import Question, Text, look, versions
@@ -125,25 +121,6 @@ def test_all_that_trials_read_is_asked_for(tmp_path: Path) -> None:
         (name, str(tmp_path)) for name in (WORD_SIMILARITY, "ptb")
     }
     assert cluster_question(options, "marker", []).texts == ()
-
-
-def test_late_machine_is_refused_for_its_gpus(
-    in_order: Question, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late = LateMachines(in_order.model_dump_json(), others=frozenset({"first"}))
-    for machine, gpus, refused in (
-        ("late", 3.0, True),
-        ("later", 2.0, False),
-        ("first", 3.0, False),
-    ):
-        node = {"NodeID": machine, "NodeManagerAddress": "10.0.0.2", "Resources": {"GPU": gpus}}
-        context = SimpleNamespace(get_node_id=lambda machine=machine: machine)
-        monkeypatch.setattr(
-            machines, "nodes", lambda node=node: [node | {"NodeID": "another"}, node]
-        )
-        monkeypatch.setattr(ray, "get_runtime_context", lambda context=context: context)
-        with pytest.raises(UnfitMachineError, match="2 GPUs that") if refused else nullcontext():
-            late.refuse_unfit()
 
 
 PROBES = [

@@ -1,21 +1,18 @@
-"""A Ray that dies under a sweep is noticed by a look from outside. Real deaths:
+"""A Ray that dies under a sweep is noticed by a look from outside. Real deaths: `test_slow_start` and
 tests/kills/test_random_kills.py."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import ray
 
 from orchestrator.cluster import check_ray, connection, ray_watch
-from orchestrator.cluster.ray_watch import dead_process, silent_head, watching
+from orchestrator.cluster.ray_watch import silent_head, watching
 from tests.support.command import wait_for
 from trainables.errors import UserError
 
@@ -34,21 +31,6 @@ def trouble() -> str:
     except UserError as error:
         return str(error)
     return ""
-
-
-def test_dead_process_of_a_local_ray_is_named(tmp_path: Path) -> None:
-    sleep = shutil.which("sleep")
-    assert sleep is not None
-    shutil.copy(sleep, tmp_path / "sleeper")
-    with (
-        subprocess.Popen([tmp_path / "sleeper", "600"]) as sleeper,
-        watching(dead_process("gcs_server", "sleeper")),
-    ):
-        time.sleep(0.2)
-        assert trouble() == ""
-        sleeper.kill()
-        said = wait_for(trouble, timeout_s=10, what="the death is told")
-    assert said.startswith("Ray's process sleeper died: type the same command again")
 
 
 @pytest.mark.usefixtures("one_ray")

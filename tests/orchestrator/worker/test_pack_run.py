@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import socket
 import subprocess
@@ -11,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +30,7 @@ from orchestrator.worker import (
     run_pack,
 )
 from orchestrator.worker.failures import BrokenProcessError
+from tests.support.failing_reads import failing_reads
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk
 from tests.support.smoke_trials import smoke_trial
@@ -40,7 +40,6 @@ from trainables.measurements import SpectrumStream
 from trainables.runtime import Runtime
 from trainables.stack import run_stack
 from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
-from trainables.trial_folder import folder as folder_module
 
 Run = Callable[..., TrialOutcome]
 
@@ -203,18 +202,13 @@ def test_removed_storage_stops_the_sweep(tmp_path: Path) -> None:
     assert halt.trial_id == id_of(SOUND) and halt.outcome is None
 
 
-def stale(*_: object) -> NoReturn:
-    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-
 def test_unreadable_result_stops_the_sweep(tmp_path: Path) -> None:
     """A retry would remove it, and train the trial again."""
 
     def unreadable(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
         measurements: dict[str, Any] = {"spectrum@1": {}}
         outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements=measurements)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(folder_module, "read_vector", stale)
+        with failing_reads("spectrum.npy", errno.ESTALE):
             TrialFolder(directory, config.trial_id).spectrum(outcome)
         raise AssertionError("a file that cannot be read was read")
 
