@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage import Bucket, DataFolder, is_url, storage_at
+from orchestrator.storage import storage_at
 from trainables.config import (
     WORD_SIMILARITY,
     AnyConfig,
@@ -49,8 +49,8 @@ class Text(Frozen):
     """A text that trials read."""
 
     name: str
-    folder: str | None
-    """Where it lies: a folder, or the URL of an object store."""
+    folder: Path | None
+    """Where it lies."""
     sha256: str | None = None
     """Of its words on the driver's machine, if they may differ."""
 
@@ -103,11 +103,11 @@ def cluster_question(
     """
     texts = []
     if corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name):
-        folder = _as_typed(options.runtime.data_dir, options)
+        folder = options.runtime.data_dir
         texts.append(Text(name=corpus.name, folder=folder, sha256=corpus.sha256))
     names = {config.text for config in configs if isinstance(config, WordPairsConfig)}
     if names or WORD_SIMILARITY in measurements:
-        folder = _as_typed(options.runtime.benchmarks_dir, options)
+        folder = options.runtime.benchmarks_dir
         texts += [Text(name=name, folder=folder) for name in sorted(names | {BENCHMARKS})]
     return Question(
         versions=versions(),
@@ -117,13 +117,6 @@ def cluster_question(
         gpus=options.gpus_per_trial > 0,
         precisions=precisions_of(configs),
     )
-
-
-def _as_typed(folder: Path | None, options: RunOptions) -> str | None:
-    """A data folder, or the URL of the object store behind it."""
-    if options.data is not None and folder == options.data.driver:
-        return options.data.bucket.url
-    return None if folder is None else str(folder)
 
 
 def look(text: str, address: str, ray_gpus: float) -> list[str]:
@@ -176,12 +169,9 @@ def _storage_fault(question: Question) -> str | None:
 
 
 def _text_fault(text: Text) -> str | None:
-    folder = None if text.folder is None else Path(text.folder)
     try:
-        if text.folder is not None and is_url(text.folder):
-            folder = DataFolder(Bucket(text.folder), (text.name,), driver=Path()).fetch()
-        ensure(text.name, data_dir=folder)
-        if text.sha256 is None or text.sha256 == identity(text.name, data_dir=folder).sha256:
+        ensure(text.name, data_dir=text.folder)
+        if text.sha256 in (None, identity(text.name, data_dir=text.folder).sha256):
             return None
     except UserError as error:
         return f"has not got what trials read: {str(error).rstrip('.')}"

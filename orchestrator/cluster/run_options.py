@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from orchestrator.storage import DataFolder, Storage
+from orchestrator.storage import Storage
 from trainables.runtime import Runtime
 
 
@@ -17,8 +17,6 @@ class RunOptions:
     runtime: Runtime = field(default_factory=Runtime)
     store_url: str = field(default="", repr=False)
     """Of the results store; empty on workers, which have no use for it."""
-    data: DataFolder | None = None
-    """The object store that --data-dir names."""
     address: str | None = None
     """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
     ray_dashboard: bool = False

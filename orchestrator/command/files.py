@@ -21,10 +21,7 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Download the missing or wrong files of a corpus (or word-similarity) and verify them."""
     from trainables.corpora import fetch
 
-    folder, data = options.text_folder(data_dir, [name])
-    fetch(name, data_dir=folder)
-    if data is not None:
-        data.push()
+    fetch(name, data_dir=options.text_folder(data_dir))
     print_out(f"{name} is complete and verified.")
 
 
@@ -33,7 +30,7 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     from trainables.config import markov_rank, spam_floor, spam_symbols
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 
-    folder, _ = options.text_folder(data_dir, [name])
+    folder = options.text_folder(data_dir)
     if name == WORD_SIMILARITY:
         _check_benchmarks(folder)
         return

@@ -19,7 +19,6 @@ from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.storage import DataFolder
     from orchestrator.store import Store
 
 STORAGE = "results"
@@ -194,17 +193,14 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
     return url
 
 
-def text_folder(
-    argument: str | None, corpora: Sequence[str]
-) -> tuple[Path | None, DataFolder | None]:
-    """Return the folder of `--data-dir`; if that is a URL, a copy of these corpora, and the object
-    store behind it."""
-    from orchestrator.storage import data_folder_at
-
-    folder, data = data_folder_at(argument, corpora)
-    if data is not None:
-        data.fetch()
-    return folder, data
+def text_folder(argument: str | None) -> Path | None:
+    """Return the folder of `--data-dir`; raises UserError for an address."""
+    if argument is not None and "://" in argument:
+        raise UserError(
+            f"--data-dir takes a folder, not {argument}: copy the corpora to a folder on every "
+            "machine, for instance with `aws s3 sync`"
+        )
+    return None if argument is None else Path(argument)
 
 
 def open_existing(

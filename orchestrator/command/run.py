@@ -57,7 +57,7 @@ def run(
 
     retried = context.info_name == "retry"
     _check_form(form, study, dry_run=dry_run, retried=retried)
-    folder, data = options.text_folder(data_dir, corpus or [])
+    folder = options.text_folder(data_dir)
     if folder is not None and not folder.is_dir():
         raise UserError(
             f"--data-dir: no such folder: {folder}. Name the folder of the corpora, or leave it "
@@ -90,7 +90,6 @@ def run(
     run_options = RunOptions(
         store_url=store_url(store, storage),
         storage=storage_at(storage),
-        data=data,
         address=address,
         ray_dashboard=ray_dashboard,
         max_concurrent=max_concurrent,

@@ -3,9 +3,6 @@ from .bucket import Bucket as Bucket
 from .bucket import BucketError as BucketError
 from .bucket import is_url as is_url
 from .bucket import patiently as patiently
-from .data_folder import DataFolder as DataFolder
-from .data_folder import data_folder_at as data_folder_at
-from .data_folder import on_this_machine as on_this_machine
 from .disk import DISK_TROUBLES as DISK_TROUBLES
 from .disk import copies_folder as copies_folder
 from .object_storage import storage_at as storage_at

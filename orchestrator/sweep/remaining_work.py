@@ -103,8 +103,6 @@ class RemainingWork:
         # A retry has brought the texts here before it forgot any result.
         if self.retried is None:
             state = state.without(ensure_texts(self.plan, self.console))
-        if self.options.data is not None:
-            self.options.data.push()
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, HaltError, cause_of, gpu_is_lost
 from orchestrator.worker.messages import Job, Pack, TrialEvent
@@ -90,7 +89,7 @@ class _PackRun:
 
         ended = run_stack(
             self._tasks(),
-            runtime=on_this_machine(self._options.runtime, self._options.data),
+            runtime=self._options.runtime,
             measurements=self._job.measurements,
             most=self._most(),
             taken_up=self._take_up,
@@ -115,10 +114,9 @@ class _PackRun:
         from trainables.stack import chosen_size
 
         models = [trial.validated for trial in self._pack.trials]
-        here = on_this_machine(runtime, self._options.data)
         size, reason = chosen_size(
             [model for model in models if isinstance(model, LanguageTrialConfig)],
-            here,
+            runtime,
             self._pack.at_once,
             torch.cuda.mem_get_info()[0],
         )
@@ -151,7 +149,7 @@ class _PackRun:
 
     def _run(self, trial: PlannedTrial, folder: TrialFolder) -> TrialOutcome:
         """Train the trial, or measure it if that is assigned."""
-        runtime = on_this_machine(self._options.runtime, self._options.data)
+        runtime = self._options.runtime
         note, functions = partial(self._report_note, trial), self._job.functions
         if self._pack.lacking:
             measure = functions.measure_kept or _of_trainables("measure_kept")

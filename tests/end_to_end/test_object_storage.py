@@ -64,7 +64,7 @@ def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
-    data = ("--corpus", "readme", "--data-dir", f"s3://{store.bucket}/data")
+    data = ("--corpus", "readme", "--data-dir", here.parent)
     place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
     options = (*SMOKE, *place, *data)
     killed = Process(tmp_path, typed, "gss_grid", *options, ray=ray)

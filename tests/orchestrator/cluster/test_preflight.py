@@ -73,7 +73,10 @@ def test_machine_in_order_has_no_fault(in_order: Question) -> None:
         ),
         ({"marker": "another"}, "does not see the storage: "),
         ({"texts": (Text(name="no-such", folder=None),)}, "has not got what trials read: "),
-        ({"texts": (Text(name="ptb", folder="/dev/null"),)}, "has not got what trials read: "),
+        (
+            {"texts": (Text(name="ptb", folder=Path("/dev/null")),)},
+            "has not got what trials read: ",
+        ),
     ],
 )
 def test_each_fault_is_one_sentence(
@@ -118,7 +121,7 @@ def test_all_that_trials_read_is_asked_for(tmp_path: Path) -> None:
         measurements=("word_similarity@1",),
     )
     assert {(text.name, text.folder) for text in pairs.texts} == {
-        (name, str(tmp_path)) for name in (WORD_SIMILARITY, "ptb")
+        (name, tmp_path) for name in (WORD_SIMILARITY, "ptb")
     }
     assert cluster_question(options, "marker", []).texts == ()
 

@@ -63,6 +63,7 @@ def over(**fields):
         ((*LOGGED, "wandb"), "wandb"),
         ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "password"),
         (("report", "all", "--bundle", ""), "empty"),
+        (("gss_grid", "--data-dir", "s3://bucket/data", "--dry-run"), "--data-dir"),
         (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("gss_grid", "--dry-run", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("retry", "gss_grid", "--dry-run"), "--dry-run"),

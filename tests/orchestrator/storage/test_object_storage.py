@@ -3,7 +3,6 @@ to it."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 from collections.abc import Callable
@@ -15,8 +14,6 @@ from orchestrator.cluster import RunOptions
 from orchestrator.storage import (
     Bucket,
     BucketError,
-    data_folder_at,
-    on_this_machine,
     storage_at,
 )
 from orchestrator.storage.bucket import _client
@@ -246,39 +243,6 @@ def test_other_addresses_are_refused(place: str) -> None:
     with pytest.raises(UserError, match="--storage takes") as error:
         storage_at(place)
     assert "secret" not in str(error.value)
-
-
-def test_corpus_is_copied_again_if_it_changed(
-    store: ObjectStore, move: Move, tmp_path: Path
-) -> None:
-    def upload(split: str, text: str) -> None:
-        key = f"data/mine/{split}.txt"
-        store.client.put_object(Bucket=store.bucket, Key=key, Body=text.encode())
-
-    for split in ("train", "valid", "test"):
-        upload(split, f"a {split}\n")
-    here, data = data_folder_at(f"s3://{store.bucket}/data", ["mine"])
-    assert here is not None and data is not None
-    assert data.fetch() == here
-    assert (here / "mine" / "test.txt").read_text() == "a test\n"
-    os.utime(here / "mine" / "train.txt", (0, 0))
-    upload("test", "another\n")
-    data.fetch()
-    assert (here / "mine" / "test.txt").read_text() == "another\n"
-    assert (here / "mine" / "train.txt").stat().st_mtime == 0, "it was copied again"
-    move("two")
-    elsewhere = on_this_machine(Runtime(data_dir=here, benchmarks_dir=tmp_path), data)
-    assert elsewhere.data_dir is not None
-    assert (elsewhere.data_dir / "mine" / "test.txt").read_text() == "another\n"
-    assert str(elsewhere.data_dir).startswith(str(tmp_path / "two"))
-    assert elsewhere.benchmarks_dir == tmp_path
-    move("one")
-    (here / "mine" / "extra.txt").write_text("downloaded")
-    store.client.delete_object(Bucket=store.bucket, Key="data/mine/valid.txt")
-    data.fetch()
-    assert not (here / "mine" / "valid.txt").exists()
-    data.push()
-    assert "data/mine/extra.txt" in store.keys("data")
 
 
 def test_object_that_leads_out_of_the_folder_is_refused(

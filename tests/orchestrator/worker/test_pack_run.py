@@ -214,7 +214,7 @@ def test_unreadable_result_stops_the_sweep(tmp_path: Path) -> None:
 
     start, halt = events_of([SOUND, SOUND + 1], tmp_path, broken="Stale", run_trial=unreadable)
     assert start.outcome is None and halt.outcome is None
-    assert "spectrum.npy cannot be read (Stale file handle)" in str(halt.halt)
+    assert "Stale file handle" in str(halt.halt)
 
 
 def test_other_trouble_is_the_trials_own(tmp_path: Path) -> None:
