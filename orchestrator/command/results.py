@@ -140,7 +140,7 @@ def results(
                 f"{setting!r}: see the column setting of {PROGRAM} results {shlex.quote(study)}"
             )
     if form == "parquet":
-        write_parquet(trials, sys.stdout.buffer)
+        write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:
         # Of a study whose file was not named, nobody knows which metrics it is about.
         first = group_metrics(load_study(study)) if study in NAMES or is_file(study) else []

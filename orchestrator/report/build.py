@@ -151,8 +151,7 @@ def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...],
 def _lead(sections: Sequence[Section]) -> Section | None:
     """Return the section whose first figure stands at the top of the page: the first one, of what
     the study asks itself."""
-    asked = (section for section in sections if section.kind not in BESIDE)
-    return next((section for section in asked if section.drawings), None)
+    return next((one for one in sections if one.drawings and not one.kind.startswith(BESIDE)), None)
 
 
 def _csv(lines: Sequence[Sequence[object]]) -> str:

@@ -35,12 +35,13 @@ class Column:
 THREE = formats.digits(3)
 
 
-def _interval(heading: str, write: Callable[[Any], str] = THREE) -> Column:
+def with_interval(heading: str, write: Callable[[Any], str] = THREE) -> Column:
+    """Return a column of estimates with their 95% intervals."""
     return Column(heading, write, interval=True)
 
 
 def _correlation(heading: str) -> Column:
-    return Column(heading, formats.coefficient, interval=True)
+    return with_interval(heading, formats.coefficient)
 
 
 def _p(heading: str = "p") -> Column:
@@ -54,13 +55,13 @@ COLUMNS: Mapping[str, Column] = {
     "done": Column("trials", cell=lambda row: done_of(row)),
     "n": Column("trials"),
     "epoch": Column("epoch", str),
-    "E": _interval("E"),
-    "b": _interval("b"),
-    "log_a": _interval("log a"),
+    "E": with_interval("E"),
+    "b": with_interval("b"),
+    "log_a": with_interval("log a"),
     "mean_loss": Column("loss", formats.digits(4)),
-    "ratio": _interval("ratio"),
-    "difference": _interval("difference"),
-    "predicted": _interval("predicted", formats.digits(4)),
+    "ratio": with_interval("ratio"),
+    "difference": with_interval("difference"),
+    "predicted": with_interval("predicted", formats.digits(4)),
     "detectable": Column("detectable", formats.digits(2)),
     "extrapolated": Column("outside what was trained", formats.yes_no),
     "effect": _correlation("effect"),
@@ -74,8 +75,8 @@ COLUMNS: Mapping[str, Column] = {
     "variance_cells": Column("deviation between cells", formats.deviation),
     "variance_seed_in_one_cell": Column("of a seed, in one cell", formats.deviation),
     "variance_seed_in_all_cells": Column("of a seed, in all cells alike", formats.deviation),
-    "seed_share": _interval("seed's share between cells of one seed", formats.percent),
-    "reliability": _interval("cells' share of the means' variance", formats.percent),
+    "seed_share": with_interval("seed's share between cells of one seed", formats.percent),
+    "reliability": with_interval("cells' share of the means' variance", formats.percent),
     "p": _p(),
     "holm_p": _p("Holm p"),
     "welch_p": _p("Welch p"),

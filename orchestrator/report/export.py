@@ -48,12 +48,6 @@ def write_results(
         shown.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
-def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
-    """Write all trials as Parquet, with the columns and the null values of the CSV and JSON forms;
-    what has no type in common, or none that Parquet has, as text."""
-    _write_parquet(results.columns, results.records, stream)
-
-
 def write_archive(store: Store, folder: Path) -> None:
     """Write what the studies plan into `folder`, which must exist: `trials.parquet` has a row per
     study variant and trial, `epochs.parquet` one per trial and epoch, `spectra.parquet` one per
@@ -76,14 +70,16 @@ def write_archive(store: Store, folder: Path) -> None:
     ]
     spectra = {trial_id: sigma for key in keys for trial_id, sigma in store.spectra(key).items()}
     rows = [{"trial_id": trial_id, "singular_values": sigma} for trial_id, sigma in spectra.items()]
-    _write_parquet(columns, trials, folder / "trials.parquet")
-    _write_parquet(list(lines[0]) if lines else ["trial_id"], lines, folder / "epochs.parquet")
-    _write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
+    write_parquet(columns, trials, folder / "trials.parquet")
+    write_parquet(list(lines[0]) if lines else ["trial_id"], lines, folder / "epochs.parquet")
+    write_parquet(["trial_id", "singular_values"], rows, folder / "spectra.parquet")
 
 
-def _write_parquet(
+def write_parquet(
     columns: Sequence[str], records: Sequence[Mapping[str, Any]], stream: BinaryIO | Path
 ) -> None:
+    """Write records as Parquet, with the columns and the null values of the CSV and JSON forms;
+    what has no type in common, or none that Parquet has, as text."""
     import pyarrow as pa
     import pyarrow.parquet
 

@@ -61,8 +61,6 @@ TICKS = {
 powers of ten."""
 LEGEND_LETTERS, LEGEND_HANDLE, LEGEND_LINE_IN = 12, 7, 0.18
 """Letters in an inch; width of a mark in letters; height of a line."""
-LAYOUT_TABLES = ("GDEF", "GPOS", "GSUB")
-"""Of a font, for whoever sets text in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,8 +187,6 @@ def _named(colour: re.Match[str]) -> str:
 
 
 def _written(figure: Figure, form: str, mark: str = "") -> bytes:
-    if form == "pdf":
-        _embed_no_layout_tables()
     buffer, svg = io.BytesIO(), f"SVG {mark}"
     metadata = {
         "svg": {"Date": None},
@@ -201,15 +197,6 @@ def _written(figure: Figure, form: str, mark: str = "") -> bytes:
     figure.savefig(buffer, format=form, dpi=dpi, metadata=metadata[form])
     document = buffer.getvalue()
     return with_marks(document, figure) if form == "svg" else document
-
-
-def _embed_no_layout_tables() -> None:
-    """In a PDF all glyphs have their places already, and to cut a font's tables for that down to a
-    figure's few glyphs takes longer than to draw it."""
-    from fontTools import subset  # a tenth of a second, for PDF alone
-
-    dropped = subset.Options._drop_tables_default
-    dropped += [table for table in LAYOUT_TABLES if table not in dropped]
 
 
 def _holds(path: Path, mark: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -35,18 +34,13 @@ def name_marks(
     """
     points = [np.asarray(mark, dtype=float).reshape(-1, 2) for mark in marks]
     ids = trial_ids or [""] * len(points)
-    named = NamedMarks([Mark(*mark) for mark in zip(points, names, ids, strict=True)])
+    named = NamedMarks(list(zip(points, names, ids, strict=True)))
     named.set_in_layout(False)
     axes.add_artist(named)
 
 
-@dataclass(frozen=True)
-class Mark:
-    """Of a figure: where it is, in the axes' numbers, and what it is called."""
-
-    points: NDArray[np.float64]
-    name: str
-    trial_id: str
+Mark = tuple[NDArray[np.float64], str, str]
+"""Its points in the axes' numbers, its name and its trial's id."""
 
 
 class NamedMarks(Artist):
@@ -63,24 +57,23 @@ class NamedMarks(Artist):
         figure = self.axes.get_figure(root=True)
         assert figure is not None
         scale, box = POINTS_PT / figure.dpi, self.axes.bbox.padded(1)
-        for mark in self.marks:
+        for points, name, trial_id in self.marks:
             with np.errstate(
                 invalid="ignore", divide="ignore"
             ):  # a zero on a logarithmic axis is nowhere
-                places = self.axes.transData.transform(mark.points)
+                places = self.axes.transData.transform(points)
             places = places[
                 [bool(np.isfinite(place).all() and box.contains(*place)) for place in places]
             ]
             if len(places):
-                yield _element(
-                    mark, places * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight())
-                )
+                places = places * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight())
+                yield _element(places, name, trial_id)
 
 
-def _element(mark: Mark, places: NDArray[np.float64]) -> str:
+def _element(places: NDArray[np.float64], name: str, trial_id: str) -> str:
     """`places` are in SVG's units."""
-    page = f' data-page="{html.escape(trial_page(mark.trial_id))}"' if mark.trial_id else ""
-    title = f"<title>{html.escape(mark.name)}</title>"
+    page = f' data-page="{html.escape(trial_page(trial_id))}"' if trial_id else ""
+    title = f"<title>{html.escape(name)}</title>"
     if len(places) == 1:
         (x, y), r = places[0], TARGET_PT / 2
         place = f'cx="{x:.1f}" cy="{y:.1f}" r="{r}"'

@@ -36,7 +36,7 @@ from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.rank_over_training import rank_training_section
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import kl_curve_section, spectra_section
 from orchestrator.report.sections.swept import section_at, swept_section
@@ -170,11 +170,6 @@ class Answer:
     numbers: Any
     section: Section
 
-    @property
-    def has_published(self) -> bool:
-        """Whether printed values stand beside any of the numbers."""
-        return isinstance(self.request, Analysis) and self.request.has_published
-
 
 def answer(results: StudyResults) -> tuple[Answer, ...]:
     """The answers in the order of the study's requests; of a kind that comes again, with a number.
@@ -242,4 +237,5 @@ def _shown(
             continue
         else:
             section = QUESTIONS[type(request)][1](found)
-        yield Answer(request=request, numbers=found, section=section)
+        if section is not NOTHING:
+            yield Answer(request=request, numbers=found, section=section)

@@ -10,6 +10,7 @@ from orchestrator.report import formats
 from orchestrator.report.questions import Answer
 from orchestrator.variants import Variant
 from orchestrator.words import listed, some_of
+from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 
 NAMES_SHOWN = 5
@@ -75,7 +76,8 @@ def cautions(
 ) -> list[str]:
     """What keeps the numbers from saying more; `environment` is what the done trials were computed
     with."""
-    published = any(answer.has_published for answer in answers)
+    requests = (answer.request for answer in answers)
+    published = any(isinstance(one, Analysis) and one.has_published for one in requests)
     sentences = [
         *_not_the_paper(study, summary, published=published),
         *names(summary),

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
 from orchestrator.report.figures import Drawing
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.section import NOTHING, Section
 from trainables.errors import first_line
 
 
@@ -39,9 +39,8 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
     If it fails, one sentence names it and the error: the rest of the report does not depend on
     it."""
     done = frame[frame["state"] == "done"].reset_index(drop=True)
-    empty = _empty_section(function)
     if done.empty:
-        return replace(empty, findings=(f"{empty.heading}: no trial has a result yet.",))
+        return NOTHING
     import matplotlib.pyplot as plt
 
     mpl.use("agg")
@@ -49,7 +48,7 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
         # What pandas plots lands on pyplot's current axes, which must not be those of another
         # function.
         plt.close("all")
-        return _filled(empty, function, function(done))
+        return _filled(_empty_section(function), function, function(done))
     except (Exception, SystemExit) as error:
         return failed_section(function, error)
     finally:

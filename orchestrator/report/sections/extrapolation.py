@@ -9,7 +9,7 @@ import pandas as pd
 
 from orchestrator.analysis import SIGNIFICANCE, ExtrapolationNumbers, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, estimate
+from orchestrator.report.columns import Column, Table, estimate, with_interval
 from orchestrator.report.figures import Drawing
 from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.line_figure import LineFigure
@@ -138,7 +138,7 @@ def _tables(numbers: ExtrapolationNumbers) -> Iterator[Table]:
             "n",
             "fitted_to",
             "mean_loss",
-            ("predicted", Column("the law's", formats.digits(4), interval=True)),
+            ("predicted", with_interval("the law's", formats.digits(4))),
             "difference",
             "p",
             "bonferroni_p",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupNumbers
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table
+from orchestrator.report.columns import Column, Table, with_interval
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.group_figures import gain_drawings, group_drawings
 from orchestrator.report.sections.section import Section
@@ -209,7 +209,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         "group",
         "baseline",
         ("pairs_lower", Column("lower at", cell=_lower_at)),
-        ("difference", Column("difference", formats.coefficient, interval=True)),
+        ("difference", with_interval("difference", formats.coefficient)),
         "difference_p",
         "holm_p",
         "effect",

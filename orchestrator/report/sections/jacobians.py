@@ -18,7 +18,7 @@ from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.words import counted
 from trainables.errors import PROGRAM
 
@@ -30,9 +30,7 @@ PANELS = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
 def jacobian_section(numbers: JacobianNumbers) -> Section:
     """Return the figures, the claims and the table of zero rows of a JacobianSpectra request."""
     if numbers.spectra.empty:
-        return Section(
-            kind="jacobians", heading="Spectra", findings=("No trial has a spectrum yet.",)
-        )
+        return NOTHING
     return Section(
         kind="jacobians",
         heading="Mean singular values, and what was claimed of them",

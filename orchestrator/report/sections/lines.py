@@ -14,7 +14,7 @@ from orchestrator.analysis import CurveNumbers, LineNumbers, rows, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
 from orchestrator.report.line_figure import LineFigure
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell
 from orchestrator.words import counted, listed, some_of
 
@@ -24,14 +24,11 @@ NAMES_SHOWN = 5
 def line_section(numbers: LineNumbers) -> Section:
     """Return the figure, tables and findings of a Lines request."""
     request = numbers.request
-    heading = request.title or f"Over the {formats.title(request.x)}"
     if numbers.points.empty:
-        return Section(
-            kind="lines", heading=heading, findings=("No trial has a result to draw yet.",)
-        )
+        return NOTHING
     return Section(
         kind="lines",
-        heading=heading,
+        heading=request.title or f"Over the {formats.title(request.x)}",
         findings=tuple(_findings(numbers)),
         tables=tuple(_tables(numbers)),
         method=request.note,
@@ -201,9 +198,7 @@ def curve_section(numbers: CurveNumbers) -> Section:
     """Return the figure of a Curves request: a row a metric, ours next to the printed values."""
     request = numbers.request
     if numbers.points.empty:
-        return Section(
-            kind="curves", heading="Curves", findings=("No trial has a result to draw yet.",)
-        )
+        return NOTHING
     over = formats.title(request.x)
     several = len(numbers.points) > len(numbers.means)
     points = "means over seeds, pale points are single trials" if several else "a point a trial"

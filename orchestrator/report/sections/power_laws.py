@@ -10,7 +10,7 @@ import pandas as pd
 
 from orchestrator.analysis import SIGNIFICANCE, LawFrames, PowerLawNumbers, rows
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, estimate
+from orchestrator.report.columns import Column, Table, estimate, with_interval
 from orchestrator.report.figures import Drawing
 from orchestrator.report.forest import Forest, estimates
 from orchestrator.report.line_figure import LineFigure
@@ -145,7 +145,7 @@ def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:
         names=names,
     )
     yield Table(frame=laws.points, file="law_losses.csv", names=names)
-    factor = Column(f"times the {x}", formats.digits(3), interval=True)
+    factor = with_interval(f"times the {x}")
     yield Table(
         caption=f"By what factor of its {x} each is like {baseline}",
         frame=numbers.factors,
@@ -153,7 +153,7 @@ def _tables(numbers: PowerLawNumbers) -> Iterator[Table]:
         file="factors.csv",
         names=names,
     )
-    equal = Column(f"{x} of {baseline} that is like it", formats.digits(3), interval=True)
+    equal = with_interval(f"{x} of {baseline} that is like it")
     yield Table(
         caption=f"At single sizes: the {x} at which the law of {baseline}, moved through its "
         "trials of that size, has the same loss (\N{INFINITY}: none has)",

@@ -21,31 +21,33 @@ from orchestrator.analysis import (
 from orchestrator.report.columns import Table
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.section import NOTHING, Section
 
 PRECISIONS = ("float64", "float32")
 
 
 def press_noise_section(numbers: PressNoiseNumbers) -> Section:
     """Return the tables and the figures of a PressNoise request."""
+    if numbers.noise.empty and numbers.trips.empty:
+        return NOTHING
     printed = f"; printed ones are of a {PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix"
     noise = Table(
         caption="Ranks of an n x n matrix with Gaussian noise of variance c / "
         f"n\N{SUPERSCRIPT TWO}{printed}",
         frame=numbers.noise,
         shown=[name for name in numbers.noise.columns if name != "rank"],
-        file="press_noise.csv" if len(numbers.noise) else "",
+        file="press_noise.csv",
     )
     trips = Table(
         caption=f"Ranks of an n x n matrix after SVD round trips that cut nothing{printed}",
         frame=numbers.trips,
         shown=list(numbers.trips.columns),
-        file="round_trips.csv" if len(numbers.trips) else "",
+        file="round_trips.csv",
     )
     return Section(
         kind="noise",
         heading="Ranks under noise",
-        findings=tuple(_findings(numbers)) or ("No matrix was measured yet.",),
+        findings=tuple(_findings(numbers)),
         tables=(noise, trips),
         method=prose("method_press_noise.txt"),
         drawings=tuple(_drawings(numbers)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.analysis import RankTrainingNumbers, rows, tidy
+from orchestrator.analysis import RankTrainingNumbers, rows
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table
 from orchestrator.report.line_figure import LineFigure
@@ -71,25 +71,20 @@ def _cautions(rank: Any) -> Iterator[str]:
 def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
     """Return means over the settings that have the epoch; of many epochs, one in `step` up to the
     last one."""
-    at: dict[Any, pd.DataFrame] = dict(iter(epochs.groupby("epoch")))
-    step = math.ceil(len(at) / MOST_ROWS)
-    means = (
-        {
-            "epoch": epoch,
-            "settings": len(at[epoch]),
-            "mean_rank": _geometric_mean(at[epoch]["mean_rank"]),
-            "mean_valid_perplexity": _geometric_mean(at[epoch]["mean_valid_perplexity"]),
-            "averaged": any(at[epoch]["averaging"]),
-        }
-        for epoch in sorted(at)[::-step][::-1]
+    means = epochs.groupby("epoch", as_index=False).agg(
+        settings=("group", "size"),
+        mean_rank=("mean_rank", _geometric_mean),
+        mean_valid_perplexity=("mean_valid_perplexity", _geometric_mean),
+        averaged=("averaging", "any"),
     )
+    step = math.ceil(len(means) / MOST_ROWS)
     over = counted(rank.settings, "setting")
     shown = f"; one epoch in {step}, all of them in rank_over_training.csv" if step > 1 else ""
     title = formats.capital(formats.title(rank.rank))
     perplexity = Column("validation perplexity", partial(formats.cell, PERPLEXITY))
     return Table(
         caption=f"Geometric means over {over}{shown}",
-        frame=tidy(means),
+        frame=means[::-step][::-1],
         shown=[
             "epoch",
             "settings",

@@ -16,9 +16,7 @@ class Section:
     """What is shown of one answer."""
 
     kind: str
-    """Short: what the section's anchor is called, with a number where there are several of a
-    kind."""
-    number: int = 1
+    """Short: the section's anchor; the second of a kind and later ones end in their number."""
     heading: str
     findings: tuple[str, ...] = ()
     """What the numbers say, a sentence each: at the top of the page."""
@@ -38,11 +36,6 @@ class Section:
     alike."""
 
     @property
-    def key(self) -> str:
-        """Unique in a report: an anchor."""
-        return self.kind if self.number == 1 else f"{self.kind}-{self.number}"
-
-    @property
     def texts(self) -> tuple[TextTable, ...]:
         """The tables that a page shows."""
         return tuple(table.text() for table in self.tables if table.shown and len(table.frame))
@@ -50,7 +43,11 @@ class Section:
     @property
     def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:
         """CSV file -> its lines, heading first, with every digit."""
-        return {table.file: table.lines() for table in self.tables if table.file}
+        return {
+            table.file: table.lines()
+            for table in self.tables
+            if table.file and len(table.frame.columns)
+        }
 
     @property
     def for_terminal(self) -> tuple[TextTable | str, ...]:
@@ -65,4 +62,9 @@ class Section:
             replace(table, file=table.file and f"{number}_{table.file}") for table in self.tables
         ]
         drawings = [replace(one, name=f"{one.name}_{number}") for one in self.drawings]
-        return replace(self, number=number, tables=tuple(tables), drawings=tuple(drawings))
+        kind = f"{self.kind}-{number}"
+        return replace(self, kind=kind, tables=tuple(tables), drawings=tuple(drawings))
+
+
+NOTHING = Section(kind="", heading="")
+"""The section of a question that no trial answers yet."""

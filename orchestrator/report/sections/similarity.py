@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import pandas as pd
 
-from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, rows, tidy, wins
+from orchestrator.analysis import SimilarityNumbers, comparisons, rho_matrix, tidy, wins
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table
+from orchestrator.report.columns import Column, Table, pivot
 from orchestrator.report.heat_map import HeatMap
 from orchestrator.report.prose import prose
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell
 from orchestrator.words import counted
 
@@ -24,11 +24,7 @@ FEWEST_PAIRS = 100
 def similarity_section(numbers: SimilarityNumbers) -> Section:
     """Return the tables and the figures of a Similarity request."""
     if numbers.values.empty:
-        return Section(
-            kind="similarity",
-            heading="Word similarity",
-            findings=("No trial was measured on it yet.",),
-        )
+        return NOTHING
     tables, drawings = list(_tables(numbers)), []
     for source in ("rho", "published") if numbers.corpus else ("rho",):
         is_printed = source == "published"
@@ -41,7 +37,7 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
             Table(
                 caption=caption,
                 frame=won.rename_axis("model").reset_index(),
-                shown=["model", *_columns(rho)],
+                shown=["model", *((f"of {group}", Column(str(group))) for group in rho)],
                 file=f"{name}.csv",
                 names={f"of {group}": str(group) for group in rho},
             )
@@ -65,11 +61,6 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
     )
 
 
-def _columns(groups: Iterable[Any]) -> list[tuple[str, Column]]:
-    """Return the columns of groups, whose names may be those of other columns."""
-    return [(f"of {group}", Column(str(group))) for group in groups]
-
-
 def _findings(values: pd.DataFrame) -> Iterator[str]:
     pairs = values.drop_duplicates("benchmark")["pairs"]
     yield (
@@ -90,17 +81,17 @@ def _findings(values: pd.DataFrame) -> Iterator[str]:
 def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
     corpus = formats.corpus_title(numbers.corpus)
     beside = f"; in brackets the published ones for {corpus}" if corpus else ""
-    records = []
-    for name, of_benchmark in numbers.values.groupby("benchmark", sort=False):
-        cells = {
-            f"of {row.group}": Cell(_rho(row.rho, row.published), row.rho)
-            for row in rows(of_benchmark)
-        }
-        records.append({"benchmark": name, "pairs": of_benchmark["pairs"].iloc[0]} | cells)
+    frame, across = pivot(
+        numbers.values,
+        index=["benchmark", "pairs"],
+        across="group",
+        cell=_rho,
+        headings={group: str(group) for group in numbers.values["group"]},
+    )
     yield Table(
         caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}",
-        frame=tidy(records),
-        shown=["benchmark", "pairs", *_columns(numbers.values["group"].unique())],
+        frame=frame,
+        shown=["benchmark", "pairs", *across],
     )
     without = [] if numbers.corpus else ["published"]
     yield Table(
@@ -110,9 +101,9 @@ def _tables(numbers: SimilarityNumbers) -> Iterator[Table]:
     )
 
 
-def _rho(value: float | None, published: float | None) -> str:
-    beside = "" if published is None else f" ({formats.coefficient(published)})"
-    return formats.coefficient(value) + beside
+def _rho(row: Any) -> Cell:
+    beside = "" if row.published is None else f" ({formats.coefficient(row.published)})"
+    return Cell(formats.coefficient(row.rho) + beside, row.rho)
 
 
 def _cells(rho: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from orchestrator.analysis import SweptNumbers, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
 from orchestrator.report.line_figure import LineFigure
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.section import NOTHING, Section
 from orchestrator.report.tables import Cell, sortable
 from orchestrator.words import counted, is_number, listed
 
@@ -49,17 +49,15 @@ def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> S
 
 def swept_section(numbers: SweptNumbers) -> Section:
     """Return the figure, table and findings of a BySetting request."""
-    title = formats.title(numbers.request.key)
-    name, heading = f"by-{title.replace(' ', '-')}", f"By {title}"
     if numbers.means.empty:
-        return Section(
-            kind=name, heading=heading, findings=("No trial has a result to compare yet.",)
-        )
+        return NOTHING
+    title = formats.title(numbers.request.key)
+    name = f"by-{title.replace(' ', '-')}"
     findings = tuple(_findings(numbers))
     several = numbers.means["group"].nunique() > MOST_COLOURS
     return Section(
         kind=name,
-        heading=heading,
+        heading=f"By {title}",
         findings=findings,
         tables=tuple(_tables(numbers, title, f"{name.replace('-', '_')}.csv")),
         terminal=("\n".join(findings),) if several else None,
@@ -106,16 +104,12 @@ def _findings(numbers: SweptNumbers) -> Iterator[str]:
 def _how_many(compared: pd.DataFrame, least: Any) -> str:
     """How many models have their lowest at this value of the setting alone, and how many have
     none."""
-    models = [
-        dict(zip(model["value"], model["mean"], strict=True))
-        for _, model in compared.groupby("group", sort=False)
-    ]
-    alone = sum(
-        all(means[least] < m for value, m in means.items() if value != least) for means in models
-    )
+    models = compared.pivot(index="group", columns="value", values="mean")
+    others = models.drop(columns=least)
+    alone = others.gt(models[least], axis="index").all(axis="columns").sum()
     if alone == len(models):
         return "every one of them"
-    equal = sum(len(set(means.values())) == 1 for means in models)
+    equal = (models.nunique(axis="columns") == 1).sum()
     return f"{alone} of them" + (f"; {equal} of them the same at all values" if equal else "")
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from orchestrator.analysis import SIGNIFICANCE, ThresholdNumbers, is_reached, rows, tidy
 from orchestrator.report import formats
-from orchestrator.report.columns import Column, Table, estimate
+from orchestrator.report.columns import Column, Table, estimate, with_interval
 from orchestrator.report.line_figure import LineFigure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -139,7 +139,7 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
     names = {"z": z, "group": request.by, "x": request.x}
     ends = {f"x{end}": f"{request.x}{end}" for end in ("_low", "_high")}
     trained = Column(f"{x}s trained", lambda sizes: sizes.replace(" ", ", "))
-    ratio = Column(f"times that of {request.baseline}", formats.digits(3), interval=True)
+    ratio = with_interval(f"times that of {request.baseline}")
     yield Table(
         caption=f"The least {x} with a {_goal(numbers)}",
         frame=numbers.points,
@@ -164,7 +164,7 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
             "group",
             ("fitted", fitted),
             "b",
-            ("log_a", Column("ln a", formats.digits(3), interval=True)),
+            ("log_a", with_interval("ln a")),
             ("farthest_off", Column("farthest off", _percent_off)),
             ("missing", Column("missing", lambda missing: missing or "nothing")),
         ],

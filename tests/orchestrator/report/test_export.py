@@ -37,7 +37,7 @@ def written(results: FlatResults, form: Any) -> str:
 def test_files_hold_every_value_and_the_table_names(results: FlatResults, tmp_path: Path) -> None:
     records = [dict(record) for record in results.records]
     assert json.loads(written(results, "json")) == records
-    write_parquet(results, tmp_path / "results.parquet")
+    write_parquet(results.columns, results.records, tmp_path / "results.parquet")
     assert pyarrow.parquet.read_table(tmp_path / "results.parquet").to_pylist() == records
     head, *lines = csv.reader(io.StringIO(written(results, "csv")))
     assert tuple(head) == results.columns and len(lines) == 72
@@ -66,7 +66,7 @@ def test_whatever_a_store_may_hold_is_written(
     if form != "parquet":
         assert written(results, form)
         return
-    write_parquet(results, tmp_path / "x.parquet")
+    write_parquet(results.columns, results.records, tmp_path / "x.parquet")
     lines = pyarrow.parquet.read_table(tmp_path / "x.parquet").to_pylist()
     for line, values in zip(lines, metrics, strict=True):
         for name, value in values.items():

@@ -64,10 +64,8 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     assert labels[1].endswith("four five six seven eight \N{RIGHTWARDS ARROW} Monday (as <unk>)")
     assert [text.get_text() for text in axes.texts] == ["big (2)", "a", "big", ""]
     [named] = axes.findobj(NamedMarks)
-    assert (
-        named.marks[1].trial_id == "softmax"
-        and "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in named.marks[1].name
-    )
+    _, name, trial_id = named.marks[1]
+    assert trial_id == "softmax" and "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in name
 
 
 def test_printed_predictions_stand_below_ours() -> None:
@@ -105,7 +103,7 @@ def test_printed_predictions_stand_below_ours() -> None:
     [axes] = section.drawings[1].draw().axes
     assert [text.get_text() for text in axes.texts] == ["million", "", "", "million"]
     [named] = axes.findobj(NamedMarks)
-    assert f"tons: place {DASH}, {DASH}\nexpects:\nmillion 38%" in named.marks[0].name
+    assert f"tons: place {DASH}, {DASH}\nexpects:\nmillion 38%" in named.marks[0][1]
     assert len(section.written["predictions.csv"]) == 1 + 2 + 2
     for elsewhere in ({"corpus": "pydocs"}, {"corpus": "ptb", "tag": "1a2b3c4d"}):
         assert "SM Table 2" not in prediction_numbers(frame, request, **elsewhere).to_numpy()

@@ -90,7 +90,7 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
             assert list(ours.section.findings) == leads
             kept = single.section.findings[len(leads) :] + single.section.remarks
             assert ours.section.remarks == kept
-    assert len({answered.section.key for answered in swept}) == len(swept)
+    assert len({answered.section.kind for answered in swept}) == len(swept)
 
 
 def test_means_and_intervals_are_those_of_the_trials() -> None:
