@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
 from orchestrator.plan import is_paper_scale
@@ -38,8 +38,7 @@ def coverage(summary: StudySummaryNumbers) -> str:
         return _done(summary)
     return (
         f"{_done(summary)} Worse than a uniform guess (perplexity above the vocabulary's size), "
-        "and "
-        f"counted all the same: {some_of(names, NAMES_SHOWN)}."
+        f"and counted all the same: {some_of(names, NAMES_SHOWN)}."
     )
 
 
@@ -110,22 +109,21 @@ def names(summary: StudySummaryNumbers) -> list[str]:
     ]
 
 
-def _not_alike(environment: Environment) -> list[str]:
+def _not_alike(environment: Environment) -> Iterator[str]:
     differing = [
         f"{words} {formats.with_counts(environment[name])}"
         for name, words in DECISIVE.items()
         if len(environment.get(name, {})) > 1
     ]
-    text = "What differs between two trials can come from that too."
-    return (
-        [f"The trials were not all computed alike: {'; '.join(differing)}. {text}"]
-        if differing
-        else []
-    )
+    if differing:
+        yield (
+            f"The trials were not all computed alike: {'; '.join(differing)}. What differs between "
+            "two trials can come from that too."
+        )
 
 
-def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> list[str]:
-    key, sentences = summary.key, []
+def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> Iterator[str]:
+    key = summary.key
     if not is_paper_scale(study, key.scale):
         models = "trains other, smaller models on less text than the paper"
         arrays = (
@@ -135,19 +133,15 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
         end = (
             ": its numbers neither confirm nor contradict the published ones." if published else "."
         )
-        sentences.append(f"Scale {key.scale} {models if study.reads_text else arrays}{end}")
+        yield f"Scale {key.scale} {models if study.reads_text else arrays}{end}"
     if study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
-        sentences.append(
-            f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}."
-        )
+        yield f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}."
     variant = Variant.read(key.overrides)
     if variant.model:
-        sentences.append(
+        yield (
             "Transformers stand in place of the source's AWD-LSTMs, by a recipe of this project's "
-            "own: no printed "
-            "number is of such models."
+            "own: no printed number is of such models."
         )
     if changed := variant.typed:
-        sentences.append(f"The study was changed on the command line: {', '.join(changed)}.")
-    return sentences
+        yield f"The study was changed on the command line: {', '.join(changed)}."

@@ -139,19 +139,16 @@ def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
     if left is not None and left > NEARLY_ALL:
         yield (
             f"The settings account for {formats.percent(left)} of the variance of "
-            f"{formats.title(numbers.request.y)}: "
-            "what is left of it to go with a rank is little, and partly how several settings work "
-            "together."
+            f"{formats.title(numbers.request.y)}: what is left of it to go with a rank is little, "
+            "and partly how several settings work together."
         )
     few = [SHAPE_TITLES[shape] for shape in SHAPES if numbers.left[shape] < 1]
     if few:
         yield f"The trials are too few for what is called {listed(few)}."
     yield (
         "A correlation that is left is none of cause and effect: what changes a rank at the same "
-        "settings, such as the "
-        "seed, may change the loss in another way. A correlation that vanishes may have been the "
-        "settings', or too "
-        "small for so many trials."
+        "settings, such as the seed, may change the loss in another way. A correlation that "
+        "vanishes may have been the settings', or too small for so many trials."
     )
 
 

@@ -24,27 +24,23 @@ def grid_section(numbers: GridNumbers) -> Section:
     request = numbers.request
     row, column = formats.title(request.row), formats.title(request.column)
     names = listed([formats.title(metric) for metric in request.values])
-    grids = [cells for _, cells in numbers.cells.groupby("metric", sort=False)]
+    grids = list(numbers.cells.groupby("metric", sort=False))
     return Section(
         kind=f"grid-{row}-{column}".replace(" ", "-"),
         heading=f"{formats.capital(names)} over {row} and {column}",
-        tables=tuple(_file(numbers, cells) for cells in grids),
-        terminal=tuple(_table(row, column, cells).text() for cells in grids),
+        tables=tuple(_file(numbers, metric, cells) for metric, cells in grids),
+        terminal=tuple(_table(row, column, metric, cells).text() for metric, cells in grids),
         drawings=tuple(_drawings(numbers, grids)),
         wide=False,
     )
 
 
-def _name(numbers: GridNumbers, cells: pd.DataFrame) -> str:
+def _name(numbers: GridNumbers, metric: str) -> str:
     """For files and figures: "press_rank_over_c_k"."""
     row, column = (
         path.rpartition(".")[2] for path in (numbers.request.row, numbers.request.column)
     )
-    return f"{_metric(cells)}_over_{row}_{column}"
-
-
-def _metric(cells: pd.DataFrame) -> str:
-    return str(cells["metric"].iloc[0])
+    return f"{metric}_over_{row}_{column}"
 
 
 def _means(cells: pd.DataFrame) -> str:
@@ -56,16 +52,16 @@ def _means(cells: pd.DataFrame) -> str:
     return f", each the mean of {formats.bounds(min(done), max(done))} trials{mixed}"
 
 
-def _file(numbers: GridNumbers, cells: pd.DataFrame) -> Table:
+def _file(numbers: GridNumbers, metric: str, cells: pd.DataFrame) -> Table:
     corner = f"{numbers.request.row} \\ {numbers.request.column}"
     matrix = tidy(
         {corner: row} | dict(zip(of_row["column"], of_row["value"], strict=True))
         for row, of_row in cells.groupby("row", sort=False)
     )
-    return Table(frame=matrix, file=f"{_name(numbers, cells)}.csv")
+    return Table(frame=matrix, file=f"{_name(numbers, metric)}.csv")
 
 
-def _table(row: str, column: str, cells: pd.DataFrame) -> Table:
+def _table(row: str, column: str, metric: str, cells: pd.DataFrame) -> Table:
     """A metric over two config values, or the state of what has no value."""
     frame, across = pivot(
         cells,
@@ -74,9 +70,8 @@ def _table(row: str, column: str, cells: pd.DataFrame) -> Table:
         cell=_cell,
         headings={value: formats.setting(value) for value in cells["column"]},
     )
-    metric = formats.capital(formats.title(_metric(cells)))
     return Table(
-        caption=f"{metric} over {row} (down) and {column} (across){_means(cells)}",
+        caption=f"{formats.capital(formats.title(metric))} over {row} (down) and {column} (across){_means(cells)}",
         frame=frame,
         shown=[("row", Column(f"{row} \\ {column}", cell=_label)), *across],
     )
@@ -93,12 +88,12 @@ def _cell(cell: Any) -> Cell:
     return Cell(formats.cell(cell.metric, cell.value), cell.value)
 
 
-def _drawings(numbers: GridNumbers, grids: list[pd.DataFrame]) -> Iterator[HeatMap]:
+def _drawings(numbers: GridNumbers, grids: list[tuple[str, pd.DataFrame]]) -> Iterator[HeatMap]:
     row, column = formats.title(numbers.request.row), formats.title(numbers.request.column)
-    for cells in grids:
+    for metric, cells in grids:
         if cells["value"].isna().all():
             continue
-        title = formats.capital(formats.title(_metric(cells)))
+        title = formats.capital(formats.title(metric))
         marks = tidy(
             {
                 "row": formats.setting(cell.row),
@@ -111,7 +106,7 @@ def _drawings(numbers: GridNumbers, grids: list[pd.DataFrame]) -> Iterator[HeatM
             for cell in rows(cells)
         )
         yield HeatMap(
-            name=_name(numbers, cells),
+            name=_name(numbers, metric),
             caption=f"{title} over {row} and {column}{_means(cells)}.",
             cells=marks,
             title=title,

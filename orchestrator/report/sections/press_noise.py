@@ -83,11 +83,10 @@ def _of_printed(lines: Sequence[Any]) -> str:
         )
     return (
         f"The law for n = {PRINTED_SIZE:,} differs from the {len(lines)} printed Press ranks by at "
-        f"most {law:.2%}, "
-        f"{counted}. A log-P matrix that is not divided by its largest singular value, which is at "
-        f"least n ln n, "
-        f"cannot give them: at c = {middle.noise_variance:g} the law is then at most {raw:.0f}, "
-        f"even for noise of variance c, where {middle.printed_press_rank:,} is printed."
+        f"most {law:.2%}, {counted}. A log-P matrix that is not divided by its largest singular "
+        f"value, which is at least n ln n, cannot give them: at c = {middle.noise_variance:g} the "
+        f"law is then at most {raw:.0f}, even for noise of variance c, where "
+        f"{middle.printed_press_rank:,} is printed."
     )
 
 
@@ -97,12 +96,9 @@ def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[str]:
     agreed = sum(miss <= COUNT_SPREAD for miss in misses)
     yield (
         f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise "
-        f"is what the "
-        f"quarter-circle law predicts within {COUNT_SPREAD:g} in {agreed} of {len(lines)} cases "
-        f"(largest difference "
-        f"{max(misses):.1f}): Press' rank counts the noise's singular values as soon as they pass "
-        f"the tolerance, "
-        "whatever their weight."
+        f"is what the quarter-circle law predicts within {COUNT_SPREAD:g} in {agreed} of "
+        f"{len(lines)} cases (largest difference {max(misses):.1f}): Press' rank counts the "
+        "noise's singular values as soon as they pass the tolerance, whatever their weight."
     )
     if full := [line for line in lines if line.press_rank > size / 2]:
         least = full[-1]
@@ -111,9 +107,8 @@ def _of_precision(precision: str, lines: Sequence[Any]) -> Iterator[str]:
         )
         yield (
             f"At c = {least.noise_variance:g} in {precision}, where the noise adds about "
-            f"{least.noise_variance:g} to a sum of "
-            f"squares above 1, the Press rank is {least.press_rank:,} and the effective "
-            f"ranks are {words}."
+            f"{least.noise_variance:g} to a sum of squares above 1, the Press rank is "
+            f"{least.press_rank:,} and the effective ranks are {words}."
         )
     moved = [
         f"c = {line.noise_variance:g}"
@@ -130,12 +125,10 @@ def _of_trips(trips: Sequence[Any]) -> str:
     first, last = trips[0], trips[-1]
     return (
         f"The Press rank is {last.rank} after "
-        f"{sum(trip.press_rank == trip.rank for trip in trips)} of {len(trips)} "
-        "round trips; Table 14 prints 10 for all ten. The largest singular value that is not "
-        "counted moves from "
+        f"{sum(trip.press_rank == trip.rank for trip in trips)} of {len(trips)} round trips; Table "
+        "14 prints 10 for all ten. The largest singular value that is not counted moves from "
         f"{first.largest_below_in_tolerances:.2f} to {last.largest_below_in_tolerances:.2f} of the "
-        f"tolerance. It is "
-        "rounding error, which depends on the matrix and the LAPACK library."
+        "tolerance. It is rounding error, which depends on the matrix and the LAPACK library."
     )
 
 

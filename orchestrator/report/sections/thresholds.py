@@ -136,8 +136,8 @@ def _size(point: Any) -> Cell:
 def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
     request = numbers.request
     x, z = formats.title(request.x), request.over_name
-    names = {"z": z, "group": request.by, "x": request.x}
-    ends = {f"x{end}": f"{request.x}{end}" for end in ("_low", "_high")}
+    names = {"z": z, "group": request.by}
+    names |= {f"x{end}": f"{request.x}{end}" for end in ("", "_low", "_high")}
     trained = Column(f"{x}s trained", lambda sizes: sizes.replace(" ", ", "))
     ratio = with_interval(f"times that of {request.baseline}")
     yield Table(
@@ -154,7 +154,7 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
             "holm_p",
         ],
         file="thresholds.csv",
-        names=names | ends,
+        names=names,
     )
     fitted = Column(f"fitted to {z}", lambda fitted: fitted.replace(" ", ", ") or formats.DASH)
     yield Table(

@@ -42,11 +42,7 @@ def broken(folder: Path) -> list[str]:
     for path in folder.rglob("*.*"):
         if path.suffix in ENDS and not path.read_bytes().endswith(ENDS[path.suffix]):
             found.append(path.name)
-        if (
-            path.suffix == ".csv"
-            and path.name == "trials.csv"
-            and path.read_bytes().count(b"\n") != 73
-        ):
+        if path.name == "trials.csv" and path.read_bytes().count(b"\n") != 73:
             found.append(path.name)
     return found
 

@@ -140,18 +140,6 @@ def test_findings_name_widths_ratios_and_exponents() -> None:
     assert same.count("mos") == 4 and "softcap" not in same and "does not show" in same
 
 
-def test_every_number_of_thresholds_is_in_a_file() -> None:
-    section = section_of(LEARNED, LEARNED_AT)
-    points, laws = records(section, "thresholds.csv"), records(section, "threshold_laws.csv")
-    assert len(points) == 12 and len(laws) == 3
-    for point in points:
-        x, low, high = (point[f"model.embedding_width{end}"] for end in ("", "_low", "_high"))
-        assert low < x < high and point["trained"] == "4 8 16 32 64"
-        assert (point["ratio"] is None) == (point["output_layer.name"] == "softmax")
-        assert point["holm_p"] is None or point["holm_p"] >= point["p"]
-    assert all(law["b_low"] < law["b"] < law["b_high"] and law["farthest_off"] >= 1 for law in laws)
-
-
 def test_widths_beyond_those_trained_say_on_which_side() -> None:
     section = section_of(FEW, LEARNED_AT)
     assert any("no power law over V for softmax and mos" in one for one in section.findings)

@@ -11,12 +11,21 @@ import pandas as pd
 from orchestrator.analysis import audit_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.predictions import prediction_numbers
+from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.report.formats import DASH
 from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.predictions import prediction_section
-from search_spaces.study import Predictions
+from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.similarity import similarity_section
+from search_spaces.study import Predictions, Similarity
 from tests.support.synthetic_results import make_results, report_on, trial_row
+
+
+def shown(section: Section, table: int) -> list[list[str]]:
+    """A table's heading and lines."""
+    text = section.texts[table]
+    return [list(text.head), *([cell.text for cell in line] for line in text.body)]
 
 
 def test_the_page_explains_the_words_that_it_uses_and_no_others(tmp_path: Path) -> None:
@@ -44,7 +53,7 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     }
     rows = [
         trial_row(
-            "mos",
+            "context",
             config={"seed": 1},
             **{"top_k A 1": json.dumps(hit), "top_k A 2": json.dumps(unknown)},
         ),
@@ -53,10 +62,9 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     section = prediction_section(
         prediction_numbers(flatten(rows).frame(), Predictions(), corpus="ptb")
     )
-    table = section.texts[1]
-    assert list(table.head) == ["context", "ends in", "next word", "mos", "softmax"]
-    first = ["A 1", "no it was", "black", "big 0.50 black 0.25 (2)", "a 0.50 the 0.25 (9)"]
-    assert [cell.text for cell in table.body[0]] == first
+    head, first, _ = shown(section, 1)
+    assert head == ["context", "ends in", "next word", "context", "softmax"]
+    assert first == ["A 1", "no it was", "black", "big 0.50 black 0.25 (2)", "a 0.50 the 0.25 (9)"]
     assert section.written["predictions.csv"][1][-1] == "no it was"
     [axes] = section.drawings[0].draw().axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
@@ -91,7 +99,7 @@ def test_printed_predictions_stand_below_ours() -> None:
         [trial_row("mos", config={"seed": 1}, **{"top_k A 1": ours_text, "top_k A 2": ours_text})]
     ).frame()
     section = prediction_section(prediction_numbers(frame, request, corpus="ptb"))
-    hits, words = ([[cell.text for cell in row] for row in table.body] for table in section.texts)
+    (_, *hits), (_, *words) = shown(section, 0), shown(section, 1)
     assert hits == [["mos", "2 of 2", "0 of 1"], ["mos (Yang)", DASH, "0 of 1"]]
     assert words[:2] == [
         ["A 1", "metric", "tons", "tons 0.25 (1)", DASH],
@@ -115,3 +123,33 @@ def test_the_audit_uses_names_of_the_papers() -> None:
     shown = [cell.text for table in section.texts for row in table.body for cell in row]
     assert not [text for text in (*shown, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
     assert section.texts[1].body[0][0].text == "Fig. 2, GSS"
+
+
+def test_similarity_has_a_column_for_each_model() -> None:
+    rho = {"pairs": 0.25, "benchmark": 0.5, "model": 0.75}
+    rows = [
+        trial_row(
+            name,
+            config={"seed": 1, "layer": {"name": name}},
+            **{"similarity men": r, "similarity pairs men": 9},
+        )
+        for name, r in rho.items()
+    ]
+    section = similarity_section(
+        similarity_numbers(flatten(rows).frame(), Similarity(), corpus="ptb")
+    )
+    assert shown(section, 0) == [
+        ["benchmark", "pairs", *rho],
+        ["men", "9", "+0.25", "+0.50", "+0.75"],
+    ]
+    wins = [
+        ["model", *rho],
+        ["pairs", "0", "0", "0"],
+        ["benchmark", "1", "0", "0"],
+        ["model", "1", "1", "0"],
+    ]
+    assert shown(section, 1) == wins
+    assert [[str(cell) for cell in line] for line in section.written["similarity_wins.csv"]] == wins
+    head, *lines = section.written["word_similarity.csv"]
+    assert list(head) == ["benchmark", "pairs", "group", "rho"]
+    assert {line[2]: line[3] for line in lines} == rho
