@@ -48,11 +48,16 @@ def _p(heading: str = "p") -> Column:
     return Column(heading, formats.p_value)
 
 
+def _done(row: Any) -> Cell:
+    """ "3", or "2 of 3" if not all are done."""
+    return Cell(f"{row.done}" + f" of {row.trials}" * (row.done < row.trials), row.done)
+
+
 COLUMNS: Mapping[str, Column] = {
     "panel": Column("model", formats.setting),
     "group": Column("model", formats.setting),
     "baseline": Column("against", formats.setting),
-    "done": Column("trials", cell=lambda row: done_of(row)),
+    "done": Column("trials", cell=_done),
     "n": Column("trials"),
     "epoch": Column("epoch", str),
     "E": with_interval("E"),
@@ -131,11 +136,6 @@ def estimate(row: Any, key: str, write: Callable[[Any], str] = THREE) -> str:
     """Return an estimate of a row with its interval: "1.94 [1.52, 2.41]"."""
     value, low, high = (getattr(row, key + end, None) for end in ("", LOW, HIGH))
     return write(value) if low is None else f"{write(value)} [{write(low)}, {write(high)}]"
-
-
-def done_of(row: Any) -> Cell:
-    """Return how many trials of a row are done, "2 of 3" if not all are."""
-    return Cell(f"{row.done}" + f" of {row.trials}" * (row.done < row.trials), row.done)
 
 
 def pivot(

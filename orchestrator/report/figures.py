@@ -23,7 +23,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from orchestrator.report.hover import linked, with_marks
+from orchestrator.report.hover import with_marks
 from orchestrator.report.palette import GROUP_COLOURS
 
 PNG_DPI = 150
@@ -42,8 +42,8 @@ COLOURS = LinearSegmentedColormap.from_list(
     "viridis but its darkest", mpl.colormaps["viridis"](np.linspace(0.25, 1, 256))
 )
 """Viridis without its darkest quarter, which a dark page swallows."""
-OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
-"""Colour, marker and line of our values and of published ones."""
+OURS, PRINTED = "#1b4f8a", "#b35900"
+"""Of our values and of published ones."""
 PALE = "0.72"
 """Of single trials behind their means."""
 LIMIT = "#b00020"
@@ -171,9 +171,7 @@ def inline_svg(document: str, drawing: Drawing) -> str:
         re.sub(r'\sheight="[\d.]+pt"', "", svg, count=1),
         count=1,
     )
-    return linked(svg).replace(
-        "<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1
-    )
+    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
 
 
 def _named(colour: re.Match[str]) -> str:
@@ -181,7 +179,7 @@ def _named(colour: re.Match[str]) -> str:
     is_grey = digits[:2] == digits[2:4] == digits[4:]
     return (
         f"var(--{digits}, #{digits})"
-        if is_grey or colour[0] in (OURS[0], PRINTED[0], LIMIT)
+        if is_grey or colour[0] in (OURS, PRINTED, LIMIT)
         else colour[0]
     )
 

@@ -162,11 +162,11 @@ def _draw_series(axes: Axes, marks: pd.DataFrame, y: Sequence[float], look: dict
 def _look(one: str, series: Sequence[str]) -> dict[str, Any]:
     if one == TRIALS:
         opacity = 0.5 if any(name.startswith(MEANS) for name in series) else 1.0
-        return {"color": OURS[0], "marker": "o", "markersize": 4.5, "alpha": opacity, "mew": 0}
+        return {"color": OURS, "marker": "o", "markersize": 4.5, "alpha": opacity, "mew": 0}
     if one.startswith(MEANS):
-        return {"color": OURS[0], "marker": "o", "markersize": 5.5}
+        return {"color": OURS, "marker": "o", "markersize": 5.5}
     if one.startswith(PUBLISHED):
         place = [name for name in series if name.startswith(PUBLISHED)].index(one)
-        return {"color": PRINTED[0], "marker": "^Dv"[place % 3], "markersize": 5.5}
+        return {"color": PRINTED, "marker": "^Dv"[place % 3], "markersize": 5.5}
     place = series.index(one)
     return {"color": group_colour(place), "marker": GROUP_MARKERS[place], "markersize": 4.5}

@@ -1,13 +1,12 @@
 """What the marks of a figure are called when a pointer rests on them: <title> elements of its SVG,
 without a script.
 
-They lie on top of the figure and show nothing; PNG and PDF have none. On a report's page those of a
-trial are links."""
+They lie on top of the figure and show nothing; PNG and PDF have none. Those of a trial lead to its
+page; the rows of a table do that for a keyboard."""
 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -72,15 +71,19 @@ class NamedMarks(Artist):
 
 def _element(places: NDArray[np.float64], name: str, trial_id: str) -> str:
     """`places` are in SVG's units."""
-    page = f' data-page="{html.escape(trial_page(trial_id))}"' if trial_id else ""
     title = f"<title>{html.escape(name)}</title>"
     if len(places) == 1:
         (x, y), r = places[0], TARGET_PT / 2
         place = f'cx="{x:.1f}" cy="{y:.1f}" r="{r}"'
-        return f"<circle{page}{AREA} {place}>{title}</circle>\n"
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    is_area = len(places) > 2 and np.array_equal(places[0], places[-1])
-    return f'<path{page}{AREA * is_area} d="M{path}">{title}</path>\n'
+        element = f"<circle{AREA} {place}>{title}</circle>"
+    else:
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        is_area = len(places) > 2 and np.array_equal(places[0], places[-1])
+        element = f'<path{AREA * is_area} d="M{path}">{title}</path>'
+    if trial_id:
+        page = html.escape(trial_page(trial_id))
+        element = f'<a href="{page}" tabindex="-1">{element}</a>'
+    return f"{element}\n"
 
 
 def with_marks(document: bytes, figure: Figure) -> bytes:
@@ -93,10 +96,3 @@ def with_marks(document: bytes, figure: Figure) -> bytes:
     look = f'class="marks" fill="none" stroke="none" stroke-width="{TARGET_PT}"'
     group = f'<g {look} pointer-events="stroke">\n{elements}</g>\n'
     return document.replace(b"</svg>", group.encode(errors="backslashreplace") + b"</svg>")
-
-
-def linked(svg: str) -> str:
-    """An SVG for a report's page: its trials' marks lead to their pages. The rows of a table do
-    that for a keyboard."""
-    link = r'<a href="\2" tabindex="-1"><\1\3</a>'
-    return re.sub(r'<(path|circle) data-page="([^"]*)"(.*?</\1>)', link, svg, flags=re.DOTALL)

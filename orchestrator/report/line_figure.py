@@ -222,13 +222,13 @@ KINDS: Mapping[str, dict[str, Any]] = {
     "mean": {"linestyle": "none"},
     "faint": {"color": PALE, "linewidth": 0.8, "linestyle": "-", "marker": "", "label": "_"},
     "overall": {"color": "black", "linewidth": 2.2, "linestyle": "-", "marker": ""},
-    "printed": dict(zip(("color", "marker", "linestyle"), PRINTED, strict=True)),
+    "printed": {"color": PRINTED, "marker": "^", "linestyle": "--"},
     "prediction": {"color": LIMIT, "linestyle": "none", "marker": "x", "markersize": 6},
     "curve": {"marker": ""},
     "path": {"marker": ""},
     "bound": {"color": PALE, "linewidth": 1, "linestyle": ":", "marker": "", "zorder": 0},
     "limit": {"color": LIMIT, "linewidth": 1.2, "linestyle": "--", "marker": ""},
-    "reference": {"color": PRINTED[0], "linewidth": 1.2, "linestyle": "--", "marker": ""},
+    "reference": {"color": PRINTED, "linewidth": 1.2, "linestyle": "--", "marker": ""},
 }
 """How marks look that are not just "joined" by a line in their group's colour: pale dots; means
 with bars; a pale line; a thick line; printed values; crosses; a line with a band; a line with dots,

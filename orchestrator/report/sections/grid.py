@@ -24,7 +24,8 @@ def grid_section(numbers: GridNumbers) -> Section:
     request = numbers.request
     row, column = formats.title(request.row), formats.title(request.column)
     names = listed([formats.title(metric) for metric in request.values])
-    grids = list(numbers.cells.groupby("metric", sort=False))
+    by_metric = numbers.cells.groupby("metric", sort=False)
+    grids = [(str(metric), cells) for metric, cells in by_metric]
     return Section(
         kind=f"grid-{row}-{column}".replace(" ", "-"),
         heading=f"{formats.capital(names)} over {row} and {column}",

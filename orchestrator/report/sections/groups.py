@@ -10,21 +10,30 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupNumbers
+from orchestrator.analysis import (
+    FEWEST,
+    POWER,
+    SIGNIFICANCE,
+    ContrastNumbers,
+    CountNumbers,
+    DifferenceNumbers,
+    GroupNumbers,
+    rows,
+)
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, with_interval
 from orchestrator.report.prose import prose
-from orchestrator.report.sections.group_figures import gain_drawings, group_drawings
+from orchestrator.report.sections.group_figures import (
+    contrast_drawings,
+    gain_drawings,
+    group_drawings,
+)
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
-from orchestrator.words import listed
+from orchestrator.words import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-from orchestrator.analysis import FEWEST, POWER, SIGNIFICANCE, ContrastNumbers, rows
-from orchestrator.report.sections.group_figures import contrast_drawings
-from orchestrator.words import counted
 
 ORDERED = ("valid_perplexity", "press_rank", "effective_rank_1e-4")
 
