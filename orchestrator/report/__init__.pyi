@@ -14,12 +14,9 @@ from .index import write_index as write_index
 from .palette import GROUP_COLOURS as GROUP_COLOURS
 from .paths import CONFIG_FILE as CONFIG_FILE
 from .paths import RUN_ALONE as RUN_ALONE
-from .questions import StudyResults as StudyResults
-from .questions import answer as answer
 from .rank_figure import write_rank_figure as write_rank_figure
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
-from .sentences import findings as findings
 from .tables import group_metrics as group_metrics
 from .tables import headed_table as headed_table
 from .terminal import Fitting as Fitting

@@ -55,11 +55,7 @@ def write_archive(store: Store, folder: Path) -> None:
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
     columns = list(dict.fromkeys(name for study in studies for name in study.columns))
-    trials = [
-        {name: record.get(name) for name in columns}
-        for study in studies
-        for record in study.records
-    ]
+    trials = [record for study in studies for record in study.records]
     epochs = {
         trial_id: epochs for key in keys for trial_id, epochs in store.epochs_by_trial(key).items()
     }
@@ -89,7 +85,7 @@ def write_parquet(
         except (ValueError, TypeError, OverflowError):  # Arrow's own are among these
             return pa.array([None if value is None else _as_text(value) for value in values])
 
-    arrays = [column([plain(record[name]) for record in records]) for name in columns]
+    arrays = [column([plain(record.get(name)) for record in records]) for name in columns]
     pa.parquet.write_table(pa.table(arrays, names=list(map(_as_text, columns))), stream)
 
 

@@ -48,7 +48,7 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
         # What pandas plots lands on pyplot's current axes, which must not be those of another
         # function.
         plt.close("all")
-        return _filled(_empty_section(function), function, function(done))
+        return _filled(function, function(done))
     except (Exception, SystemExit) as error:
         return failed_section(function, error)
     finally:
@@ -80,7 +80,7 @@ def _empty_section(function: Callable[..., Any]) -> Section:
     return Section(kind=kind, heading=formats.capital(name.replace("_", " ")))
 
 
-def _filled(empty: Section, function: Callable[..., Any], returned: Any) -> Section:
+def _filled(function: Callable[..., Any], returned: Any) -> Section:
     parts = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     for part in parts:
         if not isinstance(part, (pd.DataFrame, Figure, str)):
@@ -90,6 +90,7 @@ def _filled(empty: Section, function: Callable[..., Any], returned: Any) -> Sect
             )
     tables = [part for part in parts if isinstance(part, pd.DataFrame)]
     figures = [part for part in parts if isinstance(part, Figure)]
+    empty = _empty_section(function)
     file = empty.kind.replace("-", "_")
     return replace(
         empty,

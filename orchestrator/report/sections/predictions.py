@@ -24,10 +24,6 @@ CELL_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 9, 30
 
 def prediction_section(numbers: pd.DataFrame) -> Section:
     """The table and the figure of a Predictions request."""
-    if numbers.empty:
-        return Section(
-            kind="predictions", heading="Predictions", findings=("No trial has predictions yet.",)
-        )
     sources = {str(source): cells for source, cells in numbers.groupby("source", sort=False)}
     return Section(
         kind="predictions",
@@ -36,9 +32,8 @@ def prediction_section(numbers: pd.DataFrame) -> Section:
         tables=(_hits_table(numbers), _words_table(numbers), _record(numbers)),
         method=(
             "A context is the test text up to a word, the hidden state carried from the start. "
-            "Contexts that were "
-            "chosen by hand are no sample of the text: hits on them describe these contexts and "
-            "test nothing."
+            "Contexts that were chosen by hand are no sample of the text: hits on them describe "
+            "these contexts and test nothing."
         ),
         drawings=tuple(
             HeatMap(
