@@ -107,17 +107,13 @@ class Driver:
         The cluster and the store are asked every 2 s.
         """
         beat()
-        if self._interrupt.requested:
-            self._say_stopping()
-        given_up: list[str] = self._guarded(self._look, [])
-        self._dispatcher.show()
-        return given_up
-
-    def _say_stopping(self) -> None:
-        if not self._stop_announced:
+        if self._interrupt.requested and not self._stop_announced:
             self._stop_announced = True
             self._work.listener.note(f"Stopping, which may take 10 s; {KEPT}.")
             say_stopping()
+        given_up: list[str] = self._guarded(self._look, [])
+        self._dispatcher.show()
+        return given_up
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
         """Do something unless the sweep is stopping; an error stops it.

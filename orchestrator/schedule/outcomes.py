@@ -174,7 +174,7 @@ class Outcomes:
             return [trial]
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
         taken = measured or self._recorder.outcome(outcome)
-        self._end_if_taken(trial, outcome, taken, State.FAILED)
+        self._end_if_taken(trial, outcome, taken)
         return []
 
     def _count_start_failure(self, ending: Ending) -> None:
@@ -198,21 +198,17 @@ class Outcomes:
                 "then run the same command again."
             )
 
-    def _end_if_taken(
-        self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool, state: State = State.RECORDED
-    ) -> None:
+    def _end_if_taken(self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool) -> None:
         """The trial came to this end, unless the store has not taken it: then another driver has
         the trial by now, or has brought it to its end."""
         if taken:
-            self._end(trial, outcome, state)
+            self._end(trial, outcome)
         else:
             self._table.move([trial], State.ELSEWHERE)
             self.ended_elsewhere()
 
-    def _end(
-        self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED
-    ) -> None:
-        self._table.move([trial], state)
+    def _end(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
+        self._table.move([trial], State.ENDED)
         trial_ended()
         self._attempts.ended(trial.trial_id)
         if trial.trial_id in self._work.lacking and outcome.cause is not None:

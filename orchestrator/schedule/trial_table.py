@@ -14,7 +14,7 @@ from trainables.trial_folder import TrialOutcome
 
 
 class State(Enum):
-    """Where a trial is. It comes to one of the last three in the end."""
+    """Where a trial is. In the end it is ENDED."""
 
     WAITING = auto()
     """In the queue, and not ours yet."""
@@ -30,25 +30,20 @@ class State(Enum):
     """Its worker is at it."""
     ELSEWHERE = auto()
     """Another driver runs it."""
-    RECORDED = auto()
-    """Its outcome is in the store."""
-    FAILED = auto()
-    """It has no attempt left."""
-    RELEASED = auto()
-    """Given back to the store as it is, for a later run."""
+    ENDED = auto()
+    """Its outcome is in the store, or it was given back to it as it is, for a later run."""
 
 
 OURS = (State.CLAIMED, State.RETRIED, State.HANDED_OUT, State.RUNNING)
-_TO_THE_END = {State.RECORDED, State.FAILED, State.RELEASED}
 NEXT: dict[State, set[State]] = {
-    State.WAITING: {State.CLAIMED, State.ELSEWHERE, State.RELEASED},
-    State.CLAIMED: {State.HANDED_OUT, State.RELEASED},
-    State.RETRIED: {State.CLAIMED, State.ELSEWHERE, State.RELEASED},
-    State.HANDED_OUT: {State.RUNNING, State.CLAIMED, State.RETRIED, State.ELSEWHERE, *_TO_THE_END},
-    State.RUNNING: {State.CLAIMED, State.RETRIED, State.ELSEWHERE, *_TO_THE_END},
-    State.ELSEWHERE: {State.CLAIMED, State.RECORDED, State.RELEASED},
+    State.WAITING: {State.CLAIMED, State.ELSEWHERE, State.ENDED},
+    State.CLAIMED: {State.HANDED_OUT, State.ENDED},
+    State.RETRIED: {State.CLAIMED, State.ELSEWHERE, State.ENDED},
+    State.HANDED_OUT: {State.RUNNING, State.CLAIMED, State.RETRIED, State.ELSEWHERE, State.ENDED},
+    State.RUNNING: {State.CLAIMED, State.RETRIED, State.ELSEWHERE, State.ENDED},
+    State.ELSEWHERE: {State.CLAIMED, State.ENDED},
     # A search may want a trial whole that it has stopped early.
-    **{state: {State.WAITING} for state in _TO_THE_END},
+    State.ENDED: {State.WAITING},
 }
 """Which states may follow one."""
 
@@ -112,7 +107,7 @@ class TrialTable:
         ids = [trial.trial_id for trial in trials if trial.trial_id in ours]
         if ids:
             self._store.release(self._owner, ids)
-        self.move(trials, State.RELEASED)
+        self.move(trials, State.ENDED)
 
     def ended_elsewhere(self) -> list[TrialOutcome]:
         """How those ended that another driver has brought to their end."""

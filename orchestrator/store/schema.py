@@ -60,18 +60,12 @@ class SealedJson(sa.TypeDecorator[dict[str, Any]]):
     impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(
-        self,
-        value: dict[str, Any] | None,
-        dialect: sa.Dialect,  # noqa: ARG002
-    ) -> str | None:
+    def process_bind_param(self, value: dict[str, Any] | None, _dialect: sa.Dialect) -> str | None:
         """To the sealed text. Raises ValueError for NaN and infinity."""
         return None if value is None else _sealed(canonical_json(value))
 
     def process_result_value(
-        self,
-        value: str | None,
-        dialect: sa.Dialect,  # noqa: ARG002
+        self, value: str | None, _dialect: sa.Dialect
     ) -> dict[str, Any] | None:
         """From the sealed text. Raises ValueError if it has changed."""
         if value is None:
@@ -93,25 +87,13 @@ class SealedVector(sa.TypeDecorator[NDArray[float64]]):
     impl = sa.LargeBinary
     cache_ok = True
 
-    def process_bind_param(
-        self,
-        value: NDArray[Any] | None,
-        dialect: sa.Dialect,  # noqa: ARG002
-    ) -> bytes | None:
+    def process_bind_param(self, value: Any, _dialect: sa.Dialect) -> bytes:
         """To the sealed bytes."""
-        if value is None:
-            return None
         content = value.astype("<f8").tobytes()
         return hashlib.sha256(content).digest()[:8] + content
 
-    def process_result_value(
-        self,
-        value: bytes | None,
-        dialect: sa.Dialect,  # noqa: ARG002
-    ) -> NDArray[float64] | None:
+    def process_result_value(self, value: Any, _dialect: sa.Dialect) -> NDArray[float64]:
         """From the sealed bytes. Raises ValueError if they have changed."""
-        if value is None:
-            return None
         if hashlib.sha256(value[8:]).digest()[:8] != value[:8]:
             raise ValueError("a spectrum has changed since it was written")
         return np.frombuffer(value, "<f8", offset=8).astype(float64)
