@@ -96,9 +96,11 @@ def correlation_numbers(
     several = len(points) > len(cells)
     lines = [_line(cells, request, grid)]
     if len(cells):
-        over, window = choose_window(
-            list(cells[request.y]), request.windows.get(corpus) if scale == "paper" else None
-        )
+        published, values = request.windows.get(corpus), list(cells[request.y])
+        over, (low, high) = BETTER_HALF, (min(values), median(values))
+        if published and scale == "paper":
+            over, (low, high) = PUBLISHED_WINDOW, published
+        window = Interval(low=low, high=high)
         inside = cells[request.y].where(cells[request.y].between(window.low, window.high))
         windowed = cells.assign(**{request.y: inside})
         lines.append(_line(windowed, request, grid, over=over, window=window))
@@ -151,16 +153,6 @@ def _common_to_cells(points: pd.DataFrame, metric: str) -> pd.Series[float] | fl
         return 0.0
     seed_means = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
     return points["seed"].map(seed_means - seed_means.mean()).fillna(0.0)
-
-
-def choose_window(
-    values: Sequence[float], published: tuple[float, float] | None
-) -> tuple[str, Interval]:
-    """Return the published window, or else the better half, from the least of `values` up to their
-    median, and which of the two it is."""
-    if published is not None:
-        return PUBLISHED_WINDOW, Interval(low=published[0], high=published[1])
-    return BETTER_HALF, Interval(low=min(values), high=median(values))
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:

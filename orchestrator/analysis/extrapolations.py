@@ -52,25 +52,21 @@ def extrapolation_numbers(
     losses = losses.assign(panel=None, group=None)
     curves = curves_over_seeds(losses)
     [(key, curve)] = curves.items()
-    sizes = len(curve.x_R)
-    if sizes <= FEWEST_PLACES:
-        missing = (
-            f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, "
-            f"there are {sizes} in all"
-        )
-        frames = law_frames(losses, curves, {}, missing=missing)
-        return ExtrapolationNumbers(request=request, laws=frames, fitted=(), held_out=tidy([]))
-    count, start = sizes - FEWEST_PLACES, 0
+    missing = (
+        f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, "
+        f"there are {len(curve.x_R)} in all"
+    )
+    count, start = len(curve.x_R) - FEWEST_PLACES, 0
     held_out: list[dict[str, Any]] = []
     for size in range(count - 1, -1, -1):
         held_out.append(_held_out(curve, size, max(start, size + 1), family=count))
         if held_out[-1]["leaves"] and not start:
             start = size + 1
-    wide = _from(curve, start)
+    laws = {key: fit_laws([_from(curve, start)])} if held_out else {}
     return ExtrapolationNumbers(
         request=request,
-        laws=law_frames(losses, curves, {key: fit_laws([wide])}),
-        fitted=tuple(map(float, wide.x_R)),
+        laws=law_frames(losses, curves, laws, missing=missing),
+        fitted=tuple(map(float, curve.x_R[start:])) if held_out else (),
         held_out=tidy(held_out),
     )
 

@@ -65,6 +65,8 @@ class FlatResults:
     value."""
 
     records: tuple[dict[str, Any], ...]
+    columns: tuple[str, ...]
+    """Every column from left to right."""
     config_columns: tuple[str, ...]
     """Dotted paths ("output_layer.c") in the configs' own order."""
     metric_columns: tuple[str, ...]
@@ -76,13 +78,6 @@ class FlatResults:
     beside: tuple[Mapping[str, Any], ...]
     """What the frame has of each trial next to its record: its kind, and its side and stage if it
     is of a tuning."""
-    variant_columns: tuple[str, ...] = ()
-    """`VARIANT`, where the records say which variant of a study they are of."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column from left to right."""
-        return self.variant_columns + LEADING + self.config_columns + self.metric_columns
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -90,7 +85,8 @@ class FlatResults:
         return tuple(
             name
             for name in self.config_columns
-            if has_different([record[name] for record in self.records])
+            # True is not 1, and 1 is not 1.0.
+            if len({repr(record[name]) for record in self.records}) > 1
         )
 
     def of_variant(self, key: StudyKey) -> FlatResults:
@@ -99,7 +95,7 @@ class FlatResults:
         return replace(
             self,
             records=tuple({**variant, **record} for record in self.records),
-            variant_columns=VARIANT,
+            columns=VARIANT + self.columns,
         )
 
     def of_setting(self, digits: str) -> FlatResults:
@@ -129,11 +125,6 @@ class FlatResults:
             details = [(" " + frame[name]).fillna("") for name in LAYER_DETAILS if name in frame]
             frame["output_layer"] = sum(details, start=frame[LAYER])
         return frame
-
-
-def has_different(values: Sequence[object]) -> bool:
-    """Whether the config values of a column differ: True is not 1, and 1 is not 1.0."""
-    return len(set(map(repr, values))) > 1
 
 
 def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
@@ -176,6 +167,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         )
     return FlatResults(
         records=tuple(records),
+        columns=LEADING + config_columns + metric_columns,
         config_columns=config_columns,
         metric_columns=metric_columns,
         groups=groups,

@@ -99,14 +99,16 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
         losses.append(trials)
     if not curves:
         return None
-    laws = {key: fit_laws([curve]) for key, curve in curves.items() if has_law(curve)}
-    pairs = [
-        (panel, group)
-        for panel, group in laws
-        if group != request.baseline and (panel, request.baseline) in laws
-    ]
-    factors = (_factor(pair, curves, laws, request) for pair in pairs)
-    equals = (line for pair in pairs for line in _equals(pair, curves, laws, request))
+    laws = {
+        key: fit_laws([curve]) for key, curve in curves.items() if len(curve.x_R) >= FEWEST_PLACES
+    }
+    factors, equals = [], []
+    for (panel, group), law in laws.items():
+        baseline = laws.get((panel, request.baseline))
+        if baseline and baseline is not law:
+            key = {"panel": panel, "group": group, "baseline": request.baseline}
+            factors.append(key | _factor(law, baseline))
+            equals += [key | line for line in _equals(law, baseline)]
     return PowerLawNumbers(
         request=request,
         laws=law_frames(pd.concat(losses), curves, laws),
@@ -114,11 +116,6 @@ def power_law_numbers(frame: pd.DataFrame, request: PowerLaw) -> PowerLawNumbers
         equals=corrected(tidy(equals, ("panel", "group"))),
         seed_by_group_p=seed_by_group,
     )
-
-
-def has_law(curve: Curve) -> bool:
-    """Whether a curve has enough sizes for a law."""
-    return len(curve.x_R) >= FEWEST_PLACES
 
 
 def law_frames(
@@ -178,21 +175,15 @@ def _too_few(sizes: int) -> str:
     return f"a law of 3 numbers needs {FEWEST_PLACES} different sizes, {there}"
 
 
-def _factor(
-    pair: Key, curves: Mapping[Key, Curve], laws: Mapping[Key, Laws], request: PowerLaw
-) -> dict[str, Any]:
+def _factor(law: Laws, baseline: Laws) -> dict[str, Any]:
     """a_group (m x)^-b = a_baseline x^-b at m = (a_group / a_baseline)^(-1/b)."""
-    panel, group = pair
-    both = [curves[panel, request.baseline], curves[pair]]
+    both = [*baseline.curves, *law.curves]
     joint = fit_laws(both)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor_B = (joint.factor_KB[1] / joint.factor_KB[0]) ** (-1 / joint.exponent_B)
-    alone = laws[panel, request.baseline].squares_B[0] + laws[pair].squares_B[0]
+    alone = baseline.squares_B[0] + law.squares_B[0]
     factor = over_draws(factor_B, null=1.0)
     return {
-        "panel": panel,
-        "group": group,
-        "baseline": request.baseline,
         **estimated("factor", factor),
         "p": factor.p_value,
         "misfit_p": f_test(both, float(joint.squares_B[0] - alone), df=2),
@@ -200,25 +191,20 @@ def _factor(
     }
 
 
-def _equals(
-    pair: Key, curves: Mapping[Key, Curve], laws: Mapping[Key, Laws], request: PowerLaw
-) -> Iterator[dict[str, Any]]:
-    panel, group = pair
-    baseline, curve = curves[panel, request.baseline], curves[pair]
-    draws = min(len(baseline.mean_BR), len(curve.mean_BR))
-    law = laws[panel, request.baseline]
-    inside = Interval(low=float(baseline.x_R[0]), high=float(baseline.x_R[-1]))
-    _, places, places_of_baseline = np.intersect1d(curve.x_R, baseline.x_R, return_indices=True)
+def _equals(law: Laws, baseline: Laws) -> Iterator[dict[str, Any]]:
+    [curve], [of_baseline] = law.curves, baseline.curves
+    draws = min(len(of_baseline.mean_BR), len(curve.mean_BR))
+    inside = Interval(low=float(of_baseline.x_R[0]), high=float(of_baseline.x_R[-1]))
+    _, places, places_of_baseline = np.intersect1d(curve.x_R, of_baseline.x_R, return_indices=True)
     for place, same in zip(places, places_of_baseline, strict=True):
         x = float(curve.x_R[place])
         # The distance of the baseline from its own law at x is no effect of the group.
-        above_B = baseline.mean_BR[:, same] - law.at(x)
-        equal_B = law.inverse(np.resize(curve.mean_BR[:, place], len(above_B)) - above_B)[:draws]
+        above_B = of_baseline.mean_BR[:, same] - baseline.at(x)
+        equal_B = baseline.inverse(np.resize(curve.mean_BR[:, place], len(above_B)) - above_B)[
+            :draws
+        ]
         ratio = over_draws(equal_B / x, null=1.0)
         yield {
-            "panel": panel,
-            "group": group,
-            "baseline": request.baseline,
             "x": x,
             "mean_loss": float(curve.mean_BR[0, place]),
             **estimated("equal", over_draws(equal_B)),

@@ -82,6 +82,8 @@ def summarise(
         [name for request in correlations for name in (request.x, request.y)]
         + [name for request in grids for name in request.values]
     )
+    done = frame[frame["state"] == "done"]
+    measured = done.set_index("name").reindex(columns=list(metrics))
     states = list(frame["state"])
     settings = (
         (record["name"], {key: record[key] for key in results.config_columns})
@@ -95,7 +97,17 @@ def summarise(
         trials_per_setting=max(
             Counter(record["setting"] for record in results.records).values(), default=0
         ),
-        extremes=tuple(filter(None, (_extremes(frame, metric) for metric in metrics))),
+        extremes=tuple(
+            Extremes(
+                metric=metric,
+                least=float(values.min()),
+                least_name=str(values.idxmin()),
+                greatest=float(values.max()),
+                greatest_name=str(values.idxmax()),
+            )
+            for metric in metrics
+            if len(values := measured[metric].dropna())
+        ),
         trouble=tuple(record for record in results.records if record["state"] in LOST),
         worse_than_uniform=tuple(
             record["name"] for record in results.records if is_worse_than_uniform(record)
@@ -118,31 +130,13 @@ def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
     )
 
 
-def _extremes(frame: pd.DataFrame, metric: str) -> Extremes | None:
-    if metric not in frame.columns:
-        return None
-    values = frame[frame["state"] == "done"].set_index("name")[metric].dropna()
-    if values.empty:
-        return None
-    return Extremes(
-        metric=metric,
-        least=float(values.min()),
-        least_name=str(values.idxmin()),
-        greatest=float(values.max()),
-        greatest_name=str(values.idxmax()),
-    )
-
-
 def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     """Count the values of each entry over the trials, the most frequent first.
 
     `environments` has a mapping a trial, empty where nothing was recorded. A trial without an entry
     counts as ""."""
     names = dict.fromkeys(name for environment in environments for name in environment)
-    counts = {
-        name: Counter(environment.get(name, "") for environment in environments) for name in names
+    values = {
+        name: sorted(environment.get(name, "") for environment in environments) for name in names
     }
-    return {
-        name: dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
-        for name, values in counts.items()
-    }
+    return {name: dict(Counter(of_name).most_common()) for name, of_name in values.items()}

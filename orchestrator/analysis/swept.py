@@ -125,15 +125,12 @@ def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
 
 def _label(group: str, *values: Any, request: BySetting) -> str:
     others = [
-        f"{key.rpartition('.')[2].replace('_', ' ')} {_plain(value)}"
+        f"{key.rpartition('.')[2].replace('_', ' ')} "
+        f"{f'{value:g}' if isinstance(value, float) else value}"
         for key, value in zip(request.others, values, strict=True)
         if value is not None and value == value  # NaN where a trial does not have that setting
     ]
     return ", ".join([without_settings(group, sorted((request.key, *request.others))), *others])
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def at_each_value(
