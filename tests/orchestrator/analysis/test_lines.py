@@ -105,10 +105,8 @@ def test_claims_are_counted_in_means_and_trials() -> None:
 
 
 def test_a_lower_metric_can_be_the_better_one() -> None:
-    claim = Claim(
-        text="b has the lower loss", metric="loss", better="b", than="a", lower_is_better=True
-    )
-    request = Lines(x="width", by="layer", panel="alpha", metrics=("loss",), claims=(claim,))
+    lower = replace(CLAIM, metric="loss", panels=(), x_up_to=None, lower_is_better=True)
+    request = replace(REQUEST, claims=(lower,))
     assert claims(SCORES, request) == [["2 4 8", "2 4", "2", "8"], ["2", "", "", "2"]]
 
 

@@ -76,22 +76,19 @@ def test_the_baselines_own_misfit_is_no_effect() -> None:
     assert list(numbers.equals["ratio"]) == pytest.approx([1.0] * len(RANKS), abs=0.1)
 
 
-def test_a_rank_without_the_baseline_has_no_equal() -> None:
+def test_equals_need_a_rank_of_the_baseline_and_may_be_infinite() -> None:
     results = [
         row
         for row in head_rank_rows({"softmax": 1.0, "mos": 2.0})
         if not row["name"].startswith("transformer softmax r=8 ")
     ]
-    assert list(numbers_of(results).equals["x"]) == [2, 4, 16, 32, 64]
-
-
-def test_a_loss_below_the_baselines_limit_equals_infinity() -> None:
-    results = head_rank_rows({"softmax": 1.0, "mos": 2.0})
     for row in results:
         if row["config"]["output_layer"]["name"] == "mos":
             row["metrics"]["test_perplexity"] *= math.exp(-1)
-    line = list(rows(numbers_of(results).equals))[-1]
-    assert line.equal == line.ratio == line.ratio_low == math.inf and line.holm_p is not None
+    lines = list(rows(numbers_of(results).equals))
+    assert [line.x for line in lines] == [2, 4, 16, 32, 64]
+    last = lines[-1]
+    assert last.equal == last.ratio == last.ratio_low == math.inf and last.holm_p is not None
 
 
 def test_a_limit_that_is_not_pinned_is_named() -> None:

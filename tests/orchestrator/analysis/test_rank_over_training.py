@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.analysis import RankTrainingNumbers, flatten, rank_training_numbers, rows
 from search_spaces.study import RankOverTraining
-from tests.support.synthetic_results import done_trial, fail, training
+from tests.support.synthetic_results import done_trial, training
 from trainables.trial_folder import EpochMetrics
 
 Epochs = Mapping[str, Sequence[EpochMetrics]]
@@ -78,12 +78,11 @@ def test_trials_without_a_rank_of_every_epoch_do_not_count() -> None:
         "good seed=1": good,
         "holes seed=1": holes,
         "zero seed=1": training((10, 0, 30), (3, 2, 1)),
+        "failed seed=1": good,
     }
-    results = [done_trial(name.partition(" ")[0], 1) for name in (*epochs, "none", "failed")]
-    results[-1] = fail(results[-1], state="diverged", cause="")
-    frame = flatten(results).frame()
-    numbers = numbers_of(epochs | {"failed seed=1": good}, frame)
-    by_rank = numbers.epochs.groupby("rank")["group"].agg(set).to_dict()
+    frame = frame_of({**epochs, "none seed=1": ()})
+    frame.loc[frame["group"] == "failed", "state"] = "diverged"
+    by_rank = numbers_of(epochs, frame).epochs.groupby("rank")["group"].agg(set).to_dict()
     assert by_rank == {"press_rank": {"good"}, "entropy_rank": {"good", "holes", "zero"}}
     request = RankOverTraining(ranks=("press_rank",))
     assert rank_training_numbers(frame, {"holes seed=1": holes}, request) is None
