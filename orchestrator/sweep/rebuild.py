@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.schedule import Recorder
 from orchestrator.store import PlannedTrial, open_store, replaced
 from orchestrator.sweep.study_file import read_study_file
-from orchestrator.words import counted, listed
+from orchestrator.words import counted, listed, short_id
 from trainables.errors import PROGRAM, UserError
 from trainables.trial_folder import (
     CONFIG,
@@ -72,9 +72,9 @@ def _without_study(
     trials = []
     for trial_id in trial_ids:
         try:
-            trials.append(PlannedTrial.of(storage.trial(trial_id).config(), trial_id[:12]))
+            trials.append(PlannedTrial.of(storage.trial(trial_id).config(), short_id(trial_id)))
         except DamagedFileError as error:
-            say(f"The trial {trial_id[:12]} is missing until its study is run again: {error}.")
+            say(f"The trial {short_id(trial_id)} is missing until its study is run again: {error}.")
     return trials
 
 
@@ -95,7 +95,7 @@ def _record(
         if state == "done" and (names := measurement_names(files[trial_id]))
     }
     for trial_id, problem in recorder.measurements(later)[1].items():
-        say(f"{trial_id[:12]}: {problem}.")
+        say(f"{short_id(trial_id)}: {problem}.")
     return len(recovered)
 
 
@@ -111,7 +111,7 @@ def check_store(url: str, storage: Storage) -> list[str]:
             storage.bring(stored, [*RESULT_FILES, *measurement_files(names)])
             for trial_id, trial in stored.items():
                 if problem := _difference(storage.trial(trial_id), trial):
-                    sentences.append(f"Trial {trial_id[:12]}: {problem}.")
+                    sentences.append(f"Trial {short_id(trial_id)}: {problem}.")
     return sentences
 
 

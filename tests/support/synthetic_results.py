@@ -19,6 +19,7 @@ from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 from trainables.config.kinds import output_layer_of
+from trainables.measurements import Spectrum, rank_report
 from trainables.trial_folder.outcome import EpochMetrics
 
 KEY = StudyKey(study="made_up", scale="quick", corpus="pydocs")
@@ -121,17 +122,15 @@ def make_results(
         knee = 26 + 12 * (k - 1) * (2.5 - abs(c)) + rng.uniform(0, 4)
         index = np.arange(1, columns + 1)
         values = 900 * index**-1.3 / (1 + (index / knee) ** 4) + 1e-7
-        tolerance = 0.5 * np.sqrt(columns + 8001) * values[0] * np.finfo(np.float32).eps
         perplexity = float(200 + 5 * abs(c - 0.3) * k + rng.normal(0, 4))
         spectra[config.trial_id] = values
-        metrics = _metrics(values, tolerance=float(tolerance), perplexity=perplexity)
+        metrics = _metrics(values, perplexity=perplexity)
         row = trial_row(study.label(config), config=config.model_dump(mode="json"), **metrics)
         rows.append(row | {"trial_id": config.trial_id})
     return rows, spectra
 
 
-def _metrics(values: NDArray[np.float64], *, tolerance: float, perplexity: float) -> dict[str, Any]:
-    energy = np.cumsum(values**2) / np.sum(values**2)
+def _metrics(values: NDArray[np.float64], *, perplexity: float) -> dict[str, Any]:
     return {
         "train_perplexity": perplexity * 0.7,
         "valid_perplexity": perplexity * 1.05,
@@ -142,19 +141,7 @@ def _metrics(values: NDArray[np.float64], *, tolerance: float, perplexity: float
         "seconds": 15.25,
         "seconds_per_epoch": 1.7,
         "peak_memory_mib": 310.0,
-        "press_rank": int((values > tolerance).sum()),
-        "press_tolerance": tolerance,
-        "press_eps": float(np.finfo(np.float32).eps),
-        **{
-            f"effective_rank_{e}": int(np.searchsorted(energy, 1 - float(e)) + 1)
-            for e in ("1e-3", "1e-4", "1e-5")
-        },
-        "entropy_rank": 12.5,
-        "stable_rank": float(np.sum(values**2) / values[0] ** 2),
-        "sigma_max": float(values[0]),
-        "rank_rows": 8000,
-        "rank_columns": len(values),
-        "rank_method": "gram",
+        **rank_report(Spectrum(values, rows=8000, columns=len(values), method="gram")),
     }
 
 
