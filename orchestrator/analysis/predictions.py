@@ -34,14 +34,14 @@ def prediction_numbers(
       unknown word is no prediction of it.
     """
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
-    done = frame[frame["state"] == "done"].dropna(axis="columns", how="all")
-    columns = sorted((name for name in done.columns if name.startswith(prefix)), key=_place)
+    done = frame[frame["state"] == "done"]
+    told = [name for name in done.columns if name.startswith(prefix) and done[name].notna().any()]
     # One model a trial: if several seeds repeat a group, the trials' names tell them apart.
     models = done["group" if done["group"].is_unique else "name"]
     records = [
         {"source": "", "context": name.partition(" ")[2], "model": model, "trial_id": trial_id}
         | _prediction(json.loads(value) if isinstance(value, str) else None)
-        for name in columns
+        for name in sorted(told, key=_place)
         for model, trial_id, value in zip(models, done["trial_id"], done[name], strict=True)
     ]
     published = {} if tag else request.published.get(corpus, {})

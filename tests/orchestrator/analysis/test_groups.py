@@ -134,6 +134,7 @@ def test_predictions_are_those_of_done_trials() -> None:
         ["yang 2", "b", None],
     ]
     trials[1] = row("a seed=2", **{first: after("tons", 1)})
+    assert prediction_numbers(flatten(trials[2:]).frame(), Predictions(), corpus="ptb").empty
     two_seeds = prediction_numbers(flatten(trials).frame(), Predictions(), corpus="ptb")
     assert list(two_seeds["model"].unique()) == ["a seed=1", "a seed=2"]
 
