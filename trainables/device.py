@@ -131,15 +131,14 @@ def batched_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.bmm(left, right).to(dtype)
 
 
-def add_batched_product_(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
-    """Add left @ right to the total, likewise; the first product replaces what is there."""
-    beta = 0 if first else 1
+def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right to the total; a GPU does not round it to the factors' dtype first."""
     if left.dtype == total.dtype:
-        total.baddbmm_(left, right, beta=beta)
+        total.baddbmm_(left, right)
     elif on_gpu(left):
-        torch.baddbmm(total, left, right, beta=beta, out_dtype=total.dtype, out=total)
+        torch.baddbmm(total, left, right, out_dtype=total.dtype, out=total)
     else:
-        (total.copy_ if first else total.add_)(torch.bmm(left, right))
+        total.add_(torch.bmm(left, right))
 
 
 def repeat_bits(wanted: bool) -> None:

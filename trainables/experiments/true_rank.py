@@ -52,7 +52,7 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     log_share_V = np.log(language.stationary()[states_V])
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
-    streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu", split="test").numpy()
+    streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu").numpy()
     earlier, predicted = streams_TB[:-1], streams_TB[1:]
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose what the eps of float64 asks for.

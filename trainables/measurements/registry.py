@@ -114,7 +114,7 @@ def _perplexity(trained: Trained) -> Measured:
     evaluation = trained.config.evaluation
     tokens = trained.corpus.test[: evaluation.test_tokens]
     batch, window = evaluation.test_batch_size, evaluation.window
-    loss = mean_loss(trained.model, tokens, batch=batch, window=window, split="test")
+    loss = mean_loss(trained.model, tokens, batch=batch, window=window)
     if not loss <= MAX_LOSS:
         raise DivergedError(f"the test loss is {loss:.3g} nats per token")
     return Measured({"test_perplexity": math.exp(loss)})

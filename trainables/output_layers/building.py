@@ -21,7 +21,7 @@ from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.mixtures import MixtureOfContexts, MixtureOfSoftmaxes
 from trainables.output_layers.monotone_nn import MonotoneNetwork
 from trainables.output_layers.plif import PiecewiseLinear
-from trainables.output_layers.pointwise import Pointwise
+from trainables.output_layers.pointwise import Identity, Pointwise
 from trainables.output_layers.softcap import Softcap
 
 
@@ -42,7 +42,7 @@ def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLa
             return PointwiseSoftmax(shape, _function(config))
 
 
-def _function(config: OutputLayerConfig) -> Pointwise | None:
+def _function(config: OutputLayerConfig) -> Pointwise:
     match config:
         case SigSoftmaxConfig():
             return SmoothBend(c=0.0, k=2.0)
@@ -50,13 +50,10 @@ def _function(config: OutputLayerConfig) -> Pointwise | None:
             return SmoothBend(c=c, k=k)
         case SoftcapConfig(form=form, cap=cap):
             return Softcap(form=form, cap=cap)
-        case LmsPlifFrozenConfig(knots=knots, limit=limit):
-            return PiecewiseLinear(knots, limit=limit, learning_rate=None)
-        case LmsPlifConfig() | MosPlifConfig():
-            return PiecewiseLinear(
-                config.knots, limit=config.limit, learning_rate=config.learning_rate
-            )
+        case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
+            rate = None if isinstance(config, LmsPlifFrozenConfig) else config.learning_rate
+            return PiecewiseLinear(config.knots, limit=config.limit, learning_rate=rate)
         case MonotoneNnConfig(units=units):
             return MonotoneNetwork(units)
         case _:
-            return None
+            return Identity()

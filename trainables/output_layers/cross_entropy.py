@@ -101,14 +101,8 @@ class _CrossEntropies(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Tensor:
         inputs = Inputs(hidden, prior, weight, bias)
-        # Kernels overwrite the gradient by the weights; chunks without them add to it.
-        of_weight = torch.empty_like if is_fused(rows[0], functions, weight) else torch.zeros_like
-        makes = torch.empty_like, torch.empty_like, of_weight, torch.zeros_like
         gradients = Inputs(
-            *(
-                make(tensor, memory_format=torch.contiguous_format)
-                for make, tensor in zip(makes, inputs, strict=True)
-            )
+            *(torch.zeros_like(t, memory_format=torch.contiguous_format) for t in inputs)
         )
         losses_G, by_parameters = _forward(inputs, rows, functions, parameters, gradients)
         ctx.save_for_backward(*gradients, *by_parameters)

@@ -95,8 +95,8 @@ def fused_cross_entropy(
     functions' parameters.
 
     `rows` are targets and weights, G x N; a model's weights add up to at most 1. `parameters` have
-    a leading G. The other gradients go into `gradients`, where there are some; those by the bias
-    are added."""
+    a leading G. The other gradients go into `gradients`, if there are some; those by weights
+    and bias are added."""
     from trainables.output_layers import kernels  # Triton: only on a GPU
 
     targets_GN, weights_GN = rows
@@ -136,7 +136,7 @@ def fused_cross_entropy(
                 kernels.backward_(product, bias_GS, targets_Gm, bend, row_values, sums)
             )
             torch.bmm(product, factor_GVD, out=gradients.hidden[:, chunk].view(count, -1, width))
-            add_batched_product_(gradients.weight, product.mT, hidden, first=start == 0)
+            add_batched_product_(gradients.weight, product.mT, hidden)
     if gradients is None:
         return losses_G, ()
     if sums is not None and isinstance(first, PiecewiseLinear):

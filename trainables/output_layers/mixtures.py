@@ -15,12 +15,12 @@ from torch.nn.functional import linear
 from trainables.draws import locked_dropout
 from trainables.output_layers.base import LayerShape, OutputLayer, bent_log_softmax_
 from trainables.output_layers.cross_entropy import linear_cross_entropy
-from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
+from trainables.output_layers.pointwise import Pointwise, centred_bias
 
 
 class Mixture(OutputLayer):
     """What both mixtures have: prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d,
-    and a function f of one logit, by default the identity."""
+    and a function f of one logit."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Mixture(OutputLayer):
         *,
         mixtures: int,
         latent_dropout: float,
-        function: Pointwise | None = None,
+        function: Pointwise,
     ) -> None:
         super().__init__()
         self.mixtures = mixtures
@@ -39,7 +39,7 @@ class Mixture(OutputLayer):
             torch.empty(mixtures, shape.embedding_width, shape.context_width)
         )
         self.latent_bias_KD = nn.Parameter(torch.empty(mixtures, shape.embedding_width))
-        self.function = function or Identity()
+        self.function = function
 
     def initialise(self, generator: torch.Generator) -> None:
         """Uniform within 1 / sqrt(C), as the framework starts linear layers."""

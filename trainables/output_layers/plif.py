@@ -41,9 +41,6 @@ class PiecewiseLinear(Pointwise):
         """w ~ Normal(0, 1) + ln(e - 1)."""
         nn.init.normal_(self.weight_K, START, 1.0, generator=generator)
 
-    def own_learning_rate(self) -> float | None:
-        return self.learning_rate
-
     def tables(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """f at the left end of each interval, and its rise over the interval; summed in float64.
         Along the last axis of the weights of one such function or of several."""

@@ -41,6 +41,11 @@ class Pointwise(nn.Module, ABC):
     A subclass needs `forward` alone; its chunks then go through the framework's autograd. Those of
     this package bring a `ChunkPass` that is exact as well and several times faster."""
 
+    learning_rate: float | None = None
+    """The learning rate of the function's parameters; None: the model's."""
+    start_range: tuple[float, float] | None = None
+    """The logits between which a bounded f is steep enough to learn; None if f has no bound."""
+
     @abstractmethod
     def forward(self, logits: Tensor) -> Tensor:
         """f of every logit, in any shape; differentiable."""
@@ -53,15 +58,6 @@ class Pointwise(nn.Module, ABC):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the parameters anew; here, leave them as they are."""
 
-    def own_learning_rate(self) -> float | None:
-        """The learning rate of the function's parameters where it is not the model's."""
-        return None
-
-    def start_range(self) -> tuple[float, float] | None:
-        """Of a bounded f, the logits between which it is steep enough to learn; None where f has no
-        bound."""
-        return None
-
 
 @torch.no_grad()
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
@@ -71,10 +67,9 @@ def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
     Where f is bounded, x stays in its start range, and the constant is one with which f reaches the
     likeliest word: it is unlikely words that stay at the end of the range, as they weigh least in a
     loss."""
-    bounds = function.start_range()
-    low, high = bounds or (-GREATEST_BIAS, GREATEST_BIAS)
+    low, high = function.start_range or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
-    if bounds is not None:
+    if function.start_range is not None:
         value_V -= (value_V.max() - function(torch.full_like(log_p_V[:1], high))).clamp(min=0)
     low_V, high_V = torch.full_like(log_p_V, low), torch.full_like(log_p_V, high)
     for _ in range(BISECTIONS):

@@ -39,6 +39,9 @@ class Softcap(Pointwise):
             self.shift, self.width = (
                 constant * cap / SOURCE_CAP for constant in (SOURCE_SHIFT, 2 * SOURCE_SCALE)
             )
+        # Farther out the slope is less than 0.42 of the steepest, and a bias learns little.
+        low, high = -self.shift - self.width, -self.shift + self.width
+        self.start_range = max(-GREATEST_BIAS, low), min(GREATEST_BIAS, high)
 
     def forward(self, logits: Tensor) -> Tensor:
         if self.form == "tanh":
@@ -47,12 +50,6 @@ class Softcap(Pointwise):
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
         return _SoftcapPass(self, like_nV)
-
-    def start_range(self) -> tuple[float, float]:
-        """Where the slope is at least 0.42 of the steepest: farther out, a bias and what comes on
-        top learn little."""
-        low, high = -self.shift - self.width, -self.shift + self.width
-        return max(-GREATEST_BIAS, low), min(GREATEST_BIAS, high)
 
 
 class _SoftcapPass(ChunkPass):

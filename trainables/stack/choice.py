@@ -22,23 +22,15 @@ GPU_SHARE = 0.8
 def chosen_size(
     configs: Sequence[LanguageTrialConfig], runtime: Runtime, most: int, free_bytes: float
 ) -> tuple[int, str]:
-    """Return how many trials, at most `most` at a time, fit in the free memory of the GPU, and why,
+    """Return how many trials, at least 1 and at most `most` at a time, fit in the free memory of the GPU, and why,
     as a clause. All have one `stack_key`."""
-    vocabulary = load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary
-    size = min(most, len(configs), stack_size(configs, len(vocabulary), free_bytes))
-    reason = f"by the free memory of {free_bytes / 2**30:.1f} GiB"
-    return size, f"up to {size} trials are trained as one, {reason}"
-
-
-def stack_size(configs: Sequence[LanguageTrialConfig], vocabulary: int, gpu_bytes: float) -> int:
-    """Return how many of these trials a GPU with `gpu_bytes` free bytes trains as one; at least 1.
-
-    All have one `stack_key`.
-    """
+    vocabulary = len(load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary)
     one, two = (
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)
     )
-    return max(1, int(1 + (gpu_bytes - one) / (two - one)))
+    size = max(1, min(most, len(configs), int(1 + (free_bytes - one) / (two - one))))
+    reason = f"by the free memory of {free_bytes / 2**30:.1f} GiB"
+    return size, f"up to {size} trials are trained as one, {reason}"
 
 
 def stack_bytes(config: LanguageTrialConfig, vocabulary: int, trials: int) -> float:

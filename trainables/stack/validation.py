@@ -25,7 +25,7 @@ def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     stack."""
     models, evaluation = [trainer.model for trainer in trainers], trainers[0].config.evaluation
     device, batch = trainers[0].runtime.device, evaluation.valid_batch_size
-    streams_TB = parallel_streams(trainers[0].valid, batch, device, split="valid")
+    streams_TB = parallel_streams(trainers[0].valid, batch, device)
     states = stacked_states([model.zero_state(batch) for model in models])
     total_G = torch.zeros(len(models), dtype=torch.float64, device=device)
     last, end, predicted, pending = len(streams_TB) - 1, 0, 0, list[Tensor]()

@@ -75,9 +75,7 @@ class Trainer:
         # For output layers of a user's own, which may draw from the global generators.
         torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
-        self.streams_TB = parallel_streams(
-            corpus.train, training.batch_size, runtime.device, split="train"
-        )
+        self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device)
         self._recipe = _recipe_of(config, len(self.streams_TB))
         self.longest_window = self._recipe.longest_window
         self.model = self._recipe.model(corpus, self.draws)
@@ -227,9 +225,7 @@ class Trainer:
         with weights_swapped(self.model, self.average), products_in("float32", self.runtime.device):
             if valid_loss is None:
                 batch, window = evaluation.valid_batch_size, evaluation.window
-                valid_loss = mean_loss(
-                    self.model, self.valid, batch=batch, window=window, split="valid"
-                )
+                valid_loss = mean_loss(self.model, self.valid, batch=batch, window=window)
             self._raise_if_diverged(valid_loss, "validation")
             ranks = self._ranks(self.model, self.corpus, self.config)
             losses = [epoch.valid_loss for epoch in progress.epochs]

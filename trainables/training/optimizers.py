@@ -45,7 +45,7 @@ def optimizer_of(
         for parameter in function.parameters():
             # A function may hold another one, which comes later: the outer one's rate is for both.
             if of_functions.get(parameter) is None:
-                of_functions[parameter] = function.own_learning_rate()
+                of_functions[parameter] = function.learning_rate
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         rate, decay = of_functions.get(parameter), training.weight_decay

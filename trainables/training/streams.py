@@ -21,7 +21,7 @@ ROWS_PER_LOSS = 1024
 a fixed cost."""
 
 
-def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, split: str) -> Tensor:
+def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tensor:
     """The stream cut into `batch` equal parts side by side, T x B; what does not fill a row is left
     out.
 
@@ -30,8 +30,7 @@ def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, spli
     length = len(tokens) // batch
     if length < MIN_STREAM:
         raise ValueError(
-            f"a batch of {batch} needs {MIN_STREAM * batch} tokens; the {split} text has "
-            f"{len(tokens)}"
+            f"a batch of {batch} needs {MIN_STREAM * batch} tokens; the text has {len(tokens)}"
         )
     streams = torch.tensor(tokens[: length * batch]).view(batch, length)
     return streams.t().contiguous().to(device)
@@ -47,16 +46,14 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 
 
 @torch.no_grad()
-def mean_loss(
-    model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int, split: str
-) -> float:
+def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int) -> float:
     """Mean cross-entropy in nats per predicted token; the first token of each parallel stream is
     not predicted.
 
     A model that carries no state from window to window predicts a token from those before it in its
     window alone. The model is put into evaluation mode and left in it."""
     model.eval()
-    streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device), split=split)
+    streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device))
     state, weight_VD = model.zero_state(batch), model.output_weight()
     total = torch.zeros((), dtype=torch.float64, device=streams_TB.device)
     last = len(streams_TB) - 1

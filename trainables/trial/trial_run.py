@@ -98,7 +98,6 @@ class TrialRun:
     def __init__(self, task: TrialTask, runtime: Runtime, measurements: Sequence[str]) -> None:
         self.task, self._runtime, self._names = task, runtime, measurements
         self._folder = TrialFolder(task.directory, task.config.trial_id, task.note)
-        self._exits = ExitStack()
         self.checkpoints = Checkpoints(self._folder)
         self.earlier: TrialOutcome | None = None
         """The result that the folder holds already."""
@@ -106,13 +105,11 @@ class TrialRun:
     def __enter__(self) -> Self:
         self.task.directory.mkdir(parents=True, exist_ok=True)
         PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
-        self._exits.enter_context(self._folder.locked())
-        try:
+        with ExitStack() as exits:
+            exits.enter_context(self._folder.locked())
             PULSE.enter(START)
             self._take_up()
-        except BaseException:
-            self._exits.close()
-            raise
+            self._exits = exits.pop_all()
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -261,7 +258,8 @@ def prepare(runtime: Runtime) -> None:
 
 def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -> dict[str, Metric]:
     progress = trainer.progress
-    kept = next(epoch for epoch in progress.epochs if epoch.epoch == progress.kept_epoch)
+    assert progress.kept_epoch is not None
+    kept = progress.epochs[progress.kept_epoch - 1]
     seconds = sum(epoch.seconds for epoch in progress.epochs)
     return {
         "train_perplexity": math.exp(kept.train_loss),

@@ -49,7 +49,7 @@ def test_perplexity_is_that_of_single_tokens(batch: int, window: int) -> None:
     for stream in tokens[: len(tokens) // batch * batch].reshape(batch, -1):
         log_p = token_by_token(model, stream)
         losses.append(-log_p[np.arange(len(stream) - 1), stream[1:]])
-    found = mean_loss(model, tokens, batch=batch, window=window, split="test")
+    found = mean_loss(model, tokens, batch=batch, window=window)
     assert found == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 

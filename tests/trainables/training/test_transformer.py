@@ -134,7 +134,7 @@ def test_validation_predicts_from_the_window() -> None:
         for inputs, targets in zip(stream[:-1].split(12), stream[1:].split(12), strict=True):
             log_p = transformer_formulas.log_p(config, at, inputs)
             losses.append(-log_p[torch.arange(len(inputs)), targets])
-    found = mean_loss(trainer.model, tokens, batch=2, window=12, split="valid")
+    found = mean_loss(trainer.model, tokens, batch=2, window=12)
     assert found == pytest.approx(torch.cat(losses).mean().item(), rel=1e-5)
     contexts_ND = context_vectors(trainer.model, tokens, window=12)
     expected = [
