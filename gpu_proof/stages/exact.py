@@ -200,7 +200,9 @@ def _lstm_truth(
     exact.to(tokens_TB.device)
     named = {name: p for name, p in exact.named_parameters() if not name.startswith("output.")}
     with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients outside of training
-        contexts = exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).h3_TBC
+        contexts = (
+            exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).undropped_TBC
+        )
     gradients = torch.autograd.grad(contexts, list(named.values()), by_contexts.double())
     return contexts.detach(), dict(zip(named, gradients, strict=True))
 

@@ -58,7 +58,9 @@ def test_drop_connect_stops_gradients_of_dropped_weights() -> None:
     tokens = torch.randint(30, (12, 4), generator=generator())
     for rate in (0.0, 0.5):
         model = model_with(dropconnect=rate)
-        model.contexts(tokens, model.zero_state(4), generator(7)).h3_TBC.square().sum().backward()
+        model.contexts(
+            tokens, model.zero_state(4), generator(7)
+        ).undropped_TBC.square().sum().backward()
         recurrent = [p.grad for name, p in model.named_parameters() if name.endswith("weight_hh")]
         assert len(recurrent) == 3
         for gradient in recurrent:
@@ -75,7 +77,7 @@ def test_every_rate_changes_training_but_not_evaluation(rate: str) -> None:
     models = model_with(), model_with(**{rate: 0.5})
     plain, dropped = (m.contexts(tokens, m.zero_state(4), generator()) for m in models)
     assert not torch.allclose(plain.dropped_TBC, dropped.dropped_TBC)
-    assert torch.equal(plain.h3_TBC, dropped.h3_TBC) is (rate == "dropout_output")
+    assert torch.equal(plain.undropped_TBC, dropped.undropped_TBC) is (rate == "dropout_output")
     plain, dropped = (m.eval().contexts(tokens, m.zero_state(4)) for m in models)
     assert torch.equal(plain.dropped_TBC, dropped.dropped_TBC)
 

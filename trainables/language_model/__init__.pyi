@@ -1,6 +1,5 @@
 from .awd_lstm import EMBEDDING_BOUND as EMBEDDING_BOUND
 from .awd_lstm import AwdLstm as AwdLstm
-from .awd_lstm import LstmContexts as LstmContexts
 from .base import Contexts as Contexts
 from .base import LanguageModel as LanguageModel
 from .base import LstmState as LstmState

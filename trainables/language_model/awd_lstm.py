@@ -7,7 +7,6 @@ hidden width."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -59,15 +58,6 @@ class LstmLayer(nn.Module):
         return outputs_TBH, (h, c)
 
 
-@dataclass(frozen=True)
-class LstmContexts(Contexts):
-    """The context vectors of one window: `dropped_TBC` after locked dropout, outside training the
-    same as `h3_TBC`."""
-
-    h3_TBC: Tensor
-    """Output of the last LSTM layer as it is."""
-
-
 class AwdLstm(LanguageModel):
     """The language model of the papers."""
 
@@ -108,7 +98,7 @@ class AwdLstm(LanguageModel):
 
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
-    ) -> LstmContexts:
+    ) -> Contexts:
         """As every language model.
 
         The states have the dtype of the weights, whatever the precision of the products.
@@ -129,4 +119,4 @@ class AwdLstm(LanguageModel):
             undropped, (h, c) = layer(hidden, layer_state, weight_hh, dtype)
             hidden = locked_dropout(undropped, rate, generator)
             new_state.append((h.detach(), c.detach()))
-        return LstmContexts(h3_TBC=undropped, dropped_TBC=hidden, state=new_state)
+        return Contexts(hidden, undropped, new_state)

@@ -28,6 +28,8 @@ class Contexts:
 
     dropped_TBC: Tensor
     """What the output layer sees: with the last dropout in training."""
+    undropped_TBC: Tensor
+    """Before that dropout."""
     state: list[LstmState]
     """What the next window starts from, cut off from the gradient; empty where windows are
     independent."""

@@ -196,7 +196,8 @@ class Transformer(LanguageModel):
         hidden_BTD = dropout(embedded_BTD / self.embedding_deviation, config.dropout, generator)
         for layer in self.layers:
             hidden_BTD = layer(hidden_BTD, rotation, dtype, generator)
-        return Contexts(dropped_TBC=self.norm(hidden_BTD).transpose(0, 1), state=state)
+        contexts_TBC = self.norm(hidden_BTD).transpose(0, 1)
+        return Contexts(contexts_TBC, contexts_TBC, state)
 
 
 @functools.cache

@@ -6,7 +6,6 @@ embeddings, C of the contexts."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from torch import Tensor
 from typing_extensions import override
@@ -17,13 +16,6 @@ from trainables.stack.masks import NOISE, Draw, Masks
 from trainables.stack.model import StackedContexts, StackedModel
 
 LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
-
-@dataclass(frozen=True)
-class StackedLstmContexts(StackedContexts):
-    """As `trainables.language_model.LstmContexts` has them."""
-
-    h3_GTBC: Tensor
 
 
 def lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
@@ -53,7 +45,7 @@ class StackedAwdLstm(StackedModel):
         states: Sequence[StackedState],
         lengths_G: Tensor,
         masks: Masks | None = None,
-    ) -> StackedLstmContexts:
+    ) -> StackedContexts:
         drawn = masks or {}
         dtype = self.network_dtype(masks)
         undropped, dropout = self._embedded(tokens_GTB, drawn), drawn.get("embedded")
@@ -67,7 +59,7 @@ class StackedAwdLstm(StackedModel):
             dropout = drawn.get(f"hidden.{number}")
             after.append(ended)
         hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
-        return StackedLstmContexts(dropped_GTBC=hidden, states=after, h3_GTBC=undropped)
+        return StackedContexts(hidden, undropped, after)
 
     def _embedded(self, tokens_GTB: Tensor, drawn: Masks) -> Tensor:
         rows_GTB, embedded_GTBD = self.embedded(tokens_GTB)
@@ -92,11 +84,12 @@ class ActivationPenalties:
 
     def __call__(self, contexts: StackedContexts, within_GT: Tensor) -> Tensor:
         """Every model's, G; `within_GT` is 1 for the time steps of its window and 0 beyond them."""
-        assert isinstance(contexts, StackedLstmContexts)
-        h3_GTBC = contexts.h3_GTBC
-        batch, width = h3_GTBC.shape[2:]
+        undropped_GTBC = contexts.undropped_GTBC
+        batch, width = undropped_GTBC.shape[2:]
         counts_G = within_GT.sum(1) * batch * width
         activation_G = (contexts.dropped_GTBC.square().sum((2, 3)) * within_GT).sum(1) / counts_G
-        changes_GT = (h3_GTBC[:, 1:] - h3_GTBC[:, :-1]).square().sum((2, 3)) * within_GT[:, 1:]
+        changes_GT = (undropped_GTBC[:, 1:] - undropped_GTBC[:, :-1]).square().sum(
+            (2, 3)
+        ) * within_GT[:, 1:]
         change_G = changes_GT.sum(1) / (counts_G - batch * width)
         return self._alpha_G * activation_G + self._beta_G * change_G

@@ -26,6 +26,7 @@ class StackedContexts:
     """The context vectors of one window, as `trainables.language_model.Contexts` has them."""
 
     dropped_GTBC: Tensor
+    undropped_GTBC: Tensor
     states: list[StackedState]
     """Of every layer with a state, after the last step of each model's own window."""
 

@@ -71,8 +71,8 @@ class StackedTransformer(StackedModel):
             hidden_GBTD = hidden_GBTD + _dropped(attended, drawn.get(f"attention.{number}"))
             fed = self._fed(self._normed(hidden_GBTD, f"{layer}.feed_forward_norm", dtype), layer)
             hidden_GBTD = hidden_GBTD + _dropped(fed, drawn.get(f"feed_forward.{number}"))
-        context_GBTD = self._normed(hidden_GBTD, "norm", hidden_GBTD.dtype)
-        return StackedContexts(dropped_GTBC=context_GBTD.transpose(1, 2), states=list(states))
+        contexts_GTBD = self._normed(hidden_GBTD, "norm", hidden_GBTD.dtype).transpose(1, 2)
+        return StackedContexts(contexts_GTBD, contexts_GTBD, list(states))
 
     def _normed(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
         """After the RMSNorm of this name, in this dtype."""

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from trainables.config import TrialConfig
 from trainables.corpora import Corpus
-from trainables.language_model import AwdLstm, Contexts, LstmContexts
+from trainables.language_model import AwdLstm, Contexts
 from trainables.training.averaging import should_switch
 from trainables.training.recipe import Recipe, Window
 from trainables.training.start import scale_start
@@ -64,11 +64,11 @@ class LstmRecipe(Recipe):
     @override
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:
         """With both activation regularisers."""
-        assert isinstance(contexts, LstmContexts)
+        undropped_TBC = contexts.undropped_TBC
         # At least float32: a network in bf16 leaves bf16.
-        dtype = torch.promote_types(contexts.h3_TBC.dtype, torch.float32)
+        dtype = torch.promote_types(undropped_TBC.dtype, torch.float32)
         activation = contexts.dropped_TBC.to(dtype).square().mean()
-        change = (contexts.h3_TBC[1:].to(dtype) - contexts.h3_TBC[:-1]).square().mean()
+        change = (undropped_TBC[1:].to(dtype) - undropped_TBC[:-1]).square().mean()
         training = self.config.training
         penalties = training.activation_regularisation * activation
         return loss + penalties + training.temporal_activation_regularisation * change
