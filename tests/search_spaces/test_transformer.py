@@ -9,11 +9,8 @@ from search_spaces.scales import SCALES, apply_scale
 from search_spaces.transformer import ladder, transformer
 from trainables.config import (
     CorpusConfig,
-    EtAsgdConfig,
-    MosConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
-    TrialConfig,
 )
 
 PTB = CorpusConfig(name="ptb", sha256="0" * 64)
@@ -65,12 +62,3 @@ def test_scale_keeps_the_share_of_batch_and_epochs(scale: str) -> None:
     one, two = (at(scale, trial).training for trial in (PLAIN, twice))
     assert (two.batch_size, two.epochs) == (2 * one.batch_size, 2 * one.epochs)
     assert (two.warm_up_tokens, two.learning_rate) == (one.warm_up_tokens, one.learning_rate)
-
-
-def test_lstm_and_transformer_see_the_same_text_at_quick() -> None:
-    lstm = apply_scale(SCALES["quick"], awd_lstm(PTB, MosConfig(), averaging=EtAsgdConfig()))
-    trial = at("quick", transformer(PTB, MosConfig()))
-    assert isinstance(lstm, TrialConfig) and trial.corpus == lstm.corpus
-    assert trial.training.epochs == lstm.training.epochs
-    assert trial.training.epoch_tokens == lstm.training.epoch_tokens
-    assert trial.evaluation.model_copy(update={"window": 70}) == lstm.evaluation

@@ -36,18 +36,22 @@ class Rotation:
     """Rotary positions: element i of a query or key and element i + K / 2 turn as a pair, by an
     angle that grows with the position."""
 
-    def __init__(self, steps: int, head_width: int, like: Tensor) -> None:
+    def __init__(
+        self, steps: int, head_width: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
         """For positions 0 to `steps` - 1; computed in float64."""
-        exponent_i = (
-            torch.arange(0, head_width, 2, dtype=torch.float64, device=like.device) / head_width
-        )
-        angle_Ti = torch.arange(steps, device=like.device).unsqueeze(1) * ROTARY_BASE**-exponent_i
-        self.cos_TK = angle_Ti.cos().repeat(1, 2).to(like.dtype)
-        self.sin_TK = torch.cat([-angle_Ti.sin(), angle_Ti.sin()], 1).to(like.dtype)
+        exponent_i = torch.arange(0, head_width, 2, dtype=torch.float64, device=device) / head_width
+        angle_Ti = torch.arange(steps, device=device).unsqueeze(1) * ROTARY_BASE**-exponent_i
+        self.cos_TK = angle_Ti.cos().repeat(1, 2).to(dtype)
+        self.sin_TK = torch.cat([-angle_Ti.sin(), angle_Ti.sin()], 1).to(dtype)
 
     def __call__(self, values_TK: Tensor) -> Tensor:
         """The values, turned; further axes come first."""
         return values_TK * self.cos_TK + values_TK.roll(values_TK.shape[-1] // 2, -1) * self.sin_TK
+
+
+rotation_of = functools.cache(Rotation)
+"""Returns the same tensors for equal arguments, as a captured step reads them where they are."""
 
 
 class Product(nn.Module):
@@ -191,20 +195,12 @@ class Transformer(LanguageModel):
         text."""
         generator, dtype = self.mode(masks)
         config, rows_BT = self.config, tokens_TB.t()
-        rotation = rotation_of(config, len(tokens_TB), dtype, self.embedding_VD.device)
+        rotation = rotation_of(
+            len(tokens_TB), config.width // config.heads, dtype, self.embedding_VD.device
+        )
         embedded_BTD = embedding(rows_BT, self.embedding_VD)
         hidden_BTD = dropout(embedded_BTD / self.embedding_deviation, config.dropout, generator)
         for layer in self.layers:
             hidden_BTD = layer(hidden_BTD, rotation, dtype, generator)
         contexts_TBC = self.norm(hidden_BTD).transpose(0, 1)
         return Contexts(contexts_TBC, contexts_TBC, state)
-
-
-@functools.cache
-def rotation_of(
-    config: TransformerConfig, steps: int, dtype: torch.dtype, device: torch.device
-) -> Rotation:
-    """Return the rotation of windows of this length: always the same tensors, as a captured step
-    reads them where they are."""
-    head_width = config.width // config.heads
-    return Rotation(steps, head_width, torch.empty(0, dtype=dtype, device=device))

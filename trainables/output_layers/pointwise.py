@@ -95,8 +95,7 @@ class _AutogradPass(ChunkPass):
 
     def __init__(self, function: Pointwise) -> None:
         self._function = function
-        self._parameters = tuple(function.parameters())
-        self._sums = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._sums: dict[Tensor, Tensor] = {p: torch.zeros_like(p) for p in function.parameters()}
 
     def apply_(self, logits_nV: Tensor) -> None:
         with torch.enable_grad():
@@ -112,18 +111,13 @@ class _AutogradPass(ChunkPass):
         logits_nV.copy_(self._output_nV.detach())
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        trained = [p for p in self._parameters if p.requires_grad]
-        inputs = [self._input_nV, *trained]
+        trained = [p for p in self._sums if p.requires_grad]
         by_input, *by_parameters = torch.autograd.grad(
-            self._output_nV, inputs, gradient_nV, allow_unused=True
+            self._output_nV, [self._input_nV, *trained], gradient_nV, materialize_grads=True
         )
-        gradient_nV.copy_(by_input) if by_input is not None else gradient_nV.zero_()
-        sums = (
-            total for total, p in zip(self._sums, self._parameters, strict=True) if p.requires_grad
-        )
-        for total, gradient in zip(sums, by_parameters, strict=True):
-            if gradient is not None:
-                total.add_(gradient)
+        gradient_nV.copy_(by_input)
+        for parameter, gradient in zip(trained, by_parameters, strict=True):
+            self._sums[parameter].add_(gradient)
 
     def gradients(self) -> tuple[Tensor, ...]:
-        return tuple(self._sums)
+        return tuple(self._sums.values())

@@ -13,15 +13,12 @@ from torch.nn.functional import pad
 
 from trainables.device import ALIGNMENT
 from trainables.output_layers import (
-    Identity,
     Inputs,
     Mixture,
     MixtureOfContexts,
-    MixtureOfSoftmaxes,
     OutputLayer,
     PiecewiseLinear,
     PointwiseSoftmax,
-    SmoothBend,
     Softcap,
     cross_entropies,
 )
@@ -36,23 +33,15 @@ def latent_mask(width: int) -> str:
 
 
 def output_kind(layer: OutputLayer) -> Hashable:
-    """What layers have to have in common to be computed as one; None for those that a stack does
-    not have."""
-    if type(layer) not in (PointwiseSoftmax, MixtureOfSoftmaxes, MixtureOfContexts):
-        return None
+    """Return what layers have to have in common to be computed as one."""
     assert isinstance(layer, PointwiseSoftmax | Mixture)
     function = layer.function
     mixtures = layer.mixtures if isinstance(layer, Mixture) else 1
-    match function:
-        case Identity() | SmoothBend():
-            return (type(layer), mixtures, "bend")
-        case Softcap():
-            return (type(layer), mixtures, "softcap")
-        case PiecewiseLinear():
-            knots, trained = len(function.weight_K), function.weight_K.requires_grad
-            return (type(layer), mixtures, "piecewise", knots, function.limit, trained)
-        case _:
-            return None
+    if isinstance(function, PiecewiseLinear):
+        weight_K = function.weight_K
+        return type(layer), mixtures, len(weight_K), function.limit, weight_K.requires_grad
+    # The identity is a smooth bend, too.
+    return type(layer), mixtures, isinstance(function, Softcap)
 
 
 class StackedOutput:

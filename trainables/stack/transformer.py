@@ -61,7 +61,9 @@ class StackedTransformer(StackedModel):
         drawn = masks or {}
         dtype, config = self.network_dtype(masks), self._config
         _, embedded_GBTD = self.embedded(tokens_GTB.transpose(1, 2))
-        rotation = rotation_of(config, tokens_GTB.shape[1], dtype, tokens_GTB.device)
+        rotation = rotation_of(
+            tokens_GTB.shape[1], config.width // config.heads, dtype, tokens_GTB.device
+        )
         hidden_GBTD = _dropped(embedded_GBTD / self._deviation, drawn.get("embedded"))
         for number in range(config.layers):
             layer = f"layers.{number}"
