@@ -27,7 +27,7 @@ class StackedContexts:
 
     dropped_GTBC: Tensor
     undropped_GTBC: Tensor
-    states: list[StackedState]
+    state: list[StackedState]
     """Of every layer with a state, after the last step of each model's own window."""
 
 

@@ -109,7 +109,7 @@ class StepProgram:
         objective_G = losses_G
         if self._penalties is not None:
             objective_G = losses_G + self._penalties(contexts, within_GT)
-        return losses_G, objective_G.sum(), contexts.states
+        return losses_G, objective_G.sum(), contexts.state
 
     def _targets(
         self, places_GT: Tensor, within_GT: Tensor, lengths_G: Tensor

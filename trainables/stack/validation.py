@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from trainables.device import products_in
-from trainables.pulse import PULSE
 from trainables.stack.kinds import stacked_model
-from trainables.stack.model import stacked_states
+from trainables.stack.lstm import StackedState
+from trainables.stack.model import StackedContexts, stacked_states
 from trainables.stack.weights import Weights
-from trainables.training import ROWS_PER_LOSS, Trainer, parallel_streams, weights_swapped
+from trainables.training import Trainer, parallel_streams, weights_swapped, windows_read
 
 
 @torch.no_grad()
@@ -26,26 +26,21 @@ def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     models, evaluation = [trainer.model for trainer in trainers], trainers[0].config.evaluation
     device, batch = trainers[0].runtime.device, evaluation.valid_batch_size
     streams_TB = parallel_streams(trainers[0].valid, batch, device)
-    states = stacked_states([model.zero_state(batch) for model in models])
+    state = stacked_states([model.zero_state(batch) for model in models])
     total_G = torch.zeros(len(models), dtype=torch.float64, device=device)
-    last, end, predicted, pending = len(streams_TB) - 1, 0, 0, list[Tensor]()
     with ExitStack() as swaps, products_in("float32", device):
         for trainer in trainers:
             swaps.enter_context(weights_swapped(trainer.model, trainer.average))
         stacked = stacked_model(models, Weights(models))
         weight_GVD = stacked.output_weight()
-        for window_TB in streams_TB[:last].split(evaluation.window):
-            PULSE.touch()
-            end += len(window_TB)
+
+        def read(window_TB: Tensor, state: list[StackedState]) -> StackedContexts:
             lengths_G = torch.full((len(models),), len(window_TB), device=device)
-            read = stacked.contexts(window_TB.expand(len(models), -1, -1), states, lengths_G)
-            states = read.states
-            pending.append(read.dropped_GTBC)
-            if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
-                targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
-                targets_GN = targets_N.expand(len(models), -1)
-                rows = targets_GN, torch.ones_like(targets_GN, dtype=weight_GVD.dtype)
-                total_G += stacked.losses(torch.cat(pending, 1), weight_GVD, rows).double()
-                predicted = end
-                pending.clear()
-    return [total / (last * batch) for total in total_G.tolist()]
+            return stacked.contexts(window_TB.expand(len(models), -1, -1), state, lengths_G)
+
+        for contexts, targets_N in windows_read(streams_TB, evaluation.window, state, read):
+            hidden_GTBC = torch.cat([of_window.dropped_GTBC for of_window in contexts], 1)
+            targets_GN = targets_N.expand(len(models), -1)
+            rows = targets_GN, torch.ones_like(targets_GN, dtype=weight_GVD.dtype)
+            total_G += stacked.losses(hidden_GTBC, weight_GVD, rows).double()
+    return [total / ((len(streams_TB) - 1) * batch) for total in total_G.tolist()]

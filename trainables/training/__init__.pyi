@@ -9,6 +9,6 @@ from .progress import DivergedError as DivergedError
 from .progress import PrunedError as PrunedError
 from .recipe import Window as Window
 from .streams import MAX_EXTRA as MAX_EXTRA
-from .streams import ROWS_PER_LOSS as ROWS_PER_LOSS
 from .streams import mean_loss as mean_loss
 from .streams import parallel_streams as parallel_streams
+from .streams import windows_read as windows_read

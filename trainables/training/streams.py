@@ -4,6 +4,9 @@ Shapes: T time, B batch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -56,18 +59,27 @@ def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, wi
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device))
     state, weight_VD = model.zero_state(batch), model.output_weight()
     total = torch.zeros((), dtype=torch.float64, device=streams_TB.device)
-    last = len(streams_TB) - 1
-    predicted, pending = 0, list[Tensor]()
+    for contexts, targets_N in windows_read(streams_TB, window, state, model.contexts):
+        hidden_TBC = torch.cat([read.dropped_TBC for read in contexts])
+        hidden_N1C = hidden_TBC.flatten(0, 1).unsqueeze(1)
+        total += model.output.loss(hidden_N1C, weight_VD, targets_N).double() * len(targets_N)
+    return total.item() / ((len(streams_TB) - 1) * batch)
+
+
+def windows_read(
+    streams_TB: Tensor, window: int, state: Any, read: Callable[[Tensor, Any], Any]
+) -> Iterator[tuple[list[Any], Tensor]]:
+    """Read the streams window by window; yield what `read` returned for the next windows, and the
+    tokens that they predict, N in a row.
+
+    `read` gets a window and the state before it; what it returns has the `state` after it."""
+    last, predicted, pending = len(streams_TB) - 1, 0, list[Any]()
     for start in range(0, last, window):
         PULSE.touch()
         end = min(start + window, last)
-        contexts = model.contexts(streams_TB[start:end], state)
+        contexts = read(streams_TB[start:end], state)
         state = contexts.state
-        pending.append(contexts.dropped_TBC)
-        if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
-            hidden_N1C = torch.cat(pending).flatten(0, 1).unsqueeze(1)
-            targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
-            total += model.output.loss(hidden_N1C, weight_VD, targets_N).double() * len(targets_N)
-            predicted = end
-            pending.clear()
-    return total.item() / (last * batch)
+        pending.append(contexts)
+        if (end - predicted) * streams_TB.shape[1] >= ROWS_PER_LOSS or end == last:
+            yield pending, streams_TB[predicted + 1 : end + 1].reshape(-1)
+            predicted, pending = end, []
