@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from orchestrator.report import ReportResult
 from orchestrator.report.sections.spectra import shown_indices
-from tests.support.synthetic_results import csv_records, fail, make_results, report_on
+from tests.support.synthetic_results import fail, make_results, report_on
 from trainables.errors import UserError
 
 INJECTION = '<script>alert("1")</script>'
@@ -118,12 +118,8 @@ def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> 
     assert places == sorted(places)
 
 
-def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
-    folder, lines = report.path.parent, report.answers[0].numbers.lines
-    first = csv_records(folder / "correlations.csv")[0]
-    assert float(first["pearson"]) == lines["pearson"][0] and int(first["n"]) == 70
-    assert (first["published_ptb"], first["published_wikitext-2"]) == ("0.48", "0.53")
-    with (folder / "press_rank_over_c_k.csv").open(newline="") as stream:
+def test_the_csv_file_of_a_grid_has_its_numbers(report: ReportResult) -> None:
+    with (report.path.parent / "press_rank_over_c_k.csv").open(newline="") as stream:
         grid = list(csv.reader(stream))
     assert [len(row) for row in grid] == [9] * 10
     assert sum(value == "" for row in grid[1:] for value in row) == 2
