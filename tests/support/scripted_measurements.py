@@ -1,5 +1,5 @@
-"""Later measurements for the tests of their scheduling: nothing is computed, but files are real, and
-the log is that of `scripted_trials`."""
+"""Later measurements for the tests of their scheduling: nothing is computed, but files are real,
+and the log is that of `scripted_trials`."""
 
 from __future__ import annotations
 

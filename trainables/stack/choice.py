@@ -22,8 +22,8 @@ GPU_SHARE = 0.8
 def chosen_size(
     configs: Sequence[LanguageTrialConfig], runtime: Runtime, most: int, free_bytes: float
 ) -> tuple[int, str]:
-    """Return how many trials, at least 1 and at most `most` at a time, fit in the free memory of the GPU, and why,
-    as a clause. All have one `stack_key`."""
+    """Return how many trials, at least 1 and at most `most` at a time, fit in the free memory of
+    the GPU, and why, as a clause. All have one `stack_key`."""
     vocabulary = len(load(configs[0].corpus, data_dir=runtime.data_dir).vocabulary)
     one, two = (
         max(stack_bytes(config, vocabulary, trials) for config in configs) for trials in (1, 2)

@@ -71,8 +71,9 @@ def _table(row: str, column: str, metric: str, cells: pd.DataFrame) -> Table:
         cell=_cell,
         headings={value: formats.setting(value) for value in cells["column"]},
     )
+    title = formats.capital(formats.title(metric))
     return Table(
-        caption=f"{formats.capital(formats.title(metric))} over {row} (down) and {column} (across){_means(cells)}",
+        caption=f"{title} over {row} (down) and {column} (across){_means(cells)}",
         frame=frame,
         shown=[("row", Column(f"{row} \\ {column}", cell=_label)), *across],
     )
