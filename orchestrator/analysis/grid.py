@@ -15,7 +15,7 @@ from search_spaces.analyses import GridMap
 
 BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
 """What a cell of several trials is, the worst first."""
-NOTHING = {"value": None, "state": "none", "trials": 0, "done": 0, "settings": 0, "trial_id": ""}
+NOTHING = {"value": None, "state": "none", "trials": 0, "done": 0, "settings": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class GridNumbers:
     value (mean over the cell's done trials; None without any), state ("done" if every trial of the
     cell is, "none" if the study has no such trial, else the worst state), trials, done (trials in
     the mean), settings (of these: more than one if more than the two config values and the seed
-    differ), trial_id (of the cell's only trial)."""
+    differ)."""
 
 
 def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
@@ -61,5 +61,4 @@ def _cell(trials: pd.DataFrame, metric: str) -> dict[str, Any]:
         "trials": len(trials),
         "done": len(measured),
         "settings": measured["setting"].nunique(),
-        "trial_id": trials["trial_id"].iloc[0] if len(trials) == 1 else "",
     }

@@ -22,7 +22,7 @@ def prediction_numbers(
     at the same contexts; `tag` is that of the user's own contexts, at which nothing is printed.
 
     A row for each context and model: source (the table that prints it; empty for trials), context,
-    model, trial_id and, None if the model has no prediction there:
+    model and, None if the model has no prediction there:
 
     - next (the word that follows), next_in_text (the same in the text, if the contexts say so),
       next_shown ("banknote (as <unk>)" if the vocabulary lacks the word), ends_in (the last words
@@ -39,17 +39,17 @@ def prediction_numbers(
     # One model a trial: if several seeds repeat a group, the trials' names tell them apart.
     models = done["group" if done["group"].is_unique else "name"]
     records = [
-        {"source": "", "context": name.partition(" ")[2], "model": model, "trial_id": trial_id}
+        {"source": "", "context": name.partition(" ")[2], "model": model}
         | _prediction(json.loads(value) if isinstance(value, str) else None)
         for name in sorted(told, key=_place)
-        for model, trial_id, value in zip(models, done["trial_id"], done[name], strict=True)
+        for model, value in zip(models, done[name], strict=True)
     ]
     published = {} if tag else request.published.get(corpus, {})
     endings: dict[str, str] = {}
     for record in records:
         endings[record["context"]] = endings.get(record["context"]) or record.get("ends_in", "")
     records += [
-        {"source": request.source, "context": context, "model": model, "trial_id": ""}
+        {"source": request.source, "context": context, "model": model}
         | _prediction(predictions.get(context), ends_in)
         for context, ends_in in endings.items()
         for model, predictions in published.items()

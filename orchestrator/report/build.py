@@ -23,7 +23,6 @@ from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
-from orchestrator.report.trial_pages import remove_other_pages, write_trial_pages
 from orchestrator.store import StudyKey
 from orchestrator.variants import Variant
 from search_spaces.analyses import Analysis
@@ -56,8 +55,7 @@ def build_report(
     out: Path,
     index: bool = False,
 ) -> ReportResult:
-    """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into
-    the folder `out`; pages of trials that left the plan are removed.
+    """Write report.html with its figures (SVG, PNG, PDF) and tables (CSV) into the folder `out`.
 
     `index` says whether there is a page over all reports in the folder above. Several processes may
     write the same folder at the same time. Raises UserError where `out` cannot be written to."""
@@ -104,10 +102,8 @@ def build_report(
     documents |= {name: text.encode(errors="backslashreplace") for name, text in texts.items()}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        write_trial_pages(card, results, records, out, index=index)
         for name, content in documents.items():
             write_file(out / name, content)
-        remove_other_pages(results, out)
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot be "

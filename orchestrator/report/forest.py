@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBERS = ["value", "low", "high"]
-COLUMNS = ("panel", "name", "series", "value", "low", "high", "text", "trial_id")
+COLUMNS = ("panel", "name", "series", "value", "low", "high", "text")
 TRIALS, MEANS = "a trial", "mean"
 """Series of our trials and their means; a series whose name begins with PUBLISHED is printed."""
 PUBLISHED = "published"
@@ -54,7 +54,7 @@ class Forest(Drawing):
 
     marks: pd.DataFrame
     """A mark each: `name` (of its row), `series`, `value`, and if they apply `panel`, `low` and
-    `high` (ends of its bar, which may be infinite), `text` (under a pointer), `trial_id`. A mark
+    `high` (ends of its bar, which may be infinite), `text` (under a pointer). A mark
     without a series is a row that has none."""
     labels: Mapping[str, str]
     """Panel -> label of its axis."""
@@ -155,8 +155,7 @@ def _draw_series(axes: Axes, marks: pd.DataFrame, y: Sequence[float], look: dict
     ):
         for place in np.array(y)[is_beyond.any(axis=1)]:
             axes.plot(end, place, arrow, **style)
-    named = list(marks["text"].fillna(""))
-    name_marks(axes, list(zip(x, y, strict=True)), named, list(marks["trial_id"].fillna("")))
+    name_marks(axes, list(zip(x, y, strict=True)), list(marks["text"].fillna("")))
 
 
 def _look(one: str, series: Sequence[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class HeatMap(Drawing):
 
     cells: pd.DataFrame
     """A row a cell: `row` and `column` (labels, in their order), `value` (None: hatched), `text`
-    (in it), and if they apply `name` (under a pointer) and `trial_id`."""
+    (in it), and if it applies `name` (under a pointer)."""
     title: str = ""
     """If there is none, the first row is the top one, else the bottom one."""
     x: str = ""
@@ -81,12 +81,8 @@ class HeatMap(Drawing):
         axes.set_title(self.title, fontsize=11)
         if not self.title:  # read from the top, as a table
             axes.invert_yaxis()
-        name_marks(
-            axes,
-            [np.add(CORNERS, place) for place in places],
-            [_name(cell) for cell in cells],
-            [getattr(cell, "trial_id", None) or "" for cell in cells],
-        )
+        areas = [np.add(CORNERS, place) for place in places]
+        name_marks(axes, areas, [_name(cell) for cell in cells])
         return figure
 
 

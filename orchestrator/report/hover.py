@@ -1,8 +1,7 @@
 """What the marks of a figure are called when a pointer rests on them: <title> elements of its SVG,
 without a script.
 
-They lie on top of the figure and show nothing; PNG and PDF have none. Those of a trial lead to its
-page; the rows of a table do that for a keyboard."""
+They lie on top of the figure and show nothing; PNG and PDF have none."""
 
 from __future__ import annotations
 
@@ -15,31 +14,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.report.paths import trial_page
-
 TARGET_PT = 9
 """How wide a pointer's target is at least."""
 POINTS_PT = 72
 AREA = ' pointer-events="fill"'
 
 
-def name_marks(
-    axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str], trial_ids: Sequence[str] = ()
-) -> None:
-    """Say what each mark of a figure is: a point (x, y), or the (n, 2) points of a curve or, where
-    it closes, an area.
-
-    `names` are what a person reads; `trial_ids` has the trial that a mark is of, or an empty text.
-    """
+def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str]) -> None:
+    """Name each mark of a figure for a reader: a point (x, y), or the (n, 2) points of a curve or,
+    if it closes, an area."""
     points = [np.asarray(mark, dtype=float).reshape(-1, 2) for mark in marks]
-    ids = trial_ids or [""] * len(points)
-    named = NamedMarks(list(zip(points, names, ids, strict=True)))
+    named = NamedMarks(list(zip(points, names, strict=True)))
     named.set_in_layout(False)
     axes.add_artist(named)
 
 
-Mark = tuple[NDArray[np.float64], str, str]
-"""Its points in the axes' numbers, its name and its trial's id."""
+Mark = tuple[NDArray[np.float64], str]
+"""Its points in the axes' numbers, and its name."""
 
 
 class NamedMarks(Artist):
@@ -56,7 +47,7 @@ class NamedMarks(Artist):
         figure = self.axes.get_figure(root=True)
         assert figure is not None
         scale, box = POINTS_PT / figure.dpi, self.axes.bbox.padded(1)
-        for points, name, trial_id in self.marks:
+        for points, name in self.marks:
             with np.errstate(
                 invalid="ignore", divide="ignore"
             ):  # a zero on a logarithmic axis is nowhere
@@ -66,24 +57,18 @@ class NamedMarks(Artist):
             ]
             if len(places):
                 places = places * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight())
-                yield _element(places, name, trial_id)
+                yield _element(places, name)
 
 
-def _element(places: NDArray[np.float64], name: str, trial_id: str) -> str:
+def _element(places: NDArray[np.float64], name: str) -> str:
     """`places` are in SVG's units."""
     title = f"<title>{html.escape(name)}</title>"
     if len(places) == 1:
         (x, y), r = places[0], TARGET_PT / 2
-        place = f'cx="{x:.1f}" cy="{y:.1f}" r="{r}"'
-        element = f"<circle{AREA} {place}>{title}</circle>"
-    else:
-        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-        is_area = len(places) > 2 and np.array_equal(places[0], places[-1])
-        element = f'<path{AREA * is_area} d="M{path}">{title}</path>'
-    if trial_id:
-        page = html.escape(trial_page(trial_id))
-        element = f'<a href="{page}" tabindex="-1">{element}</a>'
-    return f"{element}\n"
+        return f'<circle{AREA} cx="{x:.1f}" cy="{y:.1f}" r="{r}">{title}</circle>\n'
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    is_area = len(places) > 2 and np.array_equal(places[0], places[-1])
+    return f'<path{AREA * is_area} d="M{path}">{title}</path>\n'
 
 
 def with_marks(document: bytes, figure: Figure) -> bytes:

@@ -57,8 +57,7 @@ class LineFigure(Drawing):
     """A mark, or a point of a line, each: its `kind` (see `KINDS`), x and y, and if they apply
     `group`, `row` and `panel` (labels, or config values), `line` (tells lines of one group apart),
     `low` and `high` (ends of its bar or band), `left` and `right` (ends of its bar along x),
-    `text` (shown under a
-    pointer), `trial_id`, `hollow`, and `colour` (a number)."""
+    `text` (shown under a pointer), `hollow`, and `colour` (a number)."""
     x: str
     """Label of the axis x."""
     y: Mapping[str, str]
@@ -146,8 +145,7 @@ class LineFigure(Drawing):
                 points, first = named[["x", "y"]].to_numpy(dtype=float), slice(None)
                 if kind == "curve":  # one name for the whole line
                     points, first = points[None, ::NAMED_STEP], slice(1)
-                ids = named["trial_id"].fillna("")[first]
-                name_marks(axes, points, list(named["text"][first]), list(ids))
+                name_marks(axes, points, list(named["text"][first]))
 
     def _scale(self, axes: Axes, row: str) -> None:
         """Scale the axes and put their ticks."""
@@ -245,5 +243,5 @@ NAMED_STEP = 4
 """So many points of a curve are one of what a pointer meets."""
 COLUMNS = (
     "kind", "row", "panel", "group", "line", "x", "y", "low", "high", "left", "right", "text",
-    "trial_id", "hollow", "colour",
+    "hollow", "colour",
 )  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any
 
 from orchestrator.analysis import ID_DIGITS, METRICS, FlatResults, StudySummaryNumbers
 from orchestrator.report import formats
-from orchestrator.report.paths import trial_page
 from orchestrator.store import LOST
 from orchestrator.words import is_number, one_line
 from search_spaces.study import GroupTable, Study
@@ -45,8 +44,6 @@ class Cell:
     text: str
     number: float | None = None
     kind: str = ""
-    link: str = ""
-    """Where the text leads on a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +114,7 @@ def trouble_table(summary: StudySummaryNumbers) -> TextTable:
 
 
 def _name(record: Mapping[str, Any]) -> Cell:
-    return Cell(record["name"], kind="name", link=trial_page(record["trial_id"]))
+    return Cell(record["name"], kind="name")
 
 
 def _state(record: Mapping[str, Any]) -> Cell:

@@ -65,8 +65,7 @@ def _marks(numbers: CorrelationNumbers, window: Any) -> Iterator[dict[str, Any]]
     yield {"kind": "band", "low": low, "high": high}
     for trial in numbers.points.to_dict("records"):
         text = formats.described(trial["name"], {x: trial[x], y: trial[y]})
-        mark = {"kind": "trial", "x": trial[x], "y": trial[y], "text": text}
-        yield mark | {"trial_id": trial["trial_id"]}
+        yield {"kind": "trial", "x": trial[x], "y": trial[y], "text": text}
     for cell in numbers.cells.to_dict("records"):
         mark = {
             "kind": "point",

@@ -103,7 +103,6 @@ def _drawings(numbers: GridNumbers, grids: list[tuple[str, pd.DataFrame]]) -> It
                 "value": cell.value,
                 "text": _text(cell),
                 "name": _under_pointer(cell, row, column),
-                "trial_id": cell.trial_id,
             }
             for cell in rows(cells)
         )

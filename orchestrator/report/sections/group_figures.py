@@ -99,7 +99,6 @@ def _marks(
             "series": TRIALS,
             "value": trial.value,
             "text": f"{trial.name}\n{panel} {formats.number(trial.value)}",
-            "trial_id": trial.trial_id,
         }
         for trial in trials
     ]

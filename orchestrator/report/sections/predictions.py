@@ -148,7 +148,6 @@ def _cells(predictions: pd.DataFrame) -> Iterator[dict[str, Any]]:
                 "value": None if cell.hit is None else float(cell.hit),
                 "text": "" if cell.top is None else _likeliest(cell),
                 "name": _name(cell),
-                "trial_id": cell.trial_id,
             }
 
 

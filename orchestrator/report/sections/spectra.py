@@ -98,7 +98,6 @@ def _curve(
         line=spectrum.trial_id,
         colour=spectrum.press_rank,
         text=formats.described(spectrum.name, {"press_rank": spectrum.press_rank}),
-        trial_id=spectrum.trial_id,
     )
 
 

@@ -58,6 +58,6 @@ def test_the_section_names_its_points(frame: pd.DataFrame) -> None:
         ["b", "1", "0.0400", "\N{EN DASH}", "1"],
     ]
     drawn = section.drawings[0].draw().findobj(NamedMarks)
-    names = [name for marks in drawn for _, name, _ in marks.marks]
+    names = [name for marks in drawn for _, name in marks.marks]
     assert any("a, rank 2" in name for name in names)
     assert not any("rank 0" in name for name in names), "it has no place on a logarithmic axis"

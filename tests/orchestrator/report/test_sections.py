@@ -72,8 +72,8 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     assert labels[1].endswith("four five six seven eight \N{RIGHTWARDS ARROW} Monday (as <unk>)")
     assert [text.get_text() for text in axes.texts] == ["big (2)", "a", "big", ""]
     [named] = axes.findobj(NamedMarks)
-    _, name, trial_id = named.marks[1]
-    assert trial_id == "softmax" and "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in name
+    _, name = named.marks[1]
+    assert "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in name
 
 
 def test_printed_predictions_stand_below_ours() -> None:
