@@ -44,7 +44,7 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
-            f"only {choices} are downloaded; got {name!r}: check it with corpus check instead"
+            f"only {choices} are downloaded, not {name!r}: `corpus check {name}` shows what it has"
         )
     download(PUBLISHED[name], folder_in(data_dir, name))
 

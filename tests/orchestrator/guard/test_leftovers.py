@@ -206,7 +206,7 @@ def test_clean_prints_what_it_removed(
 
 @pytest.mark.parametrize(
     ("storage", "says"),
-    [("s3://bucket", "is an object store"), ("/nonexistent", "a folder that exists")],
+    [("s3://bucket", "is an object store"), ("/nonexistent", "no such folder")],
 )
 def test_clean_takes_a_folder(storage: str, says: str) -> None:
     answer = sweep("clean", "--storage", storage)

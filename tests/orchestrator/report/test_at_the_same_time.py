@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.support.processes import Process
 from tests.support.synthetic_results import make_results, report_on
 
-ENDS: dict[str, bytes | tuple[bytes, ...]] = {
-    ".html": (b"</html>", b" -->\n"),
+ENDS = {
+    ".html": b"</html>",
     ".svg": b"</svg>\n",
     ".png": b"IEND\xaeB`\x82",
     ".pdf": b"%%EOF\n",
@@ -20,9 +20,8 @@ ENDS: dict[str, bytes | tuple[bytes, ...]] = {
     ".json": b"}",
 }
 """What a file ends with that is whole."""
-FILES = 2 + 5 * 3 + 7 + 72
-"""The page and its entry for the index, five figures in three formats, seven tables, a page a
-trial."""
+FILES = 2 + 5 * 3 + 7
+"""The page and its entry for the index, five figures in three formats, seven tables."""
 
 
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
