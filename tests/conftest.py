@@ -27,9 +27,10 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
+from tests.support.browser import browser
 from tests.support.postgres import postgres_server, store_url
 
-__all__ = ["postgres_server", "store_url"]
+__all__ = ["browser", "postgres_server", "store_url"]
 
 # A slow machine fails no test. A GPU machine may lack Hypothesis.
 with suppress(ModuleNotFoundError):

@@ -50,7 +50,7 @@ class ContrastNumbers:
     comparisons: pd.DataFrame
     """A row a test; see `compare`."""
     trials: pd.DataFrame
-    """A row for each trial of a tested group: group, baseline, name, trial_id, value (less that of
+    """A row for each trial of a tested group: group, baseline, name, value (less that of
     the baseline at the same seed, or than the baseline's mean if unpaired)."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
@@ -58,7 +58,7 @@ class ContrastNumbers:
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
     """Return the tests that a study asks for; groups that the plan does not have are left out."""
     counted = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
-    values = values_of_done(counted, request.metric, "group", "seed", "name", "trial_id")
+    values = values_of_done(counted, request.metric, "group", "seed", "name")
     corpus, printed = printed_beside(request.published, corpus)
     records, trials = [], [values[:0].assign(baseline=None)]
     for names in request.baselines.items():

@@ -32,7 +32,7 @@ class GroupNumbers:
     METRIC_low, METRIC_high (95%, of the mean), then published_CORPUS_METRIC and the printed
     deviation published_CORPUS_METRIC_sd."""
     trials: pd.DataFrame
-    """A row for each metric of a done trial: metric, group, name, trial_id, value."""
+    """A row for each metric of a done trial: metric, group, name, value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class DifferenceNumbers:
     sources: Mapping[str, str]
     """Column of printed differences -> who says so."""
     trials: pd.DataFrame
-    """A row a trial: group, baseline, name, trial_id, value (by how much it is lower than the
+    """A row a trial: group, baseline, name, value (by how much it is lower than the
     baseline's mean)."""
 
 

@@ -72,7 +72,7 @@ class LawFrames:
     points: pd.DataFrame
     """A row for each x: n, mean_loss [95%, over seeds]."""
     trials: pd.DataFrame
-    """A row a trial: x, loss, name, trial_id."""
+    """A row a trial: x, loss, name."""
     band: pd.DataFrame
     """Places x on the laws, their loss there [95%]."""
 

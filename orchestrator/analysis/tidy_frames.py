@@ -102,8 +102,8 @@ def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> pd.DataFr
 
 
 def trial_values(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return group, name, trial_id and value of each done trial that has the metric."""
-    return values_of_done(frame, metric, "group", "name", "trial_id")
+    """Return group, name and value of each done trial that has the metric."""
+    return values_of_done(frame, metric, "group", "name")
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
@@ -114,10 +114,10 @@ def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
 
 
 def losses_at(frame: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
-    """Return the done trials that have x and a loss: x, loss, seed, name, trial_id.
+    """Return the done trials that have x and a loss: x, loss, seed, name.
 
     The loss is the logarithm of a perplexity, another metric as it is.
     """
-    trials = values_of_done(frame, metric, x, "seed", "name", "trial_id").dropna(subset=[x])
+    trials = values_of_done(frame, metric, x, "seed", "name").dropna(subset=[x])
     loss = trials["value"].map(math.log) if metric.endswith("perplexity") else trials["value"]
     return trials.assign(loss=loss).rename(columns={x: "x"}).astype({"x": float})

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import ray
 
@@ -148,7 +147,7 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
     try:
         preloads.mkdir()
         (preloads / f"{PRELOADED}.py").write_text(PRELOADS)
-        with patch.dict(os.environ, variables):
+        with _environment(variables):
             return ray.init(
                 address="local",
                 include_dashboard=dashboard,
@@ -165,6 +164,21 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
             f"{folder.parent} and this machine's memory have room, then type the same command "
             "again, or name a running cluster with --address."
         ) from error
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set these variables of the process within the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _connect(address: str) -> Any:

@@ -12,8 +12,6 @@ from .index import Card as Card
 from .index import read_card as read_card
 from .index import write_index as write_index
 from .palette import GROUP_COLOURS as GROUP_COLOURS
-from .paths import CONFIG_FILE as CONFIG_FILE
-from .paths import RUN_ALONE as RUN_ALONE
 from .rank_figure import write_rank_figure as write_rank_figure
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords

@@ -72,13 +72,13 @@ class Bucket:
     """s3://BUCKET or s3://BUCKET/PREFIX, without a slash at its end."""
 
     @classmethod
-    def at(cls, text: str, option: str) -> Bucket:
-        """Return the place that was typed after `option`. Raises UserError for anything but the URL
-        of an object store without credentials."""
+    def at(cls, text: str) -> Bucket:
+        """Return the place that was typed after --storage. Raises UserError for anything but the
+        URL of an object store without credentials."""
         if not URL.fullmatch(text):
             # What was typed is repeated only up to where keys may stand.
             raise UserError(
-                f"{option} takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
+                f"--storage takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
                 f"{text.partition('://')[0]}:// URL is neither: leave keys out of it (they come "
                 "from the environment or ~/.aws) and use letters, digits and !_.'()=+/-"
             )

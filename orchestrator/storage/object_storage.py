@@ -179,7 +179,7 @@ def storage_at(argument: str) -> Storage:
     """Return the place that was typed after --storage: a folder, or s3://BUCKET/PREFIX. Raises
     UserError for another URL."""
     if is_url(argument):
-        return ObjectStorage(Bucket.at(argument, "--storage"))
+        return ObjectStorage(Bucket.at(argument))
     return FolderStorage(Path(argument).resolve())
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from dash import Dash, Input, Output, State, dcc, html
 from dash.exceptions import PreventUpdate
 
-from orchestrator.report import CONFIG_FILE, RUN_ALONE, cell, setting
+from orchestrator.report import cell, setting
 from orchestrator.store import Attempt
 from orchestrator.view import figures, parts
 from orchestrator.view.axes import labels
@@ -20,6 +20,10 @@ from orchestrator.view.source import Source
 from orchestrator.words import duration, short_id
 from trainables.errors import UserError
 
+CONFIG_FILE = "trial.json"
+"""The name under which a reader saves a trial's config."""
+RUN_ALONE = f"python -m trainables {CONFIG_FILE} --directory trial"
+"""The command that runs the trial from that file."""
 OPTIONS = (
     "with --layers FILE for an output layer of your own, --data-dir DIR for texts that lie "
     "elsewhere, and --device cuda for a GPU."

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.browser import EXECUTABLE, Browser
+from tests.support.browser import Browser
 from tests.support.command import start, sweep
 from tests.support.one_ray import start_ray
 
@@ -57,14 +57,6 @@ def viewed(storage: Path) -> Iterator[str]:
         link = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
         assert link is not None, line
         yield link.group()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if EXECUTABLE is None:
-        pytest.skip("no Chromium on this machine")
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

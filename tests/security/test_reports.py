@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from orchestrator.report import write_index
-from tests.support.browser import EXECUTABLE, Browser
+from tests.support.browser import Browser
 from tests.support.synthetic_results import KEY, fail, make_results, report_on
 
 OWNED = "document.title='owned'"
@@ -102,14 +101,6 @@ def test_hostile_texts_are_texts(page: Path, name: str) -> None:
             parts = urlsplit(attributes.get(target) or "")
             data = tag in ("link", "image") or "download" in attributes
             assert parts.scheme in ("", "data" if data else "") and not parts.netloc, attributes
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if EXECUTABLE is None:
-        pytest.skip("no Chromium on this machine")
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.mark.parametrize("escaped", [True, False])

@@ -8,9 +8,12 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 EXECUTABLE = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -188,3 +191,12 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         answer: dict[str, Any] = json.loads(message)
         return answer
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Yield a browser; tests that need one are skipped if there is none."""
+    if EXECUTABLE is None:
+        pytest.skip("no Chromium on this machine")
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
+import pytest
 from moto.server import ThreadedMotoServer
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +88,8 @@ class ObjectStore:
 
 @contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """A server for as long as this lasts; `folder` takes this machine's copies."""
+    """Run a server, in the environment of this process, within the block; `folder` takes this
+    machine's copies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.object_store"],
         cwd=ROOT,
@@ -98,7 +100,11 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
         text=True,
     )
     try:
-        yield ObjectStore(process, folder / "cache")
+        store = ObjectStore(process, folder / "cache")
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in store.environment.items():
+                patch.setenv(name, value)
+            yield store
     finally:
         process.kill()
         process.wait()

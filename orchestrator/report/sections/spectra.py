@@ -69,14 +69,14 @@ def spectra_section(spectra: Sequence[Spectrum]) -> Section:
     )
 
 
-def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int64]:
-    """Return at most 2 `points` of the indices 0 .. length - 1, close together at the start and
-    never far apart: every curve keeps its shape on a linear and on a logarithmic axis, and the page
-    stays small."""
-    if length <= points:
+def shown_indices(length: int) -> NDArray[np.int64]:
+    """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, close together at the start
+    and never far apart: every curve keeps its shape on a linear and on a logarithmic axis, and the
+    page stays small."""
+    if length <= SHOWN_POINTS:
         return np.arange(length)
-    log_spaced = np.geomspace(1, length, points) - 1
-    even = np.linspace(0, length - 1, points)
+    log_spaced = np.geomspace(1, length, SHOWN_POINTS) - 1
+    even = np.linspace(0, length - 1, SHOWN_POINTS)
     return np.unique(np.round(np.concatenate([log_spaced, even])).astype(np.int64))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from base64 import b64decode
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,12 +28,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     command = "python sweep.py " + "long_name" * 20
     report = report_on(rows, out, spectra=spectra, environments=environments, paper_command=command)
     return report.path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.mark.parametrize("dark", [False, True])

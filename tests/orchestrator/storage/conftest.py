@@ -19,12 +19,7 @@ its sight."""
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     """The server, in the environment of this process."""
-    with (
-        object_store(tmp_path_factory.mktemp("s3")) as started,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        for name, value in started.environment.items():
-            patch.setenv(name, value)
+    with object_store(tmp_path_factory.mktemp("s3")) as started:
         yield started
 
 

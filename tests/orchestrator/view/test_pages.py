@@ -12,11 +12,12 @@ import pytest
 from dash import Dash, no_update
 from dash.exceptions import PreventUpdate
 
-from orchestrator.report import CARD_FILE, CONFIG_FILE, RUN_ALONE, Card
+from orchestrator.report import CARD_FILE, Card
 from orchestrator.store import Store, StudyKey, open_store
 from orchestrator.view import parts, study_page
 from orchestrator.view.app import lay_out, make_app
 from orchestrator.view.source import Source
+from orchestrator.view.trials_page import CONFIG_FILE, RUN_ALONE
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import RUN, epoch, ids, outcome, plan
 from trainables.errors import UserError
