@@ -35,7 +35,7 @@ def test_a_wrong_address_is_told(shared: Cluster) -> None:
         )
 
 
-def test_a_wrong_database_password_is_told_and_not_shown(shared: Cluster) -> None:
+def test_a_wrong_database_password_is_reported_not_shown(shared: Cluster) -> None:
     error = refusal(shared, PGPASSWORD="mistaken")
     assert "password" in error
     assert "mistaken" not in error

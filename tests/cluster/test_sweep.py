@@ -26,7 +26,7 @@ SMOKE = (
 
 
 @pytest.mark.timeout(900)
-def test_a_sweep_whose_machines_are_killed_and_cut_off_has_the_table_of_an_undisturbed_run(
+def test_killed_and_disconnected_machines_leave_the_table_unchanged(
     three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, second, third = three.network.machines

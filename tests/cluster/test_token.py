@@ -32,7 +32,7 @@ OPEN = ("/", "/api/authentication_mode")
 """The page on which the token is asked for, the same for everybody, and whether it asks."""
 
 
-def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_client_joins(
+def test_without_the_token_nothing_answers_and_nobody_joins(
     three: Cluster,
 ) -> None:
     outside = three.network.machines[2]
@@ -92,7 +92,7 @@ def scope(address: str) -> str:
     )
 
 
-def test_what_listens_and_where_is_what_the_documentation_lists(three: Cluster) -> None:
+def test_only_the_documented_ports_listen(three: Cluster) -> None:
     """By process and kind of address; ports are mostly drawn by Ray, and those that the table has
     are where it says."""
     table = listed()

@@ -12,7 +12,7 @@ from trainables.parameters import in_millions
 SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 
 
-def test_spaces_are_those_of_sm_tables_7_and_8() -> None:
+def test_spaces_match_supplement_tables_7_and_8() -> None:
     """Typed in here from the tables, not read from the code."""
     assert {d.key: d.values for d in TUNING.stage1} == {
         "model.dropout_embedding": (0.2, 0.4),

@@ -46,7 +46,7 @@ def test_table_of_bends_after_training_has_means() -> None:
     assert len(softmax_bent_after_training(pd.DataFrame(rows[2:]))) == 1
 
 
-def test_trials_of_spam_are_the_same_at_every_scale() -> None:
+def test_spam_trials_are_equal_at_every_scale() -> None:
     study = load_study("spam")
     quick, paper = ({trial.trial_id for trial in plan_of("spam", scale).trials}
                     for scale in ("quick", "paper"))  # fmt: skip
@@ -54,7 +54,7 @@ def test_trials_of_spam_are_the_same_at_every_scale() -> None:
     assert is_paper_scale(study, "small") and not is_paper_scale(study, "quick")
 
 
-def test_study_with_its_own_texts_takes_no_corpus_or_seeds() -> None:
+def test_study_with_own_texts_takes_no_corpus() -> None:
     with pytest.raises(UserError, match="spam reads none"):
         plan_of("spam", "quick", "ptb")
     with pytest.raises(UserError, match="spam has 3"):

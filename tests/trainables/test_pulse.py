@@ -16,7 +16,7 @@ def begun() -> None:
     PULSE.begin("one")
 
 
-def test_every_training_step_is_a_sign_with_its_place() -> None:
+def test_every_training_step_reports_its_position() -> None:
     trainer = Trainer(tiny.trial(), tiny.corpus(), Runtime())
     assert (PULSE.phase, PULSE.epoch, PULSE.step) == (START, 0, 0)
     for number in range(1, 4):
@@ -33,7 +33,7 @@ def test_every_training_step_is_a_sign_with_its_place() -> None:
     assert (PULSE.phase, PULSE.epoch, PULSE.step) == (TRAINING, 2, 4)
 
 
-def test_measuring_gives_a_sign_for_every_window_it_reads() -> None:
+def test_measuring_reports_every_window() -> None:
     config = tiny.trial()
     trainer = Trainer(config, tiny.corpus(), Runtime())
     before = PULSE.count

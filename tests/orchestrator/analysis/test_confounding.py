@@ -77,7 +77,7 @@ def test_a_nearly_constant_rank_has_no_correlation() -> None:
     }
 
 
-def test_levels_are_the_finest_if_pairs_are_too_many() -> None:
+def test_too_many_pairs_leave_only_the_finest_levels() -> None:
     numbers = numbers_of(settings_rows()[::4])
     assert numbers.finest == "levels" and numbers.left["pairs"] < 10
     ours = rho(numbers, "press_rank")

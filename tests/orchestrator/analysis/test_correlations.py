@@ -148,7 +148,7 @@ def test_single_trials_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_a_setting_is_left_out_by_levels_and_lines(seeds: int) -> None:
+def test_levels_and_lines_can_leave_settings_out(seeds: int) -> None:
     """By the residuals of a regression on the cells' means; c acts by its square, which no line
     takes away."""
     numbers = numbers_of(grid_frame(seeds))

@@ -30,7 +30,7 @@ def test_losses_on_one_law_do_not_leave_it() -> None:
     assert fit.E_low < 3.5 < fit.E_high
 
 
-def test_smaller_sizes_face_the_law_above_the_first_leaver() -> None:
+def test_smaller_sizes_face_the_law_of_larger_ones() -> None:
     numbers = numbers_of(width_rows({16: 0.3, 8: 0.8}))
     above, first, last = rows(numbers.held_out)
     assert (above.leaves, first.leaves, last.leaves) == (0, 1, 1) and first.x == 16

@@ -176,7 +176,7 @@ def tuned_row(side: str, stage: Any, state: Any = "done", **metrics: Any) -> dic
     return {**row(f"{side} {stage}", state, **metrics), "place": Place(side=side, stage=stage)}
 
 
-def test_the_best_of_a_side_is_of_stages_1_and_2() -> None:
+def test_best_of_a_side_covers_both_stages() -> None:
     results = [
         tuned_row("a", "stage1", valid_perplexity=9.0),
         tuned_row("a", "stage2", valid_perplexity=7.0),

@@ -77,7 +77,7 @@ def test_a_point_is_the_mean_of_done_trials(numbers: LineNumbers) -> None:
     assert [x for x, *_ in points(line_numbers(data, REQUEST), 1.0, "score", "a")] == [4, 8]
 
 
-def test_a_reach_is_the_least_x_of_the_means(numbers: LineNumbers) -> None:
+def test_reach_is_the_smallest_x_of_the_means(numbers: LineNumbers) -> None:
     found = numbers.reached[["reach", "panel", "group", "x"]].to_numpy().tolist()
     score, loss = 0, 1
     assert found[:4] == [

@@ -53,7 +53,7 @@ def test_a_planted_factor_is_found_and_none_elsewhere() -> None:
     assert mos.misfit_p > 1e-3
 
 
-def test_single_ranks_show_the_equal_rank_of_the_baseline() -> None:
+def test_single_ranks_show_the_equal_baseline_rank() -> None:
     mos = [line for line in rows(numbers_of(head_rank_rows(FACTORS)).equals) if line.group == "mos"]
     assert [line.x for line in mos] == list(RANKS)
     for line in mos[:4]:
@@ -76,7 +76,7 @@ def test_the_baselines_own_misfit_is_no_effect() -> None:
     assert list(numbers.equals["ratio"]) == pytest.approx([1.0] * len(RANKS), abs=0.1)
 
 
-def test_equals_need_a_rank_of_the_baseline_and_may_be_infinite() -> None:
+def test_equal_ranks_need_baselines_and_may_be_infinite() -> None:
     results = [
         row
         for row in head_rank_rows({"softmax": 1.0, "mos": 2.0})

@@ -63,7 +63,7 @@ def test_half_ways_are_counted_by_settings() -> None:
     assert (rank.rank_earlier, rank.compared, rank.settings) == (6, 8, 9)
 
 
-def test_a_setting_is_the_geometric_mean_of_its_seeds() -> None:
+def test_setting_is_the_geometric_mean_of_its_seeds() -> None:
     paths = (((10, 40, 90), (3, 2, 1)), ((40, 40, 10), (5, 4, 2)))
     epochs = {f"a seed={seed}": training(*path) for seed, path in enumerate(paths)}
     means = numbers_of(epochs).epochs[:3]
@@ -71,7 +71,7 @@ def test_a_setting_is_the_geometric_mean_of_its_seeds() -> None:
     assert list(means["mean_valid_perplexity"]) == pytest.approx(np.exp([4, 3, 1.5]))
 
 
-def test_trials_without_a_rank_of_every_epoch_do_not_count() -> None:
+def test_trials_that_miss_an_epochs_rank_are_excluded() -> None:
     good = training((10, 20, 30), (3, 2, 1))
     holes = [*good[:2], good[2].model_copy(update={"press_rank": None})]
     epochs = {
@@ -104,7 +104,7 @@ AT_64 = {
         ({}, None, None, 0),
     ],
 )
-def test_epochs_at_the_bound_of_the_matrix_are_counted(
+def test_epochs_at_the_matrix_bound_are_counted(
     evaluation: dict[str, int], words: int | list[int] | None, bound: int | None, at_bound: int
 ) -> None:
     """log P has a row a context and a column a word."""

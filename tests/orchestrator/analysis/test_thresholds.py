@@ -93,7 +93,7 @@ def test_planted_widths_ratios_and_exponents_are_found() -> None:
         assert law.farthest_off == pytest.approx(math.exp(farthest), rel=1e-9)
 
 
-def test_names_that_end_in_one_number_are_one_setting() -> None:
+def test_names_ending_in_one_number_are_one_setting() -> None:
     results = spam_rows({"softmax": 1.0}, symbols=(1000,))
     others = spam_rows({"softmax": 1.0}, symbols=(1000,))
     for other in others:

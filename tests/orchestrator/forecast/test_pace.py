@@ -51,7 +51,7 @@ def test_many_mixtures_take_longer_than_few(store: Store) -> None:
     assert seconds_each(both, plan, store, gpu=False)[0] == pytest.approx(expected)
 
 
-def test_a_layer_without_a_done_trial_is_off_as_the_others(store: Store) -> None:
+def test_layer_without_done_trials_gets_the_common_correction(store: Store) -> None:
     plan = plan_of("plif_lm")
     trials = {trial.config.family: trial for trial in plan.trials}
     softmax, mos = trials["softmax"], trials["mos"].config
@@ -62,7 +62,7 @@ def test_a_layer_without_a_done_trial_is_off_as_the_others(store: Store) -> None
     assert seconds == gpu_seconds(mos, plan.corpus) and "V100" in basis
 
 
-def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:
+def test_trials_not_yet_chosen_by_a_tuning_count(store: Store) -> None:
     plan = plan_of("fair_capacity")
     assert plan.tuning is not None and len(configs_left(plan.tuning, [])) == plan.total == 72
     done = [trial.name for trial in plan.trials if trial.name.startswith("mos_dagger")][:3]

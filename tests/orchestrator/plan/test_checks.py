@@ -25,7 +25,7 @@ def trial(**values: int) -> TransformerTrialConfig:
     )
 
 
-def test_a_stream_needs_a_whole_window_and_the_token_behind_it() -> None:
+def test_stream_needs_a_window_and_the_next_token() -> None:
     require_text(trial(), replace(TEXT, train_tokens=44))
     with pytest.raises(UserError, match="at least 44 tokens"):
         require_text(trial(), replace(TEXT, train_tokens=43))
@@ -43,6 +43,6 @@ def test_an_lstm_needs_no_whole_window() -> None:
     require_text(tiny_trial.trial(batch_size=4, bptt=70), replace(TEXT, train_tokens=12))
 
 
-def test_windows_of_training_and_of_measuring_are_the_same() -> None:
+def test_training_and_measuring_use_the_same_windows() -> None:
     with pytest.raises(UserError, match="--set"):
         require_text(trial(training__window=12), TEXT)

@@ -87,7 +87,7 @@ def test_what_is_not_for_a_study_is_refused(
         plan_of(chosen, corpus="ptb" if chosen.reads_text else "none", **request_)
 
 
-def test_a_study_that_repeats_settings_has_no_seeds_by_scale() -> None:
+def test_repeated_settings_forbid_seeds_by_scale() -> None:
     study = replace(load_study("seeds"), seeds={"quick": 3})
     with pytest.raises(UserError, match="the field seeds of seeds"):
         plan_of(study, "quick")
@@ -100,7 +100,7 @@ def test_all_gives_seeds_to_studies_that_take_them() -> None:
     assert {"gss_grid", "mos_k"} < doubled < {*NAMES} - {"seeds", "fair_capacity", "published"}
 
 
-def test_a_study_decides_seeds_and_trials_of_a_scale() -> None:
+def test_study_decides_seeds_and_trials_per_scale() -> None:
     study = replace(GRID, seeds={"smoke": 2, "quick": 2}, quick=lambda trials: trials[::9])
     assert plan_of(study, "smoke").total == 8
     plan = plan_of(study, "quick")

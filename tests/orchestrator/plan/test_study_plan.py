@@ -92,14 +92,14 @@ def test_paper_scale_has_the_published_hyperparameters() -> None:
         assert {key: values[key] for key in expected} == expected
 
 
-def test_a_default_written_out_with_set_is_the_same_trial() -> None:
+def test_setting_a_default_gives_the_same_trial() -> None:
     plain, spelled = plan_of("ptb"), plan_of("ptb", settings={"training.bptt": (70,)})
     assert [t.trial_id for t in plain.trials] == [t.trial_id for t in spelled.trials]
     assert plain.key != spelled.key
     assert plan_of("ptb", settings={"training.bptt": (35,)}).trials[0].config.training.bptt == 35
 
 
-def test_dry_run_prints_an_object_a_trial_and_imports_neither_torch_nor_ray() -> None:
+def test_dry_run_prints_json_without_torch_or_ray() -> None:
     script = """
 import sys
 from orchestrator.command.app import main
@@ -130,7 +130,7 @@ sys.exit(status)
         ("gss_grid", ["paper"]),
     ],
 )
-def test_a_scale_that_changes_no_trial_is_the_papers(name: str, scales: list[str]) -> None:
+def test_scale_that_changes_nothing_is_the_papers(name: str, scales: list[str]) -> None:
     study = load_study(name)
     corpus = "ptb" if study.reads_text else "none"
     plans = {scale: make_plan(study, scale_named(scale), corpus) for scale in SCALES}
@@ -149,7 +149,7 @@ def test_a_count_of_words_has_no_gpu_hours() -> None:
     assert "None" not in table and "0.00M" not in table
 
 
-def test_swept_values_have_the_trials_that_each_has_alone() -> None:
+def test_swept_values_plan_the_trials_of_each_alone() -> None:
     rates, epochs = (0.01, 0.001), (1, 2)
     swept = plan_of("pydocs", "smoke", {RATE: rates, EPOCHS: epochs})
     ids = {trial.trial_id: trial.name for trial in swept.trials}
@@ -163,7 +163,7 @@ def test_swept_values_have_the_trials_that_each_has_alone() -> None:
     assert Variant.read(swept.key.overrides).settings == {RATE: rates, EPOCHS: epochs}
 
 
-def test_a_trial_without_the_swept_setting_is_there_once() -> None:
+def test_trial_without_the_swept_setting_appears_once() -> None:
     study, request = load_study("rank_metrics"), PlanRequest(settings={EPOCHS: (1, 2)})
     swept = make_plan(study, scale_named("smoke"), "markov", request)
     names = [trial.name for trial in swept.trials]

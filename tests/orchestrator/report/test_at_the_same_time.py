@@ -46,7 +46,7 @@ def broken(folder: Path) -> list[str]:
     return found
 
 
-def test_two_at_once_write_whole_files_and_the_next_report_puts_right_what_they_have_mixed(
+def test_concurrent_reports_write_whole_files_and_recover(
     tmp_path: Path,
 ) -> None:
     shared, alone = tmp_path / "shared", tmp_path / "alone"

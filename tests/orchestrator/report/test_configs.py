@@ -92,7 +92,7 @@ def values(folder: Path, setting: str, metric: str) -> list[float]:
     ]
 
 
-def test_a_mean_comes_out_again_from_the_trials_of_its_setting(folder: Path) -> None:
+def test_printed_mean_follows_from_the_settings_trials(folder: Path) -> None:
     setting = {line["group"]: line["setting"] for line in csv_records(folder / "configs.csv")}
     means: list[tuple[float, str, str]] = []
     for line in csv_records(folder / "groups.csv"):

@@ -43,7 +43,7 @@ def findings_of(report: ReportResult) -> list[str]:
     ]
 
 
-def test_a_figure_stands_above_the_first_sentence_which_says_the_correlation_over_what_and_how_sure(
+def test_first_sentence_gives_the_correlation_and_its_certainty(
     report: ReportResult,
 ) -> None:
     """r and its interval from the CSV file of all trials, by their formulas."""
@@ -79,7 +79,7 @@ def test_the_terminal_begins_with_the_same_sentence(report: ReportResult) -> Non
     }
 
 
-def test_single_trials_stand_beside_without_an_interval_and_are_called_what_they_are(
+def test_single_trials_are_labelled_and_have_no_interval(
     report: ReportResult,
 ) -> None:
     over = {
@@ -101,7 +101,7 @@ def test_single_trials_stand_beside_without_an_interval_and_are_called_what_they
     assert any("are no independent points" in text for text in report.answers[0].section.cautions)
 
 
-def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_is_in_a_file(
+def test_cells_seed_shares_and_partial_correlations_are_exported(
     report: ReportResult,
 ) -> None:
     cells = csv_records(report.path.parent / "cells.csv")
@@ -117,7 +117,7 @@ def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_
     assert left_out == ["output_layer.c", "output_layer.k", "output_layer.c output_layer.k"]
 
 
-def test_cells_with_fewer_seeds_are_said_to_have_them(tmp_path: Path) -> None:
+def test_cells_with_fewer_seeds_are_named(tmp_path: Path) -> None:
     rows, _ = make_results(SEEDED_STUDY)
     rows[80] = fail(rows[80], state="failed", cause="why")
     first, second, *_ = findings_of(report_on(rows, tmp_path, study=SEEDED_STUDY))
@@ -125,7 +125,7 @@ def test_cells_with_fewer_seeds_are_said_to_have_them(tmp_path: Path) -> None:
     assert second == "215 of 216 trials are done (1 failed); everything here is over the done ones."
 
 
-def test_one_seed_at_the_papers_scale_stands_beside_the_published_values_as_ever(
+def test_one_seed_is_compared_with_published_values(
     tmp_path: Path,
 ) -> None:
     rows, _ = make_results()

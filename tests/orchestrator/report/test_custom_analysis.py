@@ -40,7 +40,7 @@ def report_with(function: Callable[[pd.DataFrame], Any], out: Path) -> ReportRes
     )
 
 
-def test_the_function_of_the_docs_becomes_a_section_as_it_stands_there(tmp_path: Path) -> None:
+def test_function_from_the_docs_becomes_a_section(tmp_path: Path) -> None:
     file = tmp_path / "my_study.py"
     analyses = 'analyses=(Correlation(), GridMap(row="output_layer.c", column="output_layer.k"))'
     assert analyses in DOCS_STUDY
@@ -112,7 +112,7 @@ class _NoRaster(Figure):
         (lambda _: sys.exit("no such column"), r" in line \d+: SystemExit: no such column"),
     ],
 )
-def test_a_function_that_fails_costs_its_section_one_sentence(
+def test_failing_function_becomes_one_sentence(
     function: Callable[[pd.DataFrame], Any], error: str, tmp_path: Path
 ) -> None:
     report = report_with(function, tmp_path)
@@ -157,7 +157,7 @@ def test_without_a_result_it_is_not_called() -> None:
     assert custom_section(failing, pd.DataFrame({"state": ["planned", "failed"]})) is NOTHING
 
 
-def test_a_class_in_the_place_of_a_request_is_refused() -> None:
+def test_class_instead_of_a_request_is_refused() -> None:
     with pytest.raises(
         UserError, match=r"analyses of a study is a tuple of requests and functions"
     ):

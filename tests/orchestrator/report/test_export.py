@@ -75,7 +75,7 @@ def test_whatever_a_store_may_hold_is_written(
 
 
 @pytest.mark.parametrize("name", ["test_perplexity", "name", "corpus"])
-def test_a_config_value_called_like_another_column_is_refused(name: str) -> None:
+def test_config_value_named_like_a_column_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"the results store has '{name}' as both"):
         flatten([trial_row("x", config={name: 1}, test_perplexity=2.0)])
 
@@ -92,7 +92,7 @@ def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
     assert answer.stdout.strip() == "[]"
 
 
-def test_a_studys_own_metrics_come_first_in_its_table() -> None:
+def test_studys_own_metrics_come_first() -> None:
     metrics = {
         "zero_share": 0.5,
         "vanishing_1e-3": 0.5,

@@ -75,7 +75,7 @@ def test_no_word_is_cut_at_an_edge(study: Study) -> None:
         assert needed.x1 < width + 0.01 and needed.y1 < height + 0.01, name
 
 
-def test_a_group_has_its_colour_and_line_in_every_figure_of_a_report_and_whatever_fails() -> None:
+def test_group_keeps_its_style_in_every_figure() -> None:
     first = RANK_METRICS.label(
         next(iter(RANK_METRICS.trials(CorpusConfig(name="ptb", sha256="0" * 64))))
     )
@@ -108,12 +108,12 @@ def linear(*spectra: Spectrum) -> tuple[str, tuple[float, float], float]:
     return drawing.caption, (points[:, 0].min(), points[:, 0].max()), points[:, 1].max()
 
 
-def test_a_spectrum_as_long_as_the_papers_is_cut_as_there() -> None:
+def test_spectrum_of_the_papers_length_is_cut_alike() -> None:
     caption, x, y = linear(spectrum(900.0 / np.arange(1, 10_001)))
     assert caption.endswith("cut like Fig. 7.") and x == (5, 500) and y == 0.2
 
 
-def test_a_shorter_one_fills_its_figure_without_the_largest_value() -> None:
+def test_shorter_spectrum_fills_its_figure() -> None:
     # Half of 0.04 from the second to the 31st, then nothing that could be seen.
     values = np.concatenate([[100.0], np.full(10, 4.0), np.full(20, 2.0), np.full(269, 0.01)])
     caption, x, high = linear(spectrum(values), spectrum(values / 3))

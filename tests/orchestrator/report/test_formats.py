@@ -57,13 +57,13 @@ def test_values_are_written_one_way(
         ("sigma_max", 123456.7, 0.5, "123,456.7 ± 0.5"),
     ],
 )
-def test_means_have_no_finer_digits_than_their_spread_allows(
+def test_spread_limits_the_digits_of_means(
     metric: str, mean: float, deviation: float, text: str
 ) -> None:
     assert formats.spread(metric, mean, deviation) == text
 
 
-def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
+def test_published_values_keep_their_digits() -> None:
     assert formats.printed("train_perplexity", 42.45, 1.03) == "42.45 ± 1.03"
     assert formats.printed("press_rank", 8904.0, 57.0) == "8,904 ± 57"
 
@@ -78,9 +78,7 @@ def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
         (0.5, 0.0, "+0.50"),
     ],
 )
-def test_numbers_have_as_many_decimals_as_their_interval_has_meaning_for(
-    value: float, half: float, text: str
-) -> None:
+def test_interval_limits_the_decimals_of_numbers(value: float, half: float, text: str) -> None:
     assert formats.to_width(value, -half, half, signed=True) == text
 
 

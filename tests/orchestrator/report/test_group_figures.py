@@ -134,7 +134,7 @@ def test_published_values_stand_next_to_ours() -> None:
 
 
 @pytest.mark.parametrize(("corpus", "scale"), [("ptb", "quick"), ("pydocs", "paper")])
-def test_published_values_of_other_models_have_their_own_axes(corpus: str, scale: str) -> None:
+def test_published_values_of_others_have_own_axes(corpus: str, scale: str) -> None:
     small = trials({"softmax": [310.0, 311.0, 312.0]}, "test_perplexity")
     section = groups_of(small, corpus=corpus, scale=scale)
     ours, theirs = section.drawings[0].draw().axes
@@ -205,7 +205,7 @@ def test_an_unmeasured_metric_is_a_caution(state: str) -> None:
     )
 
 
-def test_a_forest_has_arrows_beyond_its_axis_and_dashes() -> None:
+def test_forest_has_dashes_and_arrows_beyond_its_axis() -> None:
     forest = Forest(
         name="a",
         caption="",

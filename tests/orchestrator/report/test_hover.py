@@ -54,7 +54,7 @@ def test_a_name_lies_on_its_point(scale: str, tmp_path: Path) -> None:
     np.testing.assert_allclose([mark[0] for mark in named(svg).values()], places, atol=0.06)
 
 
-def test_what_the_axes_do_not_show_has_no_name(tmp_path: Path) -> None:
+def test_points_outside_the_axes_have_no_name(tmp_path: Path) -> None:
     figure, [[axes]] = new_panels(1, 1, width_in=4, height_in=3)
     axes.set(xlim=(1, 10), ylim=(1, 10), xscale="log")
     curve = [(0.5, 2), (2, 2), (4, 3), (40, 3)]

@@ -43,9 +43,7 @@ def test_it_loads_alone_without_a_complaint_and_fits(
     assert browser.evaluate("document.querySelectorAll('figure svg').length") == 5
 
 
-def test_a_column_sorts_by_number_both_ways_with_missing_values_last(
-    browser: Browser, address: str
-) -> None:
+def test_column_sorts_both_ways_with_missing_last(browser: Browser, address: str) -> None:
     browser.open(address, width=1280)
     column = browser.evaluate(
         "[...document.querySelectorAll('#trials-table th')].findIndex((h) => h.textContent === "
@@ -101,9 +99,7 @@ def test_a_figure_is_as_dark_as_its_page(browser: Browser, address: str, dark: b
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_the_index_is_a_table_that_fits_and_sorts(
-    browser: Browser, width: int, tmp_path: Path
-) -> None:
+def test_index_table_fits_and_sorts(browser: Browser, width: int, tmp_path: Path) -> None:
     rows, _ = make_results(columns=50)
     for corpus, variant in (
         ("ptb", Variant()),

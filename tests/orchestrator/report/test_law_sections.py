@@ -78,7 +78,7 @@ def test_findings_tell_planted_factors_from_none() -> None:
     assert section.remarks == ("Others claim this (A 2024).",)
 
 
-def test_every_number_of_the_laws_is_in_a_file() -> None:
+def test_laws_are_exported_completely() -> None:
     section = section_of(HEADS[:54], LAWS)
     assert {name: len(lines) - 1 for name, lines in section.written.items()} == {
         "power_laws.csv": 3,
@@ -118,7 +118,7 @@ def test_misfits_and_missing_laws_are_named() -> None:
     assert len(few.drawings) == 1 and len(few.written["factors.csv"]) == 1
 
 
-def test_the_first_size_off_the_law_leads_the_findings() -> None:
+def test_first_size_off_the_law_leads_findings() -> None:
     section = section_of(width_rows({16: 0.3, 8: 0.8}), OFF)
     assert "first leaves the law of all larger width at width 16" in section.findings[0]
     assert "above what 5 larger sizes predict" in section.findings[0]
@@ -152,7 +152,7 @@ def test_widths_beyond_those_trained_say_on_which_side() -> None:
     assert "[below 12, 1" in near.texts[0].body[0][4].text
 
 
-def test_correlations_are_said_the_finest_way_first_and_that_the_choice_decides() -> None:
+def test_finest_correlations_come_first_and_choices_are_named() -> None:
     section = section_of(settings_rows(), RANKS)
     assert (
         "a level for each triple of values of three settings taken away, 1 of 2 metrics"

@@ -90,9 +90,7 @@ def test_every_number_of_the_figure_is_in_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("epochs", "shown"), [(50, 50), (51, 26), (1000, 50)])
-def test_a_page_shows_at_most_50_epochs_with_the_last_one(
-    tmp_path: Path, epochs: int, shown: int
-) -> None:
+def test_page_shows_50_epochs_including_the_last(tmp_path: Path, epochs: int, shown: int) -> None:
     rows, _ = make_results()
     long = training(np.linspace(10, 200, epochs), np.linspace(6, 4, epochs))
     report = report_with(tmp_path, rows[:1], {rows[0]["trial_id"]: long})

@@ -64,9 +64,7 @@ def html(report: ReportResult) -> str:
     return report.path.read_text(encoding="utf-8")
 
 
-def test_nothing_is_loaded_from_anywhere_and_links_lead_to_files_beside_the_page(
-    report: ReportResult, html: str
-) -> None:
+def test_page_loads_nothing_and_links_local_files(report: ReportResult, html: str) -> None:
     links = {attributes["href"] for tag, attributes in PageReader(html).tags if tag == "a"}
     assert len(links) == 5 * 3 + 7
     assert all(link and (report.path.parent / link).stat().st_size > 0 for link in links)
@@ -94,7 +92,7 @@ def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
     assert len(html) < 1_000_000
 
 
-def test_no_two_elements_share_an_id_and_references_resolve(html: str) -> None:
+def test_ids_are_unique_and_references_resolve(html: str) -> None:
     page = PageReader(html)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -102,7 +100,7 @@ def test_no_two_elements_share_an_id_and_references_resolve(html: str) -> None:
     assert referred and {a or b for a, b in referred} <= set(ids)
 
 
-def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> None:
+def test_page_opens_with_question_findings_and_run(html: str) -> None:
     text = " ".join("".join(PageReader(html).text).split())
     order = (
         "scale quick, corpus pydocs: not the paper's models",
@@ -118,7 +116,7 @@ def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> 
     assert places == sorted(places)
 
 
-def test_the_csv_file_of_a_grid_has_its_numbers(report: ReportResult) -> None:
+def test_csv_file_has_the_grids_numbers(report: ReportResult) -> None:
     with (report.path.parent / "press_rank_over_c_k.csv").open(newline="") as stream:
         grid = list(csv.reader(stream))
     assert [len(row) for row in grid] == [9] * 10
@@ -130,7 +128,7 @@ def luminance(colour: NDArray[np.float64]) -> float:
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
-def test_the_heat_map_has_numbers_that_can_be_read_and_states_of_cells_without_one(
+def test_heat_map_has_readable_numbers_and_cell_states(
     report: ReportResult,
 ) -> None:
     grids = report.answers[1]
@@ -153,7 +151,7 @@ def test_the_heat_map_has_numbers_that_can_be_read_and_states_of_cells_without_o
 
 
 @pytest.mark.parametrize("length", [1, 5, 160, 161, 2000, 33_278])
-def test_thinned_indices_keep_both_ends_and_every_step_short(length: int) -> None:
+def test_thinned_indices_keep_ends_and_short_steps(length: int) -> None:
     indices = shown_indices(length)
     assert indices[0] == 0 and indices[-1] == length - 1 and len(indices) <= 320
     assert (np.diff(indices) >= 1).all()
@@ -194,7 +192,7 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
     assert set(build()) == set(first)
 
 
-def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
+def test_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"taken cannot .*--storage"):
         report_on([], tmp_path / "taken")

@@ -17,7 +17,7 @@ def facts(rows: list[dict[str, object]], *times: tuple[datetime, datetime]) -> d
     return run_facts(STUDY, summarise(STUDY, KEY, results, results.frame()), results, times=times)
 
 
-def test_what_all_trials_share_is_said_once_and_what_differs_as_a_range() -> None:
+def test_shared_facts_appear_once_and_others_as_ranges() -> None:
     rows, _ = make_results(columns=50)
     said = facts(rows)
     assert said["embedding width"] == "400"
@@ -33,7 +33,7 @@ def test_what_all_trials_share_is_said_once_and_what_differs_as_a_range() -> Non
     assert "embedding width" not in facts([]) and "weights" not in facts([])
 
 
-def test_the_sizes_of_transformers_stand_beside_those_of_lstms() -> None:
+def test_sizes_of_transformers_and_lstms_are_shown() -> None:
     rows, _ = make_results(columns=50)
     corpus = CorpusConfig(name="ptb", sha256="0" * 64)
     for row, width in zip(rows, (64, 512), strict=False):
@@ -44,7 +44,7 @@ def test_the_sizes_of_transformers_stand_beside_those_of_lstms() -> None:
     assert "LSTM layers" not in facts(rows[:2]) and "Transformer" not in facts(rows[2:])
 
 
-def test_the_date_is_from_the_first_start_to_the_last_end() -> None:
+def test_date_spans_first_start_to_last_end() -> None:
     rows, _ = make_results(columns=50)
     first = datetime(2026, 3, 4, 23, 58, 59, tzinfo=UTC)
     last, later = first + timedelta(minutes=1), first + timedelta(hours=7)

@@ -28,7 +28,7 @@ def shown(section: Section, table: int) -> list[list[str]]:
     return [list(text.head), *([cell.text for cell in line] for line in text.body)]
 
 
-def test_the_page_explains_the_words_that_it_uses_and_no_others(tmp_path: Path) -> None:
+def test_page_explains_exactly_the_words_it_uses(tmp_path: Path) -> None:
     rows, _ = make_results()
     page = report_on(rows, tmp_path).path.read_text()
     terms = page[page.index('<h2 id="terms">') :]
@@ -36,7 +36,7 @@ def test_the_page_explains_the_words_that_it_uses_and_no_others(tmp_path: Path) 
     assert "<dt>moc</dt>" not in terms and "softmax_dagger" not in terms
 
 
-def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_expect() -> None:
+def test_figure_and_table_show_context_words_and_predictions() -> None:
     hit = {
         "context": "no it was",
         "next": "black",

@@ -51,7 +51,7 @@ def cautions(
     return sentences.cautions(study, make_summary(key), make_answers(key), environment or {})
 
 
-def test_an_interval_without_zero_gives_a_direction_and_the_variance() -> None:
+def test_interval_without_zero_gives_direction_and_variance() -> None:
     text = correlation_sentence(make_line(0.5, 0.3, 0.66))
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
     assert "a higher Press rank went with a higher test perplexity" in text
@@ -84,7 +84,7 @@ def test_a_published_value_is_placed_beside_our_interval(published: float, words
     assert ("does not show that the two are equal" in text) == (words == "inside our interval")
 
 
-def test_a_quick_run_is_never_taken_for_the_papers() -> None:
+def test_quick_run_is_distinguished_from_the_papers() -> None:
     texts = " ".join(cautions())
     assert "neither confirm nor contradict the published ones" in texts
     assert "The corpus is pydocs; the paper used PTB and WikiText-2." in texts
@@ -92,7 +92,7 @@ def test_a_quick_run_is_never_taken_for_the_papers() -> None:
     assert not any("neither confirm" in text or "the paper used" in text for text in at_paper_scale)
 
 
-def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> None:
+def test_changed_settings_and_single_seeds_are_named() -> None:
     computing, once = replace(STUDY, trains=False), "Each setting was trained once"
     texts = " ".join(cautions(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))
     assert "--set training.epochs=2." in texts and once in texts
@@ -101,7 +101,7 @@ def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> N
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
-def test_a_name_that_has_another_value_than_was_trained_is_said() -> None:
+def test_name_that_contradicts_the_trained_value_is_reported() -> None:
     """The names of these rows have no setting that a scale changes."""
     assert not sentences.names(make_summary())
     rows, _ = make_results()
@@ -137,7 +137,7 @@ def test_coverage_counts_every_state() -> None:
     assert "uniform" not in text
 
 
-def test_models_that_blew_up_are_named_where_their_numbers_count() -> None:
+def test_diverged_models_are_named_beside_their_numbers() -> None:
     """A guess that gives each of V words the probability 1/V has a perplexity of exp(ln V)."""
     words = 200
     uniform = math.exp(-sum(math.log(1 / words) for _ in range(words)) / words)

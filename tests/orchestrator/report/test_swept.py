@@ -66,7 +66,7 @@ def answers(**settings: Any) -> list[Answer]:
     return list(answer(StudyResults(study=STUDY, key=plan.key, frame=frame, spectra={}, epochs={})))
 
 
-def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None:
+def test_swept_value_reads_like_that_value_alone() -> None:
     """Nothing is averaged over the values, and groups have the names that the study's requests call
     them by."""
     by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
@@ -116,7 +116,7 @@ def test_means_and_intervals_are_those_of_the_trials() -> None:
     assert len(lines) == len(numbers.compared("test_perplexity")) == 16
 
 
-def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> None:
+def test_one_value_is_no_sweep_and_lists_differ() -> None:
     lists = ([0.1, 0.2], [0.3], None)
     frame = flatten(
         [trial_row(f"{i}", config={"rates": rates}) for i, rates in enumerate(lists)]
@@ -143,9 +143,7 @@ def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> N
         ({False: 90.0, True: 80.0}, ""),
     ],
 )
-def test_a_best_value_at_an_end_of_the_range_is_said(
-    perplexities: dict[Any, float], said: str
-) -> None:
+def test_best_value_at_a_range_end_is_reported(perplexities: dict[Any, float], said: str) -> None:
     """Of a rank, more is not worse: its lowest one says nothing."""
     rows = [
         trial_row(
@@ -190,7 +188,7 @@ def test_one_family_of_tests_covers_all_values() -> None:
     assert [comparisons[place].holm_p for place in order] == pytest.approx(list(by_hand))
 
 
-def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
+def test_settings_of_different_trial_kinds_are_swept() -> None:
     """A trial that does not have a setting is there at all of its values."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
@@ -202,7 +200,7 @@ def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
     assert [(line.group, line.value) for line in rows(numbers.means)] == [("a", 1), ("a", 2)]
 
 
-def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) -> None:
+def test_many_models_and_non_numeric_values_are_drawn(tmp_path: Path) -> None:
     study = Study(
         name="many",
         trials=lambda corpus: [awd_lstm(corpus, GssConfig(c=0.0, k=1 + i / 20)) for i in range(12)],

@@ -92,7 +92,7 @@ def test_a_missing_test_says_why() -> None:
     assert "the same in all 6 pairs" in say(row_of(DENSE, DENSE, shift=0))
 
 
-def test_pairs_say_at_how_many_seeds_one_is_lower() -> None:
+def test_pairs_count_the_seeds_with_lower_values() -> None:
     text = say(row_of(BETTER, DENSE, shift=0))
     assert text.startswith("GSS has a lower test perplexity than Softmax at the same seed, by 1.03")
     assert text.endswith("; GSS is lower at 6 of 6 seeds.")

@@ -63,7 +63,7 @@ def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
         TrialConfig.model_validate(json.loads(trial().canonical_json()) | wrong)
 
 
-def test_only_changed_later_settings_are_part_of_the_identity() -> None:
+def test_only_changed_later_settings_enter_the_identity() -> None:
     before = trial().model_dump(mode="json")
     for section, added in ADDED_LATER["language_model"].items():
         for name, value in added.items():

@@ -30,7 +30,7 @@ def test_what_is_missing_is_downloaded_once_and_verified(
         ensure("word-similarity", data_dir=tmp_path)
 
 
-def test_pairs_are_lower_cased_and_blank_lines_left_out() -> None:
+def test_pairs_are_lower_cased_and_blanks_skipped() -> None:
     text = "Cat\tDOG\t7.5\r\n\n  sun   moon -1e0\n"
     assert parse_pairs(Benchmark(name="A", file=TextFile(name="a.txt", text=text))) == (
         WordPair(first="cat", second="dog", score=7.5),
@@ -38,7 +38,7 @@ def test_pairs_are_lower_cased_and_blank_lines_left_out() -> None:
     )
 
 
-def test_the_tag_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
+def test_folder_tag_depends_on_its_files(tmp_path: Path) -> None:
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()
@@ -63,7 +63,7 @@ def test_the_tag_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_folder_that_cannot_be_used_gets_one_sentence(
+def test_unusable_folder_gets_one_sentence(
     tmp_path: Path, files: dict[str, str], sentence: str
 ) -> None:
     for name, text in files.items():

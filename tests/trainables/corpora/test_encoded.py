@@ -28,7 +28,7 @@ def test_ids_follow_first_appearance_over_the_splits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [None, 500, 100_000])
-def test_the_plan_knows_the_sizes_of_what_is_loaded(limit: int | None) -> None:
+def test_plan_knows_the_sizes_of_loaded_data(limit: int | None) -> None:
     planned = identity("pydocs", data_dir=None)
     corpus = load(config_of("pydocs", None, limit), data_dir=None)
     assert len(corpus.vocabulary) == planned.limited_vocabulary_size(limit)

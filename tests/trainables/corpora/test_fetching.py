@@ -44,9 +44,7 @@ def files_in(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_fetch_brings_every_file_and_asks_for_each_once(
-    tiny: str, web: WebServer, tmp_path: Path
-) -> None:
+def test_fetch_requests_every_file_once(tiny: str, web: WebServer, tmp_path: Path) -> None:
     fetch(tiny, data_dir=tmp_path)
     assert files_in(tmp_path / tiny) == TINY
     identity, files = check(tiny, data_dir=tmp_path)
@@ -56,9 +54,7 @@ def test_fetch_brings_every_file_and_asks_for_each_once(
     assert sorted(web.requests) == sorted(web.files)
 
 
-def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(
-    tiny: str, web: WebServer, tmp_path: Path
-) -> None:
+def test_only_fetch_replaces_a_wrong_file(tiny: str, web: WebServer, tmp_path: Path) -> None:
     ensure(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "valid.txt").write_text("spoilt\n")
     web.requests.clear()
@@ -77,7 +73,7 @@ def test_only_published_corpora_are_downloaded(name: str, tmp_path: Path) -> Non
         fetch(name, data_dir=tmp_path)
 
 
-def test_a_busy_server_and_broken_connections_are_tried_again(
+def test_busy_servers_and_broken_connections_are_retried(
     tiny: str, web: WebServer, tmp_path: Path
 ) -> None:
     web.first_statuses = [503, 429]
@@ -127,7 +123,7 @@ def test_a_wrong_network_is_one_sentence(
         download(PublishedFolder(url=url, files={"f.txt": "0" * 64}), tmp_path)
 
 
-def test_a_file_has_its_permissions_before_it_has_its_name(
+def test_file_gets_permissions_before_its_name(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the umask has it: as a kill at the moment of the move would leave it."""

@@ -49,9 +49,7 @@ def test_a_wrong_number_is_answered_with_the_nearest(name: str, nearest: str) ->
         resolve_argument(name, None)
 
 
-def test_a_name_is_looked_up_in_the_data_folder(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_name_is_found_in_the_data_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_argument("novels", data) == ("novels", data)
     assert resolve_argument("ptb", data / "absent") == ("ptb", data / "absent")
     monkeypatch.chdir(data.parent)
@@ -59,9 +57,7 @@ def test_a_name_is_looked_up_in_the_data_folder(
     assert locate("ptb", None) == data / "ptb"
 
 
-def test_a_path_names_the_folder_and_its_data_folder(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_path_gives_folder_and_data_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_argument(f"{data}/novels/", None) == ("novels", data)
     monkeypatch.chdir(data)
     assert resolve_argument("./novels", Path("elsewhere")) == ("novels", data)
@@ -75,7 +71,7 @@ def test_a_path_to_nothing_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pydocs", "markov-x"])
-def test_no_folder_has_the_name_of_a_built_in_corpus(name: str, tmp_path: Path) -> None:
+def test_folder_may_not_shadow_a_builtin_corpus(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     with pytest.raises(UserError, match="rename the folder"):
         resolve_argument(str(tmp_path / name), None)
@@ -85,9 +81,7 @@ def test_no_folder_has_the_name_of_a_built_in_corpus(name: str, tmp_path: Path) 
     ("typed", "meant"),
     [("wikitext2", "wikitext-2"), ("pydoc", "pydocs"), ("novel", "novels"), ("pbt", "ptb")],
 )
-def test_an_unknown_corpus_is_answered_with_the_nearest_names(
-    data: Path, typed: str, meant: str
-) -> None:
+def test_unknown_corpus_suggests_the_nearest_names(data: Path, typed: str, meant: str) -> None:
     with pytest.raises(UserError, match=f"did you mean {meant}.*pydocs, markov, ptb"):
         resolve_argument(typed, data)
 

@@ -45,7 +45,7 @@ def test_the_matrix_has_the_stated_rank(rank: int) -> None:
     assert language.left_VR.shape == language.right_VR.shape == (1000, rank)
 
 
-def test_a_row_is_the_log_of_a_distribution_in_fifty_digits(language: MarkovLanguage) -> None:
+def test_row_is_a_log_distribution_to_fifty_digits(language: MarkovLanguage) -> None:
     for row in (0, 1, 500):
         with localcontext() as context:
             context.prec = 50
@@ -108,7 +108,7 @@ def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> 
     assert len(set(corpus.train.tolist())) == len(language.types) == 1000
 
 
-def test_a_machine_with_other_instructions_makes_the_same_text() -> None:
+def test_other_cpu_instructions_make_the_same_text() -> None:
     """numpy without AVX and BLAS kernels of an old processor round sums and exponentials
     otherwise."""
     elsewhere = sha256_elsewhere(

@@ -21,13 +21,13 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", PUBLISHED_CORPORA)
-def test_the_real_files_have_the_identity_of_the_constants(name: str) -> None:
+def test_real_files_match_the_pinned_identity(name: str) -> None:
     if not (REAL_DATA / name).is_dir():
         pytest.skip(f"the real {name} is not beside this repository")
     assert check(name, data_dir=REAL_DATA)[0] == identity(name, data_dir=None)
 
 
-def test_a_folder_is_identified_by_the_hashes_of_its_files(data: Path) -> None:
+def test_file_hashes_identify_a_folder(data: Path) -> None:
     texts = {"train.txt": "a b\nc\n", "valid.txt": "a\n", "test.txt": "d a\n"}
     digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     expected = hashlib.sha256(

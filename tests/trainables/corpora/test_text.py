@@ -41,7 +41,7 @@ def brute_force(splits: list[list[str]], limit: int | None) -> tuple[list[str], 
 
 
 @given(TEXT)
-def test_tokens_are_the_words_of_each_line_and_an_end_of_sentence(text: str) -> None:
+def test_tokens_are_words_and_sentence_ends(text: str) -> None:
     assert tokenise(text) == protocol_tokens(text)
 
 

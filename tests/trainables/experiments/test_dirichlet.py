@@ -53,7 +53,7 @@ def test_targets_have_the_moments_of_the_dirichlet(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
-def test_the_loss_is_that_of_the_layers_own_log_probabilities(layer: OutputLayerConfig) -> None:
+def test_loss_uses_the_layers_own_log_probabilities(layer: OutputLayerConfig) -> None:
     model = Model(small(layer)).double()
     assert small(layer).parameters == sum(p.numel() for p in model.parameters() if p.requires_grad)
     p_NV, _ = map(torch.from_numpy, draw_targets(alpha=0.3, targets=7, outcomes=9, seed=4))

@@ -79,7 +79,7 @@ def test_a_jacobian_of_zeros_has_no_condition_number() -> None:
 
 @pytest.mark.parametrize("gates", ["softmax", "constant"])
 @pytest.mark.parametrize("experts", [2, 3])
-def test_a_row_is_zero_where_all_experts_are_off(gates: str, experts: int) -> None:
+def test_row_is_zero_if_all_experts_are_off(gates: str, experts: int) -> None:
     """2^-K of the rows, and as many singular values: the truth that needs no decomposition."""
     layer = ExpertsLayerConfig.model_validate(
         {"name": "experts", "experts": experts, "gates": gates}

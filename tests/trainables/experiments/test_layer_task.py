@@ -66,7 +66,7 @@ def test_regions_apply_one_of_eight_linear_maps() -> None:
         torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
 
 
-def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
+def test_lowest_validation_error_chooses_the_learning_rate() -> None:
     slow, fast, both = (
         measure(config_of("softmax gates", "deep", learning_rates=rates), Runtime())[
             "layer_task@2"
@@ -77,6 +77,6 @@ def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
     assert both == fast, "the same bits as when it was the only one"
 
 
-def test_errors_that_are_not_finite_are_a_diverged_trial() -> None:
+def test_non_finite_errors_make_a_diverged_trial() -> None:
     with pytest.raises(DivergedError, match="not finite"):
         measure(config_of("dense", "deep", learning_rates=(1e30,)), Runtime())

@@ -37,7 +37,7 @@ def written_out(rank: int, rows: int) -> tuple[list[int], np.ndarray]:
     return states, language.log_p_VV[states]
 
 
-def test_the_exact_matrix_is_measured_as_numpy_measures_it(tmp_path: Path) -> None:
+def test_exact_matrix_is_measured_as_numpy_does(tmp_path: Path) -> None:
     found = run(tmp_path, "float64").measurements
     states, matrix = written_out(20, ROWS)
     sigma = np.linalg.svd(matrix, compute_uv=False)

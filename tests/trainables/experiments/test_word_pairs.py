@@ -15,7 +15,7 @@ from trainables.experiments.word_pairs import measure
 from trainables.runtime import Runtime
 
 
-def test_a_pair_is_unknown_if_one_of_its_words_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pair_with_an_unknown_word_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = Benchmark(name="own", file=TextFile(name="own.txt", text="Cat dog 1\ncat COW 2\n"))
     monkeypatch.setattr(word_pairs, "read_published", lambda _: [benchmark])
     text = TextFile(name="train.txt", text="a cat and a dog")

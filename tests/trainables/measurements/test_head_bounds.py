@@ -80,7 +80,7 @@ def test_the_bound_is_its_formula(shape: tuple[int, int], rows: int) -> None:
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(("words", "width"), [(40, 6), (7, 6), (6, 6)])
-def test_log_p_has_the_rank_that_the_head_allows(words: int, width: int, bias: bool) -> None:
+def test_log_p_rank_follows_the_head_bound(words: int, width: int, bias: bool) -> None:
     random = np.random.default_rng(0)
     logits = random.standard_normal((100, width)) @ head(words, width).T
     logits += bias * random.standard_normal(words)

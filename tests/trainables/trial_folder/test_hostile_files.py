@@ -63,7 +63,7 @@ READERS: dict[str, Callable[[TrialFolder], object]] = {
 @pytest.mark.timeout(20)
 @every_put
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_file_is_refused_and_makes_room(
+def test_non_files_are_refused_and_replaced(
     tmp_path: Path, name: str, put: Callable[[Path], None]
 ) -> None:
     folder = TrialFolder(tmp_path, "a")

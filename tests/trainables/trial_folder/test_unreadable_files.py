@@ -45,7 +45,7 @@ def test_checkpoint_that_cannot_be_read_stays(
 @pytest.mark.parametrize("name", ["result.json", "spectrum.npy"])
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
 @pytest.mark.parametrize("read", [TrialFolder.result, TrialFolder.outcome])
-def test_a_result_that_cannot_be_opened_is_a_sentence(
+def test_unopenable_result_gets_one_sentence(
     tmp_path: Path, name: str, number: int, read: Callable[[TrialFolder], Any]
 ) -> None:
     folder = TrialFolder(tmp_path, "a")

@@ -155,7 +155,7 @@ def test_interval_over_draws_may_be_infinite() -> None:
 
 
 @pytest.mark.parametrize("own", [0.0, 2.0])
-def test_seed_by_group_is_an_f_test_of_nested_models(own: float) -> None:
+def test_seed_by_group_test_compares_nested_models(own: float) -> None:
     rng = np.random.default_rng(1)
     labels = np.array(list(product(range(3), (1, 2, 4, 8), range(3))))
     frame = pd.DataFrame(labels, columns=["group", "x", "seed"])
