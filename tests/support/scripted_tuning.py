@@ -106,18 +106,15 @@ def run_scripted_tuning(
         first = int(checkpoint.read_text()) if checkpoint.exists() else 0
         log(directory, f"start {config.trial_id} {first}")
         rows = epochs_of(config)
-        for row in rows[first:]:
+        reached = first
+        while reached < EPOCHS and not (reached and _stops(rows[reached - 1], stop_above)):
             time.sleep(STEP_S)
-            write(checkpoint, str(row.epoch))
-            on_epoch(row)
-            if _stops(row, stop_above):
-                break
-        reached = int(checkpoint.read_text())
-        outcome = ending(config, reached if _stops(rows[reached - 1], stop_above) else EPOCHS)
-        outcome = folder.write_result(outcome, None)
-        if (
-            reached > first
-        ):  # not where a driver died and its worker had pruned the trial all the same
+            reached += 1
+            write(checkpoint, str(reached))
+            on_epoch(rows[reached - 1])
+        outcome = folder.write_result(ending(config, reached), None)
+        # A dead driver's worker may have pruned the trial after all: then nothing was trained here.
+        if reached > first:
             log(directory, f"{outcome.state} {config.trial_id}")
         return outcome
 
