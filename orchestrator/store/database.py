@@ -117,6 +117,8 @@ class Database:
         """Make all that this thread reads and writes meanwhile one transaction; no other thread
         may use the store."""
         with self.write() as connection:
+            if connection.dialect.name == "postgresql":  # reading files may take longer
+                connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
             self._shared = connection
             try:
                 yield

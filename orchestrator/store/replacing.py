@@ -42,12 +42,13 @@ def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
     try:
         with _to_oneself(path):
             yield str(new)
-            if path.exists():
-                aside = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
-                for suffix in ("-wal", "-shm", ""):
-                    with_suffix = Path(f"{path}{suffix}")
-                    if with_suffix.exists():
-                        with_suffix.rename(f"{aside}{suffix}")
+            aside = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
+            # Without its file too: SQLite would take an old log for the new store's.
+            for suffix in ("-wal", "-shm", ""):
+                with_suffix = Path(f"{path}{suffix}")
+                if with_suffix.exists():
+                    with_suffix.rename(f"{aside}{suffix}")
+            if aside.exists():
                 say(f"The store as it was is {aside}.")
             new.rename(path)
     except OSError as error:

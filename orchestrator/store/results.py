@@ -118,15 +118,16 @@ class Results(Database):
                         f"the metric {min(clash)} is in two measurements, {row.measurement} and "
                         f"{name_at_version}"
                     )
+            if spectrum is not None:
+                if stored is None:
+                    _insert_spectrum(connection, trial_id, spectrum)
+                elif stored.tobytes() != spectrum.astype(float64).tobytes():
+                    raise ValueError(
+                        f"trial {trial_id} is done with another spectrum than {name_at_version} "
+                        "gives"
+                    )
+            # Last: a rebuild goes on in the same transaction after an error.
             connection.execute(result.insert().values(new))
-            if spectrum is None:
-                return True
-            if stored is None:
-                _insert_spectrum(connection, trial_id, spectrum)
-            elif stored.tobytes() != spectrum.astype(float64).tobytes():
-                raise ValueError(
-                    f"trial {trial_id} is done with another spectrum than {name_at_version} gives"
-                )
             return True
 
     def results(self, key: StudyKey, only: Collection[str] | None = None) -> list[dict[str, Any]]:

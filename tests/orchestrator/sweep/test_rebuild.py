@@ -150,6 +150,26 @@ def hold(say: Say, url: str) -> None:
         time.sleep(60)
 
 
+def test_a_log_without_its_store_is_moved_aside(url: str, storage: FolderStorage) -> None:
+    """SQLite would take it for the log of the new store."""
+    before = tables(url)
+    with open_store(url) as store:
+        store.register(OTHER, [])
+        log = Path(f"{storage.root}/results.db-wal").read_bytes()
+    (storage.root / "results.db").unlink()
+    Path(f"{storage.root}/results.db-wal").write_bytes(log)
+    rebuilt(url, storage)
+    assert tables(url) == before
+
+
+def test_a_refused_measurement_is_not_in_the_new_store(url: str, storage: FolderStorage) -> None:
+    with storage.working(TRIALS[0].trial_id) as folder:
+        folder.write_measurement("other@1", ({"metric": 1.0}, 2 * SPECTRUM))
+    assert "another spectrum" in "".join(rebuilt(url, storage))
+    with open_store(url) as store:
+        assert store.lacking(KEY, ["other@1"])[TRIALS[0].trial_id] == ["other@1"]
+
+
 def test_a_store_in_use_is_left_alone(url: str, storage: FolderStorage, tmp_path: Path) -> None:
     process = Process(tmp_path, hold, url)
     process.hear()
@@ -182,6 +202,17 @@ def test_a_database_with_studies_is_left_alone(store_url: str, storage: FolderSt
     rebuilt(store_url, storage)
     with pytest.raises(UserError, match="createdb"):
         rebuilt(store_url, storage)
+
+
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+def test_slow_files_outlast_the_server(
+    store_url: str, url: str, storage: FolderStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = "orchestrator.store.database.SERVER_SETTINGS"
+    monkeypatch.setattr(settings, {"idle_in_transaction_session_timeout": "500ms"})
+    monkeypatch.setattr(FolderStorage, "bring", lambda *_: time.sleep(1))
+    rebuilt(store_url, storage)
+    assert tables(store_url) == tables(url)
 
 
 def test_after_an_error_the_old_store_is_there(
