@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from pathlib import Path
 
@@ -32,3 +33,22 @@ def test_a_report_is_written_once_trials_have_ended(
         assert (tmp_path / "reports" / "index.html").exists() or multiprocessing.active_children()
     assert multiprocessing.active_children() == []
     assert "1 of 2 trials is done" in card.read_text()
+
+
+def write_for_ever(_: str, storage: str, *__: object) -> None:
+    """The installed command's process imports its entry again, which blocks SIGTERM."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    (Path(storage) / "began").touch()
+    time.sleep(60)
+
+
+def test_a_report_under_way_delays_no_end(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.sweep.live_reports.EVERY_S", 0.1)
+    monkeypatch.setattr("orchestrator.sweep.live_reports._write", write_for_ever)
+    with live_report(store, "", str(tmp_path), KEY, Typed(study=KEY.study)):
+        store.register(KEY, plan(1))
+        wait_for((tmp_path / "began").exists, timeout_s=100, what="the process")
+        start_s = time.monotonic()
+    assert time.monotonic() - start_s < 8
