@@ -55,7 +55,7 @@ Corpus = Annotated[
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
 DataDir = Annotated[
-    str | None, Option(help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")
+    str | None, Option(help="The folder of the corpora, the same on all machines. [default: data]")
 ]
 StoreUrl = Annotated[
     str | None,
@@ -66,7 +66,11 @@ StoreUrl = Annotated[
     ),
 ]
 Storage = Annotated[
-    str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")
+    str,
+    Option(
+        help="Checkpoints, result files and reports: a folder, or s3://, gs:// or "
+        "az://BUCKET/PREFIX."
+    ),
 ]
 Form = Literal["table", "csv", "json"]
 Format = Annotated[Form, Option("--format", help="How to print it.")]

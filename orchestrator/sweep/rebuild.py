@@ -59,7 +59,7 @@ def rebuild_store(url: str, storage: Storage, say: Callable[[str], None]) -> Non
     )
     if strangers:
         say(
-            f"{counted(len(strangers), 'trial')} are in no study: a study shows its trials after "
+            f"Without a study: {counted(len(strangers), 'trial')}. A study shows its trials after "
             f"`{PROGRAM} STUDY`, which trains nothing twice."
         )
 
