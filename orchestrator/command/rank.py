@@ -20,7 +20,6 @@ from trainables.errors import UserError
 if TYPE_CHECKING:
     from trainables.measurements import RankedFile
 
-FIGURES = (".svg", ".png", ".pdf")
 STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGNORECASE)
 FOLDERS_READ = 3
 """Of a path, from its end: where the step of training may stand."""
@@ -64,13 +63,6 @@ def rank(
             help="Greatest norm of a context, for KL-rank bounds. [default: by the final norm]",
         ),
     ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.svg|png|pdf",
-            help="Draw the singular values, and of several files the ranks.",
-        ),
-    ] = None,
     method: Annotated[
         Literal["gram", "qr"], typer.Option(help="gram (fast) or qr (resolves smaller values).")
     ] = "gram",
@@ -85,7 +77,6 @@ def rank(
 
     if context_norm is not None and not (0 < context_norm < math.inf):
         raise UserError(f"--context-norm is a positive number; got {context_norm:g}")
-    _check_figure(figure)
     files, steps = in_training_order(files)
     ranked = [
         rank_file(file, tensor=tensor, context_norm=context_norm, method=method, eps=eps)
@@ -96,14 +87,6 @@ def rank(
         _print_one(ranked[0], form)
     else:
         _print_several(files, steps, ranked, form)
-    if figure is not None:
-        from orchestrator.report import write_rank_figure
-
-        names = [file.name for file in files]
-        write_rank_figure(
-            figure, [(item.report, item.spectrum) for item in ranked], names=names, steps=steps
-        )
-        print_err(f"Figure: {figure}")
 
 
 def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
@@ -121,17 +104,6 @@ def _training_step(file: Path) -> int | None:
     places = (file.name, *reversed(file.absolute().parent.parts[-FOLDERS_READ:]))
     steps = [numbers[-1] for numbers in map(STEP.findall, places) if numbers]
     return int(steps[0]) if steps else None
-
-
-def _check_figure(figure: Path | None) -> None:
-    if figure is None:
-        return
-    if figure.suffix not in FIGURES or figure.is_dir():
-        raise UserError(
-            f"--figure: name a file that ends in {', '.join(FIGURES)}; got {str(figure)!r}"
-        )
-    if not figure.parent.is_dir():
-        raise UserError(f"--figure: folder {str(figure.parent)!r} does not exist")
 
 
 def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:

@@ -141,12 +141,6 @@ def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
     return files
 
 
-def draw_as(drawing: Drawing, form: str) -> bytes:
-    """Return the figure as svg, png or pdf, by itself."""
-    with mpl.rc_context(STYLE):
-        return _written(drawing.draw(), form)
-
-
 def inline_svg(document: str, drawing: Drawing) -> str:
     """The <svg> element of an SVG `document`, ready for HTML.
 

@@ -14,7 +14,6 @@ AXES = ("x", "y", "colour", "size")
 CLEARABLE = ("colour", "size")
 NUMERIC = ("y", "size")
 FIRST_Y = ("test_perplexity", "valid_perplexity")
-FIRST_METRICS = ("valid_perplexity", "test_perplexity", "press_rank", "entropy_rank")
 COSTS = (
     "epochs",
     "kept_epoch",
@@ -65,27 +64,11 @@ def labels(names: Sequence[str]) -> dict[str, str]:
 
 def _first_axes(trials: StudyTrials) -> dict[str, str | None]:
     """Rank, perplexity and output layer, or the first settings and metrics."""
-    metrics, settings = _metrics(trials), _settings(trials)
+    metrics = [name for name in trials.metrics if name in trials.numbers and name not in COSTS]
+    settings = [name for name in trials.settings if name in trials.numbers and name != "seed"]
     ys = [name for name in FIRST_Y if name in metrics] + metrics
     xs = ["press_rank"] if "press_rank" in metrics else [*settings, *metrics]
     layers = [name for name in trials.texts if name == "output_layer.name"]
     colours = [*layers, *settings[::-1], *trials.texts, None]
     x, y = (xs[0], ys[0]) if metrics else (None, None)
     return {"x": x, "y": y, "colour": colours[0], "size": None}
-
-
-def parallel_columns(trials: StudyTrials) -> list[str]:
-    """Numeric settings and the main metrics."""
-    metrics = _metrics(trials)
-    main = [name for name in FIRST_METRICS if name in metrics]
-    return [*_settings(trials), *(main or metrics[:4])]
-
-
-def _settings(trials: StudyTrials) -> list[str]:
-    """The settings that are numbers, without the seed."""
-    return [name for name in trials.settings if name in trials.numbers and name != "seed"]
-
-
-def _metrics(trials: StudyTrials) -> list[str]:
-    """Numeric metrics without those of cost."""
-    return [name for name in trials.metrics if name in trials.numbers and name not in COSTS]

@@ -112,27 +112,6 @@ def _areas(values: pd.Series[float]) -> pd.Series[float]:
     return SMALLEST_PX**2 + shares.fillna(0) * (LARGEST_PX**2 - SMALLEST_PX**2)
 
 
-def parallel(frame: pd.DataFrame, names: Sequence[str], colour: str | None) -> Figure:
-    """Parallel coordinates of these numeric columns, a line for each trial that has the colour's
-    number; columns in which one of these is missing are left out."""
-    if colour not in frame:
-        return empty("No trial is done yet.")
-    lines = frame[[*dict.fromkeys([*names, colour])]].dropna(subset=[colour])
-    complete = [name for name in names if np.isfinite(lines[name]).all()]
-    if len(complete) < 2 or lines.empty:
-        return empty("Too few numbers are in all trials to draw lines between them.")
-    figure = px.parallel_coordinates(
-        lines,
-        dimensions=complete,
-        color=colour,
-        labels=_labels(*complete, colour),
-    )
-    figure.update_traces(labelangle=-12)
-    return figure.update_layout(
-        margin={"l": 60, "r": 30, "t": 90, "b": 30}, uirevision=f"over {complete}"
-    )
-
-
 def learning_curves(
     trials: Mapping[str, Sequence[EpochMetrics]], *, training: bool = False
 ) -> Figure:

@@ -16,7 +16,7 @@ from orchestrator.report import CARD_FILE, Card, read_card, title
 from orchestrator.store import StudySummary
 from orchestrator.variants import Variant
 from orchestrator.view import figures, parts, study_table
-from orchestrator.view.axes import AXES, menus, parallel_columns
+from orchestrator.view.axes import AXES, menus
 from orchestrator.view.overview import progress
 from orchestrator.view.source import Source
 from orchestrator.view.trials import StudyTrials
@@ -25,11 +25,9 @@ from search_spaces.catalog import NAMES, load_study
 from search_spaces.study import Study
 
 REPORT = "report.html"
-TABS = ("learning curves", "spectra", "parallel coordinates")
+TABS = ("learning curves", "spectra")
 MOST_CHOSEN, MOST_BEST = 20, 8
 BEST = "valid_perplexity"
-AXIS_PX = 100
-"""Between two axes of parallel coordinates, at least."""
 
 
 def layout(source: Source, variant: str) -> Any:
@@ -68,7 +66,7 @@ def layout(source: Source, variant: str) -> Any:
                 persistence_type="session",
                 persistence=True,
             ),
-            html.Div(parts.graph("chosen", variant), className="scroll"),
+            parts.graph("chosen", variant),
         ]
     )
 
@@ -133,11 +131,9 @@ def register(app: Dash, source: Source) -> None:
 
     @app.callback(
         Output({"drawn": "chosen"}, "data"),
-        Output("chosen", "style"),
         Output("chosen-words", "children"),
         inputs={
             "tab": Input("chosen-tab", "value"),
-            "colour": Input("study-y", "value"),
             "shown": Input("shown", "data"),
             "ticked": Input("ticked", "data"),
             "_": (Input("study-version", "data"), Input("study-epochs", "data")),
@@ -146,19 +142,13 @@ def register(app: Dash, source: Source) -> None:
     )
     def draw_chosen(
         tab: str,
-        colour: str | None,
         shown: Sequence[str] | None,
         ticked: Sequence[str],
         _: object,
         variant: str,
     ) -> tuple[Any, ...]:
-        trials, compare = source.trials(variant), _compare(ticked, variant)
-        frame = trials.of(shown)
-        if tab == "parallel coordinates":
-            names = parallel_columns(trials)
-            style = {"minWidth": f"{AXIS_PX * len(names)}px"}
-            return figures.parallel(frame, names, colour), style, compare
-        ids, words = _choose(frame, ticked)
+        trials = source.trials(variant)
+        ids, words = _choose(trials.of(shown), ticked)
         names_of = trials.frame["name"]
         with source.store() as opened:
             figure = (
@@ -166,7 +156,7 @@ def register(app: Dash, source: Source) -> None:
                 if tab == "spectra"
                 else figures.learning_curves({names_of[id_]: opened.epochs(id_) for id_ in ids})
             )
-        return figure, {}, [words, " ", *compare]
+        return figure, [words, " ", *_compare(ticked, variant)]
 
     app.clientside_callback(
         ClientsideFunction("view", "open"),

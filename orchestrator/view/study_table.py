@@ -10,9 +10,10 @@ from typing import Any
 import dash_ag_grid
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 
-from orchestrator.view.axes import FIRST_METRICS, labels
+from orchestrator.view.axes import labels
 from orchestrator.view.trials import MOST_LEVELS, StudyTrials
 
+FIRST_METRICS = ("valid_perplexity", "test_perplexity", "press_rank", "entropy_rank")
 COLUMN = {
     "width": 150,
     "floatingFilter": True,

@@ -148,19 +148,3 @@ def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> 
     assert now(page.browser, "scatter", "layout.xaxis.range")[0] != before[0], (
         "which is of other axes"
     )
-
-
-def test_a_range_of_parallel_coordinates_stays_where_a_trial_ends(page: Page) -> None:
-    page.browser.evaluate(
-        "dash_clientside.set_props('chosen-tab', {value: 'parallel coordinates'})"
-    )
-    axis = "document.querySelectorAll('#chosen .parcoords .axis-brush .background')[1]"
-    page.browser.wait_until(f"{axis} !== undefined")
-    page.browser.evaluate(f"{axis}.scrollIntoView({{block: 'center'}})")
-    page.drag((0.5, 0.3), (0.5, 0.6), across=axis)
-    part = "data[0].dimensions.map((of) => [of.label, of.constraintrange])"
-    wait_for_part(page.browser, "chosen", "data[0].dimensions[1].constraintrange !== undefined")
-    before = now(page.browser, "chosen", part)
-    page.end(TRIALS[7], 3)
-    wait_for_part(page.browser, "chosen", "_fullData[0].dimensions[0].values.length === 8")
-    assert now(page.browser, "chosen", part) == before

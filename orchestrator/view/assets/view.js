@@ -40,7 +40,7 @@ window.dash_clientside = {
   ...window.dash_clientside,
   view: {
     // Plotly keeps zooms by `uirevision`, but Dash writes them into the figure that it then replaces.
-    // So a figure over the same axes takes over the zoom, the box and the ranges of the one before.
+    // So a figure over the same axes takes over the zoom and the box of the one before.
     draw(figure, before) {
       if (!figure) return dash_clientside.no_update;
       if (before.layout.uirevision === figure.layout.uirevision) {
@@ -49,10 +49,6 @@ window.dash_clientside = {
           if (autorange === false) Object.assign(figure.layout[axis], { autorange, range });
         }
         figure.layout.selections = before.layout.selections;
-        for (const dimension of figure.data[0]?.dimensions ?? []) {
-          const same = before.data[0].dimensions.find(({ label }) => label === dimension.label);
-          dimension.constraintrange = same?.constraintrange;
-        }
       }
       return figure;
     },

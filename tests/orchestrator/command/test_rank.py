@@ -1,11 +1,10 @@
-"""`rank` of one checkpoint and of several over training: tables, csv, json and the figure."""
+"""`rank` of one checkpoint and of several over training: tables, csv and json."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -68,31 +67,6 @@ def test_what_is_true_of_one_file_alone_is_said_with_its_name(tmp_path: Path) ->
     records = json.loads(answer.stdout)
     assert [record["file"] for record in records] == [*map(str, paths), str(tmp_path / "m.npy")]
     assert records[2]["tensor"] is None and records[2]["press_rank"] == 8
-
-
-@pytest.mark.parametrize(
-    ("steps", "ticks", "form"),
-    [
-        ((5,), [], "svg"),
-        ((1, 4, 3000), ["1", "10", "100", "1k"], "svg"),
-        ((1, 4), [], "png"),
-        ((5,), [], "pdf"),
-    ],
-)
-def test_the_figure_is_written_as_asked(
-    tmp_path: Path, steps: tuple[int, ...], ticks: list[str], form: str
-) -> None:
-    figure = tmp_path / f"ranks.{form}"
-    answer = sweep("rank", *of_steps(tmp_path, *steps), "--figure", figure)
-    assert answer.returncode == 0, answer.stderr
-    content = figure.read_bytes()
-    assert content.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[form])
-    if form == "svg":
-        text = content.decode()
-        assert "index of the singular value" in text and text.count("\nPress rank 6") >= len(steps)
-        assert ("KL-rank bound" in text) == (len(steps) > 1)
-        words = re.findall(r"<text[^>]*>([^<]+)<", text)
-        assert words[: len(ticks) + 1] == [*ticks, "training step" if ticks else "1"]
 
 
 @pytest.mark.parametrize(

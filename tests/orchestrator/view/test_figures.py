@@ -64,15 +64,6 @@ def test_areas_grow_with_the_number() -> None:
     assert trace.marker.size / trace.marker.sizeref == pytest.approx([25, 174.5, 324, 25])
 
 
-def test_parallel_lines_are_of_complete_columns() -> None:
-    frame = pd.DataFrame({"a": [1, 2, 3, 4], "b": [4, None, 6, 8], "c": [7, 8, 9, None], "d": 0})
-    (trace,) = figures.parallel(frame, ["a", "b", "d"], "c").data
-    assert [list(dimension["values"]) for dimension in trace.dimensions] == [[1, 2, 3], [0, 0, 0]]
-    assert list(trace.line.color) == [7, 8, 9]
-    for colour in ("c", None):
-        assert not figures.parallel(frame, ["b", "a"], colour).data
-
-
 def test_curves_are_perplexities_and_mark_averaging() -> None:
     epochs = training([1, 1, 1], [3.0, 2.0, 1.5], averaged_from=3, jump=0.5)
     curve, switch = figures.learning_curves({"<x>": epochs, "none": []}).data

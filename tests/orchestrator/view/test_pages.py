@@ -178,9 +178,7 @@ def test_learning_curves_are_of_the_ticked_or_the_best(app: Dash, store: Store) 
     attempts = store.claim(IDS, owner="a", lease_s=60)
     store.record_epochs({trial_id: [epoch(1)] for trial_id in IDS}, attempts=attempts)
     draw = callback(app, '{"drawn":"chosen"}')
-    drawn = [
-        draw("learning curves", None, None, some, None, MINE.variant) for some in ([], IDS[1:])
-    ]
+    drawn = [draw("learning curves", None, some, None, MINE.variant) for some in ([], IDS[1:])]
     assert [[trace.name for trace in figure.data][:-1] for figure, *_ in drawn] == [
         ["trial 0", "trial 1"],
         ["trial 1"],
