@@ -1,8 +1,10 @@
 """Drivers that are stopped or killed: what was done stays, nothing is done twice, a search goes on
 as it would have.
 
-Those that are stopped start a Ray of their own and end it. Those that are killed join the Ray of
-this process, as on a cluster, which stays up; the run that goes on is one in this process."""
+Those that get a signal while Ray starts or ends have a Ray of their own. All others join the Ray of
+this process, as on a cluster, which stays up; the run that goes on is one in this process. They
+train one trial at a time unless several matter: each more is a worker more, which takes seconds to
+import."""
 
 from __future__ import annotations
 
@@ -25,10 +27,11 @@ from orchestrator.store import Store, open_store
 from tests.support import scripted_measurements, scripted_tuning
 from tests.support.drivers import KEY, measure, train, tune
 from tests.support.one_ray import start_ray
-from tests.support.processes import Process
+from tests.support.processes import ONE_WORKER, Process
 from tests.support.scripted_trials import SLOW, SOUND, log_lines
 
-SEEDS = range(SLOW, SLOW + 6)
+SEEDS = range(SLOW, SLOW + 4)
+TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
 """For the driver's process alone, so never undone."""
@@ -48,18 +51,9 @@ def starts(folder: Path) -> int:
     return len(log_lines(folder)) - ends(folder).total()
 
 
-def with_own_ray(folder: Path, *arguments: Any, **options: Any) -> Process:
-    """A driver whose folder for temporary files has a long path: Ray's sockets would not fit below
-    it."""
-    (folder / LONG_NAME).mkdir()
-    return Process(
-        folder, partial(train, **options), folder, *arguments, TMPDIR=str(folder / LONG_NAME)
-    )
-
-
 def test_sigterm_gives_trials_back_within_ten_seconds(tmp_path: Path) -> None:
-    driver = with_own_ray(tmp_path, SEEDS)
-    driver.wait_until(lambda: starts(tmp_path) >= 3)
+    driver = Process(tmp_path, TRAIN, tmp_path, SEEDS, ray=start_ray())
+    driver.wait_until(lambda: starts(tmp_path) >= 2)
     driver.signal(signal.SIGTERM)
     [summary] = driver.end(timeout_s=10)
     assert summary["interrupted"] and "Traceback" not in driver.errors
@@ -118,7 +112,11 @@ def killed_after_a_commit() -> None:
 def test_signals_during_rays_start_and_end_count(
     tmp_path: Path, moment: Callable[[], None], state: str
 ) -> None:
-    driver = with_own_ray(tmp_path, [SOUND], moment=moment)
+    """The folder for temporary files has a long path: Ray's sockets would not fit below it."""
+    temporary = tmp_path / LONG_NAME
+    temporary.mkdir()
+    call = partial(TRAIN, moment=moment)
+    driver = Process(tmp_path, call, tmp_path, [SOUND], TMPDIR=str(temporary), **ONE_WORKER)
     [summary] = driver.end()
     assert summary["interrupted"] and "Traceback" not in driver.errors
     assert states(tmp_path) == [state]
@@ -126,20 +124,20 @@ def test_signals_during_rays_start_and_end_count(
 
 def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
     """Kill in the middle of trials, then before the first commit, then after the first commit."""
-    seeds = range(SLOW, SLOW + 12)  # a killed driver's workers may end the trials that they are at
+    seeds = range(SLOW, SLOW + 9)  # a killed driver's workers may end the trials that they are at
     train_two = partial(train, options={"max_concurrent": 2})
     driver = Process(tmp_path, train_two, tmp_path, seeds, ray=start_ray())
     driver.wait_until(lambda: starts(tmp_path) >= 2)
     time.sleep(random.uniform(0.0, 1.5))
     driver.kill()
     for moment in (killed_before_a_commit, killed_after_a_commit):
-        train_until = partial(train_two, moment=moment)
-        driver = Process(tmp_path, train_until, tmp_path, seeds, ray=start_ray())
+        call = partial(TRAIN, moment=moment)
+        driver = Process(tmp_path, call, tmp_path, seeds, ray=start_ray())
         driver.end(status=-signal.SIGKILL)
         assert "done" in states(tmp_path) or moment is killed_before_a_commit
         assert {"planned", "running"} & set(states(tmp_path))
     said: list[Any] = []
-    train(said.append, tmp_path, seeds)
+    TRAIN(said.append, tmp_path, seeds)
     assert said[0]["notes"] == [], "no result is damaged, and no dead driver's lease is waited for"
     assert states(tmp_path) == ["done"] * len(seeds)
     # A worker may have died between its result and its line in the log.

@@ -108,5 +108,5 @@ def wait_for(look: Callable[[], T], *, timeout_s: float, what: str) -> T:
         answer = look()
         if answer:
             return answer
-        time.sleep(0.3)
+        time.sleep(0.05)
     raise AssertionError(f"{what}: not within {timeout_s:.0f} s")

@@ -69,7 +69,7 @@ def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
             "seconds_per_trial": 1.0,
             "functions": functions,
         }
-        work = work_in(folder, store, {"max_concurrent": 2}, **fields)
+        work = work_in(folder, store, {"max_concurrent": 1}, **fields)
         Recorder(store, work.options.storage, run_id).measurements(store.lacking(key, names))
         lacking = store.lacking(key, names)
         run_trials(
