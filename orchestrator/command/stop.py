@@ -86,8 +86,6 @@ def _stoppable(
     fitting = [key for key in known if name in (None, key.study) and variants.fits(key)]
     if not fitting:
         which = ", ".join(dict.fromkeys(key.study for key in running)) or "none"
-        meant = f"the study or trial {study!r}{variants}" if study else f"a study{variants}"
-        raise UserError(
-            f"By this store {meant} does not run, so there is nothing to stop; running: {which}."
-        )
+        meant = f"{study!r}{variants} is not" if study else f"no study{variants} is"
+        raise UserError(f"stop: {meant} running. Running studies: {which}.")
     return [key for key in fitting if key in running] or fitting

@@ -30,9 +30,8 @@ def check_folder(folder: Path) -> None:
         write_probe(folder)
     except OSError as error:
         raise UserError(
-            f"results need a folder that can be written to, but {folder} cannot be "
-            f"({error.strerror}); "
-            "free space there or name another one with --storage"
+            f"--storage: {folder} cannot be used as a folder for results ({error.strerror}). "
+            "Free space there or name another one."
         ) from error
 
 

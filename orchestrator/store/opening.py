@@ -91,7 +91,7 @@ def _version(store: Store) -> int | None:
                 return version
             problem = f"was made by a newer version of this program (schema version {version})"
         else:
-            problem = f"is none of this version of the program (it has the table {min(tables)})"
+            problem = f"was not made by this program version (it has the table {min(tables)})"
     raise UserError(
         f"The results store {store.address} {problem}: name another one with --store, or {REBUILD}."
     )

@@ -38,7 +38,7 @@ def test_a_study_or_a_trial_is_asked_to_stop(store: Store, typed: Typed) -> None
     trials = planned(range(2))
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
-    assert "nothing to stop" in typed("stop").stderr
+    assert "no study is running" in typed("stop").stderr
     store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
     shown = typed("status").stdout
     assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in shown
@@ -58,6 +58,6 @@ def test_a_named_variant_stops_without_running_trials(store: Store, typed: Typed
         store.register(key, planned(range(2)))
     run_id = store.begin_run(RUN)
     chosen = ("--set", "training.learning_rate=10,5", "--set", "training.epochs=3")
-    assert "does not run" in typed("stop", "gss_grid", *chosen[:2]).stderr
+    assert "is not running" in typed("stop", "gss_grid", *chosen[:2]).stderr
     assert "no trial of it runs now" in typed("stop", "gss_grid", *chosen).stdout
     assert [store.requests(key, run_id).stop_study for key in (KEY, swept)] == [False, True]
