@@ -74,14 +74,6 @@ def one_ray() -> None:
     start_ray()
 
 
-@pytest.fixture
-def no_ray() -> None:
-    """No Ray is up, so that the test can start its own."""
-    from tests.support.one_ray import end_ray
-
-    end_ray()
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files of long tests first, so that no process is left alone with one: real commands and
     kills, then Ray's, then those that train.
@@ -104,7 +96,7 @@ def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
     folders, fixtures = set(item.path.parts), set(getattr(item, "fixturenames", ()))
     return (
         not {"end_to_end", "kills"} & folders,
-        not {"one_ray", "no_ray"} & fixtures,
+        "one_ray" not in fixtures,
         "trainables" not in folders,
     )
 

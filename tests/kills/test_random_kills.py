@@ -39,15 +39,38 @@ from tests.support.store_rows import tables
 pytestmark = pytest.mark.timeout(0)  # a round has its own limit
 
 
-@pytest.mark.chaos(1, 200)
+SPAN = (0.0, 1.0)
+"""When to disturb a sweep, in shares of the seconds of an undisturbed one."""
+BUSY = (0.2, 0.6)
+"""Most of this passes while trials run."""
+
+
+def test_signal_and_two_kills_leave_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
+    """One round of each test of chance below, of one sweep."""
+    chance, part = random.Random(SEED), victim(SEED)
+    with TypedSweep(tmp_path / "sweep", *options(part)) as sweep:
+        kill_guard(sweep, undisturbed, chance, BUSY)
+        part.troubles = interrupt(Round("Ctrl-C"), KINDS[0], sweep, undisturbed, chance, BUSY)
+        kill_at_random(part, sweep, undisturbed, chance, BUSY)
+        assert part.troubles + rebuilt(sweep) == [], f"{part.kind}, seed {SEED}"
+
+
+def victim(number: int) -> Round:
+    return Round(VICTIMS[number % len(VICTIMS)])
+
+
+def options(part: Round) -> tuple[str, ...]:
+    return (*OPTIONS, *(["--ray-dashboard"] if "ashboard" in part.kind else []))
+
+
+@pytest.mark.chaos(0, 200)
 def test_any_victim_leaves_the_same_table(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     chance, parts = random.Random(SEED), []
     for number in range(rounds):
-        part = Round(VICTIMS[(number + SEED) % len(VICTIMS)])
-        dashboard = ["--ray-dashboard"] if "ashboard" in part.kind else []
-        with TypedSweep(tmp_path / str(number), *OPTIONS, *dashboard) as sweep:
+        part = victim(number + SEED)
+        with TypedSweep(tmp_path / str(number), *options(part)) as sweep:
             kill_at_random(part, sweep, undisturbed, chance)
             if number % 10 == 0 and not part.troubles:
                 part.troubles += rebuilt(sweep)
@@ -57,12 +80,16 @@ def test_any_victim_leaves_the_same_table(
 
 
 def kill_at_random(
-    part: Round, sweep: TypedSweep, undisturbed: Undisturbed, chance: random.Random
+    part: Round,
+    sweep: TypedSweep,
+    undisturbed: Undisturbed,
+    chance: random.Random,
+    span: tuple[float, float] = SPAN,
 ) -> None:
     """Start again if a sweep ends, and well, before the moment."""
     for _ in range(10):
         typed = sweep.type()
-        time.sleep(chance.uniform(0, undisturbed.seconds))
+        time.sleep(chance.uniform(*span) * undisturbed.seconds)
         last_s = typed.start_s + undisturbed.limit_s
         while typed.runs() and not sweep.alive(part.kind, typed) and time.monotonic() < last_s:
             time.sleep(0.1)
@@ -86,21 +113,30 @@ def rebuilt(sweep: TypedSweep) -> list[str]:
     ]
 
 
-@pytest.mark.chaos(1, 10)
+@pytest.mark.chaos(0, 10)
 def test_a_killed_guard_leaves_nothing(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int
 ) -> None:
     chance = random.Random(SEED)
     for number in range(rounds):
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
-            typed = sweep.type()
-            time.sleep(chance.uniform(0, undisturbed.seconds))
-            while typed.runs() and not sweep.kill("guard", typed, chance):
-                time.sleep(0.1)
-            deadline_s = time.monotonic() + 15
-            while sweep.left_behind() and time.monotonic() < deadline_s:
-                time.sleep(0.3)
-            assert sweep.left_behind() == [], f"seed {SEED}"
+            kill_guard(sweep, undisturbed, chance)
+
+
+def kill_guard(
+    sweep: TypedSweep,
+    undisturbed: Undisturbed,
+    chance: random.Random,
+    span: tuple[float, float] = SPAN,
+) -> None:
+    typed = sweep.type()
+    time.sleep(chance.uniform(*span) * undisturbed.seconds)
+    while typed.runs() and not sweep.kill("guard", typed, chance):
+        time.sleep(0.1)
+    deadline_s = time.monotonic() + 15
+    while sweep.left_behind() and time.monotonic() < deadline_s:
+        time.sleep(0.3)
+    assert sweep.left_behind() == [], f"seed {SEED}"
 
 
 STATUSES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -116,31 +152,45 @@ SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
 """From the first signal to the second; a sooner one counts as the first."""
 
 
-@pytest.mark.chaos(1, 50)
+@pytest.mark.chaos(0, 50)
 def test_a_signal_is_answered_and_nothing_lost(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     """First Ctrl-C in a terminal, then all kinds in random order."""
     chance, parts = random.Random(SEED), []
     kinds = itertools.cycle([KINDS[0], *chance.sample(KINDS[1:], len(KINDS) - 1)])
-    for index, (number, to, terminal) in enumerate(itertools.islice(kinds, rounds)):
+    for index, kind in enumerate(itertools.islice(kinds, rounds)):
+        number, to, terminal = kind
         part = Round(f"{number.name} {to}" + " in a terminal" * terminal)
         with TypedSweep(tmp_path / str(index), *OPTIONS) as sweep:
-            while True:  # until a sweep lasts until its moment
-                typed = sweep.type(terminal=terminal)
-                slowness = undisturbed.slowness
-                time.sleep(chance.uniform(0.1 * slowness, undisturbed.seconds))
-                if typed.runs():
-                    break
-                assert typed.troubles(undisturbed.limit_s) == []
-                sweep.forget()
-            part.troubles = signalled(part, (number, to, terminal), sweep, typed, slowness)
-            sweep.kill_all()
+            part.troubles = interrupt(part, kind, sweep, undisturbed, chance)
             part.troubles += sweep.type().troubles(undisturbed.limit_s)
             part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
         keep("Signals at a random moment", part)
         parts.append(part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
+
+
+def interrupt(
+    part: Round,
+    kind: tuple[signal.Signals, str, bool],
+    sweep: TypedSweep,
+    undisturbed: Undisturbed,
+    chance: random.Random,
+    span: tuple[float, float] = SPAN,
+) -> list[str]:
+    """Send the signal, start again if a sweep ends before, and kill what is left."""
+    while True:
+        typed = sweep.type(terminal=kind[2])
+        slowness = undisturbed.slowness
+        time.sleep(max(0.1 * slowness, chance.uniform(*span) * undisturbed.seconds))
+        if typed.runs():
+            break
+        assert typed.troubles(undisturbed.limit_s) == []
+        sweep.forget()
+    troubles = signalled(part, kind, sweep, typed, slowness)
+    sweep.kill_all()
+    return troubles
 
 
 def signalled(

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
 import pytest
 import ray
 
-from orchestrator.cluster.connection import connected
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.cluster.scratch import LONGEST_BASE, scratch_folder
-from orchestrator.storage.storage import FolderStorage
+from orchestrator.cluster import RunOptions, connected, scratch, scratch_folder
+from orchestrator.cluster.scratch import LONGEST_BASE
+from orchestrator.storage import FolderStorage
+from tests.support.processes import Process, Say
 from trainables.errors import UserError
 
 
 @pytest.fixture
-def long_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files go: a folder whose path is too long for Ray's sockets."""
+def long_base(tmp_path: Path) -> Path:
+    """A folder whose path is too long for Ray's sockets."""
     base = tmp_path / ("long" * 20)
     base.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(base))
     return base
 
 
-def test_ray_gets_a_folder_with_a_short_path_wherever_temporary_files_go(long_base: Path) -> None:
+def test_ray_gets_a_folder_with_a_short_path(
+    long_base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(long_base))
     assert len(str(long_base)) > LONGEST_BASE
     with scratch_folder() as folder:
         assert folder.is_dir()
@@ -32,7 +35,7 @@ def test_ray_gets_a_folder_with_a_short_path_wherever_temporary_files_go(long_ba
     assert not folder.exists()
 
 
-def test_no_place_for_temporary_files_is_told_in_a_sentence(
+def test_no_place_for_temporary_files_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/proc/nothing")
@@ -40,14 +43,19 @@ def test_no_place_for_temporary_files_is_told_in_a_sentence(
         pass
 
 
-@pytest.mark.usefixtures("no_ray")
-def test_a_ray_that_cannot_start_is_told_in_a_sentence(
-    long_base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orchestrator.cluster.scratch.LONGEST_BASE", 1000)
+def start_below(say: Say, base: Path) -> None:
+    """Say why Ray cannot be started with its sockets there."""
+    vars(scratch)["LONGEST_BASE"] = 1000
     with (
-        pytest.raises(UserError, match=r"Ray cannot be started on this machine .*AF_UNIX"),
-        connected(RunOptions(storage=FolderStorage(long_base)), print),
+        pytest.raises(UserError) as raised,
+        connected(RunOptions(storage=FolderStorage(base)), print),
     ):
         pass
-    assert not ray.is_initialized()
+    say((str(raised.value), ray.is_initialized()))
+
+
+def test_ray_that_cannot_start_is_reported(long_base: Path, tmp_path: Path) -> None:
+    process = Process(tmp_path, start_below, long_base, TMPDIR=str(long_base))
+    ((error, is_up),) = process.end()
+    assert re.match("Ray cannot be started on this machine .*AF_UNIX", error)
+    assert not is_up

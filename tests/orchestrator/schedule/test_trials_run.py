@@ -90,11 +90,11 @@ def test_listener_and_store_get_every_trial(swept: Swept) -> None:
 
 
 def test_worker_that_stands_still_is_ended(store: Store, tmp_path: Path) -> None:
-    plan = planned([STANDS, SOUND])
+    plan = planned([STANDS])
     store.register(KEY, plan)
     run_trials(plan, work_in(tmp_path, store, {"trial_timeout_s": 10.0, "max_attempts": 1}))
-    stands, sound = store.trials(KEY)
-    assert (stands.state, sound.state) == ("failed", "done")
+    (stands,) = store.trials(KEY)
+    assert stands.state == "failed"
     assert re.match(
         r"it stood still for \d+ s \(no thread of its process ran any more; last seen",
         str(stands.cause),
@@ -108,14 +108,14 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=40) as disk:
         message = f"The disk of {disk} is full: free space there and type the same command again"
         with pytest.raises(UserError, match=re.escape(message)):
-            run_trials(plan, work_in(disk, store))
+            run_trials(plan, work_in(disk, store, {"max_concurrent": 1}))
         states = Counter(store.states(ids).values())
         assert states["done"] >= 1
         assert states == {"done": states["done"], "planned": 8 - states["done"]}
         change(disk, "size=1m")
         run_trials(
             [trial for trial in plan if store.states(ids)[trial.trial_id] != "done"],
-            work_in(disk, store),
+            work_in(disk, store, {"max_concurrent": 1}),
         )
         assert Counter(store.states(ids).values()) == {"done": 8}
         ends = [line for line in log_lines(disk) if line.startswith("end")]
@@ -131,10 +131,10 @@ def test_sweep_that_only_waits_moves_and_stops(
     plan = planned([SOUND])
     store.register(KEY, plan)
     store.claim([plan[0].trial_id], owner="another", lease_s=600)
-    request = threading.Timer(5, store.ask_to_stop, [KEY])
+    request = threading.Timer(3, store.ask_to_stop, [KEY])
     request.start()
     assert run_trials(plan, work_in(tmp_path, store, study=KEY)).interrupted
     request.join()
-    assert beats[-1] - beats[0] > 4, "it waited"
+    assert beats[-1] - beats[0] > 2, "it waited"
     assert max(later - earlier for earlier, later in itertools.pairwise(beats)) < 3
     assert [row.state for row in store.trials(KEY)] == ["running"]
