@@ -43,7 +43,8 @@ def test_a_file_is_what_results_prints(pages: Flask, tmp_path: Path, form: str) 
     assert file.status_code == 404, "without a format there is no such file"
     file = pages.test_client().get(f"/download/study/{KEY.variant}.{form}")
     assert file.text == printed.stdout
-    assert file.headers["Content-Disposition"] == f'attachment; filename="{KEY.variant}.{form}"'
+    # Without a name, which HTTP could not spell in every alphabet.
+    assert file.headers["Content-Disposition"] == "attachment"
 
 
 def test_a_file_of_some_trials_says_first_which_study_they_are_of(pages: Flask) -> None:
