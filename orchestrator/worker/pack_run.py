@@ -109,8 +109,7 @@ class _PackRun:
         runtime = self._options.runtime
         if not runtime.device.startswith("cuda"):
             return self._pack.at_once
-        import torch
-
+        from trainables.device import free_bytes
         from trainables.stack import chosen_size
 
         models = [trial.validated for trial in self._pack.trials]
@@ -118,7 +117,7 @@ class _PackRun:
             [model for model in models if isinstance(model, LanguageTrialConfig)],
             runtime,
             self._pack.at_once,
-            torch.cuda.mem_get_info()[0],
+            free_bytes(),  # also what the pack before has left in torch's cache
         )
         self._outbox.hold(TrialEvent(trial_id=self._current, note=reason))
         return size

@@ -163,9 +163,14 @@ def test_worker_with_a_gpu_tells_how_many_run_at_once(
         at_a_time.append(most)
         return run_stack(tasks, runtime=replace(runtime, device="cpu"), most=most, **others)
 
-    monkeypatch.setattr("trainables.stack.chosen_size", lambda *_: (2, "2 at a time, by steps"))
+    def chosen_size(*arguments: Any) -> tuple[int, str]:
+        return arguments[-1], f"{arguments[-1]} at a time, by steps"
+
+    left_by_the_last_pack = [1]
+    monkeypatch.setattr("trainables.stack.chosen_size", chosen_size)
     monkeypatch.setattr("trainables.stack.run_stack", on_cpu)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1, 1))
+    monkeypatch.setattr(torch.cuda, "empty_cache", left_by_the_last_pack.clear)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2 - len(left_by_the_last_pack), 2))
     options = {"gpus_per_trial": 1, "runtime": Runtime(device="cuda")}
     trials = smoke_trials(1, 2, 3)
     events = events_of([], tmp_path, trials=trials, run_trial=None, at_once=3, options=options)
