@@ -62,6 +62,7 @@ from .similarity import rho_matrix as rho_matrix
 from .similarity import similarity_numbers as similarity_numbers
 from .similarity import wins as wins
 from .spectra import Spectrum as Spectrum
+from .spectra import shown_indices as shown_indices
 from .spectra import trial_spectra as trial_spectra
 from .statistics.correlation import correlate as correlate
 from .statistics.estimates import POWER as POWER

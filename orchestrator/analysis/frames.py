@@ -7,7 +7,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.store import StudyKey
@@ -96,17 +95,6 @@ class FlatResults:
             self,
             records=tuple({**variant, **record} for record in self.records),
             columns=VARIANT + self.columns,
-        )
-
-    def of_setting(self, digits: str) -> FlatResults:
-        """Only the trials whose setting's hash begins with these digits, under the names and
-        columns that all have."""
-        matches = [record["setting"].startswith(digits[:ID_DIGITS]) for record in self.records]
-        return replace(
-            self,
-            records=tuple(compress(self.records, matches)),
-            groups=tuple(compress(self.groups, matches)),
-            beside=tuple(compress(self.beside, matches)),
         )
 
     def frame(self) -> pd.DataFrame:

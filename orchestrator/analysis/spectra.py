@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+SHOWN_POINTS = 160
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spectrum:
@@ -54,6 +56,17 @@ def trial_spectra(
         )
         for row in shown.to_dict("records")
     )
+
+
+def shown_indices(length: int) -> NDArray[np.int64]:
+    """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, close together at the start
+    and never far apart: every curve keeps its shape on a linear and on a logarithmic axis, and the
+    page stays small."""
+    if length <= SHOWN_POINTS:
+        return np.arange(length)
+    log_spaced = np.geomspace(1, length, SHOWN_POINTS) - 1
+    even = np.linspace(0, length - 1, SHOWN_POINTS)
+    return np.unique(np.round(np.concatenate([log_spaced, even])).astype(np.int64))
 
 
 def _relative(tolerance: float | None, sigma_max: float | None) -> float | None:

@@ -13,15 +13,12 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import console, open_existing, print_err
-from orchestrator.words import on_corpus
 from search_spaces.catalog import ALL, NAMES, is_file, load_study
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store, StudyKey
     from search_spaces.study import Study
-
-LEAST_DIGITS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +103,6 @@ def results(
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
     model: options.AnyModel = None,
-    setting: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HASH", help="Only the setting of this hash, or of these first digits of it."
-        ),
-    ] = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
     form: Annotated[
@@ -131,14 +122,6 @@ def results(
     with open_existing(store, storage) as opened:
         key = _choose_variant(opened, study_name(study), variants)
         trials = flatten(opened.results(key)).of_variant(key)
-    if setting is not None:
-        trials = trials.of_setting(setting.removeprefix("#").lower())
-        if len(setting) < LEAST_DIGITS or not trials.records:
-            raise UserError(
-                f"--setting takes the first {LEAST_DIGITS} or more digits of a setting's hash, and "
-                f"no trial of {key.study} at scale {key.scale}{on_corpus(key.corpus)} has "
-                f"{setting!r}: see the column setting of {PROGRAM} results {shlex.quote(study)}"
-            )
     if form == "parquet":
         write_parquet(trials.columns, trials.records, sys.stdout.buffer)
     else:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from plotly.graph_objects import Figure
 from plotly.graph_objs.layout import Template
 
+from orchestrator.analysis import shown_indices
 from orchestrator.report import GROUP_COLOURS, title
 from orchestrator.view.trials import StudyTrials
 from orchestrator.words import SHORT_ID
@@ -29,8 +30,6 @@ SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
 """Diameters of points."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
 """Epochs that have a marker each, and a tick each."""
-MOST_ON_A_SPECTRUM = 1_000
-"""More singular values than a figure has pixels for."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -154,7 +153,7 @@ def spectra(
         pd.DataFrame({"line": as_text(name), "index": index + 1, "singular value": sigma[index]})
         for name, sigma in trials.items()
         if sigma is not None
-        for index in [_thinned(len(sigma))]
+        for index in [shown_indices(len(sigma))]
     ]
     if not lines:
         return empty("There is no spectrum yet.")
@@ -170,15 +169,6 @@ def _lines(points: pd.DataFrame, x: str, y: str, *, markers: bool = False) -> Fi
     kind = {"color": "line", "line_dash": "line", "markers": markers, "render_mode": "svg"}
     figure = px.line(points, x=x, y=y, log_y=True, **kind)
     return figure.update_layout(legend_title_text="", uirevision=y)
-
-
-def _thinned(length: int) -> NDArray[np.int64]:
-    """Indices that show a descending curve, dense at both ends."""
-    if length <= MOST_ON_A_SPECTRUM:
-        return np.arange(length)
-    head = np.geomspace(1, length, MOST_ON_A_SPECTRUM // 2) - 1
-    even = np.linspace(0, length - 1, MOST_ON_A_SPECTRUM // 2)
-    return np.unique(np.concatenate([head, even]).astype(np.int64))
 
 
 def _labels(*names: str | None) -> dict[str, str]:

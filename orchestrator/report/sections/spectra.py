@@ -6,11 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from orchestrator.analysis import Spectrum, rows, tidy
+from orchestrator.analysis import Spectrum, rows, shown_indices, tidy
 from orchestrator.report import formats
 from orchestrator.report.columns import Column, Table, pivot
 from orchestrator.report.line_figure import LineFigure
@@ -19,7 +17,6 @@ from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell
 from orchestrator.words import counted
 
-SHOWN_POINTS = 160
 PAPER_LENGTH, PAPER_END, PAPER_TOP = 10_000, 500, 0.2
 """What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
 LEAST_SEEN = 0.02
@@ -67,17 +64,6 @@ def spectra_section(spectra: Sequence[Spectrum]) -> Section:
         ),
         wide=False,
     )
-
-
-def shown_indices(length: int) -> NDArray[np.int64]:
-    """Return at most 2 `SHOWN_POINTS` of the indices 0 .. length - 1, close together at the start
-    and never far apart: every curve keeps its shape on a linear and on a logarithmic axis, and the
-    page stays small."""
-    if length <= SHOWN_POINTS:
-        return np.arange(length)
-    log_spaced = np.geomspace(1, length, SHOWN_POINTS) - 1
-    even = np.linspace(0, length - 1, SHOWN_POINTS)
-    return np.unique(np.round(np.concatenate([log_spaced, even])).astype(np.int64))
 
 
 def _curve(

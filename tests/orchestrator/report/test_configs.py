@@ -84,7 +84,6 @@ def test_each_setting_has_one_line_with_its_trials(
 
 
 def values(folder: Path, setting: str, metric: str) -> list[float]:
-    """Of the lines that `results --setting` prints as well."""
     return [
         float(row[metric])
         for row in csv_records(folder / "trials.csv")

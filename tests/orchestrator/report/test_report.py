@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from orchestrator.analysis import shown_indices
 from orchestrator.report import ReportResult
-from orchestrator.report.sections.spectra import shown_indices
 from tests.support.synthetic_results import fail, make_results, report_on
 from trainables.errors import UserError
 

@@ -88,12 +88,11 @@ def test_twenty_curves_differ_and_long_ones_have_no_markers() -> None:
         assert figures.learning_curves({"x": epochs}).data[0].mode == mode
 
 
-@pytest.mark.parametrize("length", [1, 300, 10_000])
-def test_a_spectrum_keeps_its_ends_and_shape(length: int) -> None:
-    sigma = np.geomspace(1e4, 1e-3, length)
+def test_a_spectrum_has_the_values_of_its_indices() -> None:
+    sigma = np.geomspace(1e4, 1e-3, 10_000)
     (trace,) = figures.spectra({"x": sigma, "none": None}).data
     index = np.asarray(trace.x)
-    assert index[0] == 1 and index[-1] == length and len(index) <= 1000
+    assert index[0] == 1 and index[-1] == 10_000 and len(index) < 1000
     assert np.array_equal(trace.y, sigma[index - 1])
 
 
