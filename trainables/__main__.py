@@ -89,8 +89,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     except OSError as error:
         raise UserError(
             f"the trial's folder {directory} must take its files, and could not "
-            f"({error.strerror}): "
-            "free space there or name another one with --directory"
+            f"({error.strerror}): free space there or name another one with --directory"
         ) from error
     except Exception as error:
         if not runtime.layer_files:
@@ -124,8 +123,7 @@ def _read_config(path: Path) -> AnyConfig:
 def _print_epoch(metrics: EpochMetrics) -> None:
     print(
         f"epoch {metrics.epoch}: train {metrics.train_loss:.4f}, valid {metrics.valid_loss:.4f} "
-        f"nats per token, "
-        f"{metrics.seconds:.1f} s",
+        f"nats per token, {metrics.seconds:.1f} s",
         file=sys.stderr,
     )
 

@@ -64,9 +64,8 @@ def triton_note(device: str) -> str | None:
     and for a CPU."""
     problem = triton_problem(device) if on_gpu(device) else None
     return problem and (
-        f"trains without Triton's kernels, slower and with more memory, because a first launch "
-        f"failed ({problem}): "
-        "install gcc and Python's headers (python3-dev)"
+        "trains without Triton's kernels, slower and with more memory, because a first launch "
+        f"failed ({problem}): install gcc and Python's headers (python3-dev)"
     )
 
 

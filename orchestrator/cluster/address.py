@@ -45,9 +45,8 @@ def check_address(address: str) -> None:
         reason = (last_line(joined.stderr) or "no reason given").partition(". ")[0]
     raise UserError(
         f"No Ray cluster that this program can join answers at --address {address} ({reason}): see "
-        f"that `ray start "
-        "--head` runs there with the same Ray version and token, or leave --address out to run on "
-        "this machine."
+        "that `ray start --head` runs there with the same Ray version and token, or leave "
+        "--address out to run on this machine."
     )
 
 
@@ -64,6 +63,5 @@ def _check_port(address: str) -> None:
     except OSError as error:
         raise UserError(
             f"No Ray cluster answers at --address {address} ({error.strerror or error}): start one "
-            f"there with "
-            "`ray start --head`, or leave --address out to run on this machine."
+            "there with `ray start --head`, or leave --address out to run on this machine."
         ) from error

@@ -109,8 +109,7 @@ def _answer(address: str, answer: Any) -> list[str]:
         why = last_line(error)
     return [
         f"The machine {address} cannot run this project ({why}): install it there as it is here, "
-        f"and start Ray with "
-        "that Python."
+        "and start Ray with that Python."
     ]
 
 

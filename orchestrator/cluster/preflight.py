@@ -163,8 +163,7 @@ def _storage_fault(question: Question) -> str | None:
         return None
     return (
         f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least "
-        f"{LEAST_FREE_BYTES / 1e9:g}: "
-        "free space there"
+        f"{LEAST_FREE_BYTES / 1e9:g}: free space there"
     )
 
 

@@ -16,8 +16,7 @@ def check_timeout(options: RunOptions) -> None:
     if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
         raise UserError(
             f"--trial-timeout takes seconds from {SHORTEST_TIMEOUT_S:g}, as workers say every 2 s "
-            f"how far they are, "
-            f"not {options.trial_timeout_s:g}."
+            f"how far they are, not {options.trial_timeout_s:g}."
         )
 
 
@@ -49,15 +48,13 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     if need.get("gpu", 0) > gpus:
         raise UserError(
             f"A trial asks for {need['gpu']:g} GPU and there are {gpus:g}: lower --gpus-per-trial "
-            f"(0 trains on CPUs), "
-            "or give the address of a cluster that has them with --address."
+            "(0 trains on CPUs), or give the address of a cluster that has them with --address."
         )
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
     what = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
     raise UserError(
         f"A trial asks for {what} of one machine, and no machine has them (the largest has "
-        f"{largest:g} cores, all "
-        f"together {gpus:g} GPUs): ask for less."
+        f"{largest:g} cores, all together {gpus:g} GPUs): ask for less."
     )
 
 

@@ -33,9 +33,8 @@ def scratch_folder() -> Iterator[Path]:
     except OSError as error:
         raise UserError(
             f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): "
-            f"free space there, or "
-            f"name another folder, of at most {LONGEST_BASE} characters, by the environment "
-            f"variable TMPDIR."
+            f"free space there, or name another folder, of at most {LONGEST_BASE} characters, by "
+            "the environment variable TMPDIR."
         ) from error
     try:
         yield folder

@@ -42,8 +42,7 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     _print_files(files)
     print_out(
         f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test "
-        f"{text.test_tokens:,} "
-        f"tokens; vocabulary {text.vocabulary_size:,}{truth}.",
+        f"{text.test_tokens:,} tokens; vocabulary {text.vocabulary_size:,}{truth}.",
     )
 
 

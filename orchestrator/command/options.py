@@ -189,8 +189,7 @@ def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[s
     if store is None and is_url(os.fspath(storage)):
         raise UserError(
             "a results store cannot lie in an object store: with --storage s3://... name one with "
-            "--store, "
-            "postgresql+psycopg://... or the path of a file"
+            "--store, postgresql+psycopg://... or the path of a file"
         )
     url = os.fspath(store or Path(storage).resolve() / "results.db")
     no_password(url)

@@ -194,8 +194,7 @@ class Outcomes:
         ):
             raise UserError(
                 f"{self._start_failures} workers in a row ended before they started a trial "
-                f"({ending.cause}): {fix}, "
-                "then run the same command again."
+                f"({ending.cause}): {fix}, then run the same command again."
             )
 
     def _end_if_taken(self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool) -> None:

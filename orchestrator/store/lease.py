@@ -108,8 +108,7 @@ class LeaseKeeper:
         if lost > 0:
             raise UserError(
                 f"This command stood still for more than {self._lease_s:g} s, and {lost} of its "
-                f"trials were taken over "
-                f"by another one: {GO_ON}"
+                f"trials were taken over by another one: {GO_ON}"
             )
 
     def _keep(self) -> None:

@@ -37,19 +37,17 @@ def disk_warning(
     if needed > free:
         raise UserError(
             f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for "
-            f"weights and checkpoints, "
-            f"and the disk of {storage} has {_gigabytes(free)} left: free space there, name "
-            f"another one with "
-            "--storage, or run fewer at a time with --max-concurrent"
+            f"weights and checkpoints, and the disk of {storage} has {_gigabytes(free)} left: free "
+            "space there, name another one with --storage, or run fewer at a time with "
+            "--max-concurrent"
         )
     kept = sum(kept_bytes(config, corpus) for config in configs)
     if kept + needed <= free:
         return None
     return (
         f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} "
-        f"will keep about "
-        f"{_gigabytes(kept)}: where it fills up the sweep stops, and with room there the same "
-        f"command goes on."
+        f"will keep about {_gigabytes(kept)}: where it fills up the sweep stops, and with room "
+        "there the same command goes on."
     )
 
 

@@ -124,14 +124,12 @@ def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> No
         if index > len(words) - 2:
             raise UserError(
                 f"a context is followed by a token, so that in the test text of {corpus} its "
-                f"last_token_index is at "
-                f"most {len(words) - 2}; {file.name} has {index}: fix it, or choose the corpus "
-                f"that it was made for"
+                f"last_token_index is at most {len(words) - 2}; {file.name} has {index}: fix it, "
+                "or choose the corpus that it was made for"
             )
         if context.next_token not in (None, words[index + 1]):
             raise UserError(
                 f"{file.name} says that {context.next_token!r} follows token {index} of the test "
-                f"text, and in "
-                f"{corpus} {words[index + 1]!r} does: fix it, or choose the corpus that it was "
-                f"made for"
+                f"text, and in {corpus} {words[index + 1]!r} does: fix it, or choose the corpus "
+                "that it was made for"
             )

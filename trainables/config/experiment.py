@@ -93,9 +93,8 @@ class TrueRankConfig(ExperimentConfig):
             )
         if corpus.vocabulary_limit is not None:
             raise ValueError(
-                f"the true log P is known for the whole vocabulary only; leave vocabulary_limit "
-                f"None, not "
-                f"{corpus.vocabulary_limit}"
+                "the true log P is known for the whole vocabulary only; leave vocabulary_limit "
+                f"None, not {corpus.vocabulary_limit}"
             )
         return corpus
 

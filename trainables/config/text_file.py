@@ -50,6 +50,5 @@ class TextFile:
         except UnicodeDecodeError as error:
             raise UserError(
                 f"a text is UTF-8, and {path} has the byte 0x{content[error.start]:02x} at offset "
-                f"{error.start}: "
-                "convert the file to UTF-8"
+                f"{error.start}: convert the file to UTF-8"
             ) from error

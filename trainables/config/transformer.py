@@ -51,8 +51,7 @@ class TransformerConfig(Frozen):
         if self.width % (2 * self.heads):
             raise ValueError(
                 "heads share the width evenly, and rotary positions turn pairs, so model.width "
-                "must be a multiple of "
-                f"2 * model.heads; got {self.width} and {self.heads}"
+                f"must be a multiple of 2 * model.heads; got {self.width} and {self.heads}"
             )
         if self.head_rank is not None and self.head != "untied":
             raise ValueError(

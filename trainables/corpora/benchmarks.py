@@ -78,8 +78,7 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
         except ValueError as error:
             raise UserError(
                 "a line of a word-similarity benchmark is two words and a number, apart by a tab "
-                "or spaces; line "
-                f"{number} of {benchmark.file.name} is {line.strip()!r}: fix it"
+                f"or spaces; line {number} of {benchmark.file.name} is {line.strip()!r}: fix it"
             ) from error
     return tuple(pairs)
 
@@ -93,9 +92,8 @@ def read_folder(folder: Path) -> BenchmarkFolder:
     files = sorted(name for name in names_in(folder) if name.endswith(".txt"))
     if not files:
         raise UserError(
-            f"--benchmarks takes a folder of files *.txt with two words and a number a line; "
-            f"{folder} has none: check "
-            "the path"
+            "--benchmarks takes a folder of files *.txt with two words and a number a line; "
+            f"{folder} has none: check the path"
         )
     benchmarks: dict[str, Benchmark] = {}
     for file in files:

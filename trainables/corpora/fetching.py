@@ -62,8 +62,7 @@ def download(published: PublishedFolder, folder: Path) -> None:
     except ModuleNotFoundError as error:
         raise UserError(
             f"a download needs the package {error.name}, which is not installed here: install it, "
-            f"or put "
-            f"{', '.join(published.files)} into {folder} yourself"
+            f"or put {', '.join(published.files)} into {folder} yourself"
         ) from error
     registry = {name: f"sha256:{digest}" for name, digest in published.files.items()}
     files = pooch.Pooch(

@@ -84,8 +84,7 @@ def locate(name: str, data_dir: Path | None) -> Path:
     )
     raise UserError(
         f"unknown corpus {name!r}: {did_you_mean(name, choices)}Choose from {', '.join(choices)}, "
-        f"or give the path "
-        f"of a folder with {', '.join(FILES)}, for example "
+        f"or give the path of a folder with {', '.join(FILES)}, for example "
         f"./{name.rsplit('/', 1)[-1] or 'mycorpus'}"
     )
 

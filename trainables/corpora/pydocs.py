@@ -67,9 +67,8 @@ def split_texts() -> dict[str, str]:
     except ImportError as error:
         raise UserError(
             "the corpus 'pydocs' is made from Python's own documentation, and this Python was "
-            "installed without it "
-            "(no module pydoc_data): use --corpus ptb or --corpus wikitext-2, or install a "
-            "complete Python"
+            "installed without it (no module pydoc_data): use --corpus ptb or --corpus wikitext-2, "
+            "or install a complete Python"
         ) from error
     return deal(paragraphs(topics[key] for key in sorted(topics)))
 

@@ -85,8 +85,7 @@ def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
         if not file.text.strip():
             raise UserError(
                 f"every split of a corpus needs text; {file.name} of {name!r} has none "
-                f"({len(file.content)} bytes): "
-                "add text to it, or choose another corpus"
+                f"({len(file.content)} bytes): add text to it, or choose another corpus"
             )
     return dict(zip(SPLITS, files, strict=True))
 

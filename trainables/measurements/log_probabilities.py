@@ -65,6 +65,5 @@ def _require_probabilities(log_p_NV: Tensor) -> None:
     if off > NORMALISED_WITHIN:
         raise UserError(
             "the probabilities of every context must sum to one, and the log of the output layer's "
-            "sums is up to "
-            f"{off:.3g} off zero: let its log_probabilities end in a log_softmax"
+            f"sums is up to {off:.3g} off zero: let its log_probabilities end in a log_softmax"
         )

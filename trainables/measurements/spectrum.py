@@ -215,6 +215,5 @@ def bad_row_error(row: int) -> UserError:
     """Of a row, counted from 0, that has a NaN or an infinity."""
     return UserError(
         f"Every value of the matrix must be finite, and row {row} (counted from 0) has a NaN or an "
-        f"infinity: remove "
-        "that row, or compute it again."
+        "infinity: remove that row, or compute it again."
     )

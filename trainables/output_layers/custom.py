@@ -63,9 +63,8 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     if buffers:
         raise UserError(
             f"the output layer {config.layer} has buffers ({', '.join(buffers)}), which are not "
-            f"kept with the weights: "
-            "make each a torch.nn.Parameter with requires_grad=False, or compute it where it is "
-            "used"
+            "kept with the weights: make each a torch.nn.Parameter with requires_grad=False, or "
+            "compute it where it is used"
         )
     return built
 
@@ -76,10 +75,8 @@ def _layer_class(config: CustomConfig) -> type[OutputLayer]:
         files = ", ".join(f"{module.__file__}" for module in _loaded.values()) or "none"
         raise UserError(
             f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., "
-            f"and of such files "
-            f"this process was given {files}: run it through its study, or name that very file, "
-            f"unchanged, to "
-            "`python -m trainables` by --layers"
+            f"and of such files this process was given {files}: run it through its study, or name "
+            "that very file, unchanged, to `python -m trainables` by --layers"
         )
     layer = layer or getattr(_loaded[config.sha256], config.layer, None)
     if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):

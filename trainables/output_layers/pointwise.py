@@ -105,8 +105,7 @@ class _AutogradPass(ChunkPass):
         if self._output_nV.shape != logits_nV.shape:
             raise ValueError(
                 f"a function of logits gives one number for each; {type(self._function).__name__} "
-                f"made "
-                f"{tuple(self._output_nV.shape)} of {tuple(logits_nV.shape)}: fix its forward"
+                f"made {tuple(self._output_nV.shape)} of {tuple(logits_nV.shape)}: fix its forward"
             )
         logits_nV.copy_(self._output_nV.detach())
 

@@ -242,8 +242,7 @@ def _restore(
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"the checkpoints in {folder.path} are whole, but not of this program's version "
-            f"({first_line(error)}): "
-            "remove them, and the trial starts from the beginning"
+            f"({first_line(error)}): remove them, and the trial starts from the beginning"
         ) from error
 
 

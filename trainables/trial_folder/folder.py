@@ -317,8 +317,7 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
     if not TRIAL_ID.fullmatch(trial_id):
         raise UserError(
             f"a trial's id is 64 hexadecimal digits, and the results store has {trial_id[:80]!r}: "
-            f"it is damaged, or "
-            "this program has not written it, so name another one with --store"
+            "it is damaged, or this program has not written it, so name another one with --store"
         )
     return storage / TRIALS / trial_id[:2] / trial_id
 
