@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.command import options
 from orchestrator.command.options import print_err, print_out, print_records
 from orchestrator.words import counted, duration, on_corpus, short_id
-from trainables.errors import PROGRAM
 
 if TYPE_CHECKING:
     from orchestrator.forecast import Estimate, Stage
@@ -47,8 +46,8 @@ def studies(form: options.Format = "table") -> None:
 
 def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> None:
     """Print the different trials of plans: in json one object a trial with its full config; as a
-    table, with totals, in hours of a GPU too if some trials run on one. The table of several
-    studies has a line a study."""
+    table, if all are of one study, with a sentence on the costs of each plan, in hours of a GPU too
+    if some trials run on one."""
     from orchestrator.forecast import BASIS, CORE_BASIS, estimate, stages
 
     estimates = {
@@ -66,26 +65,15 @@ def print_plans(plans: Sequence[Plan], form: options.Form, *, on_gpu: bool) -> N
                 listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
                 print_err(f"{listed}: {later}.")
         return
-    several = len({plan.study.name for plan in plans}) > 1
-    rows = (
-        _study_rows(plans, estimates, on_gpu=on_gpu)
-        if several
-        else _trial_rows(records, on_gpu=on_gpu)
-    )
-    print_records(rows, list(rows[0]), form)
+    if len({plan.study.name for plan in plans}) == 1:
+        rows = _trial_rows(records, on_gpu=on_gpu)
+        print_records(rows, list(rows[0]), form)
     for plan in plans:
-        name = f"{plan.study.name}, " if several else ""
+        seeds = f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
+        heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
+        print_out(_total(f"{heading}{seeds}", [plan], estimates, on_gpu=on_gpu))
         for stage in stages(plan):
-            print_out(f"{name}{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
-        if not several:
-            seeds = f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
-            heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
-            print_out(_total(f"{heading}{seeds}", [plan], estimates, on_gpu=on_gpu))
-    if several:
-        print_out(
-            f"Scale {plans[0].scale.name}; list the trials of one study with: {PROGRAM} STUDY "
-            f"--dry-run"
-        )
+            print_out(f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}.")
     if len(plans) > 1:
         print_out(_total("All together", plans, estimates, on_gpu=on_gpu))
     print_out(BASIS if on_gpu else CORE_BASIS)
@@ -151,24 +139,6 @@ def _trial_rows(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> list[d
         }
         for record in records
     ]
-
-
-def _study_rows(
-    plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool
-) -> list[dict[str, str]]:
-    """Return a row a study and corpus."""
-    rows = []
-    for plan in plans:
-        parts = _parts([plan], estimates)
-        row = {"study": plan.study.name, "corpus": plan.corpus.name, "trials": f"{plan.total:,}"}
-        if plan.seeds > 1:
-            row["trials"] = f"{plan.total // plan.seeds:,} x {plan.seeds}"
-        if on_gpu:
-            row["GPU h"] = _hours(sum(part.gpu_hours for part in parts))
-        row["core time"] = duration(3600 * sum(part.core_hours for part in parts))
-        row["memory"] = f"{_memory_gb([plan], estimates):.1f} GB"
-        rows.append(row)
-    return rows
 
 
 def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu: bool) -> str:

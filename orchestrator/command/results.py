@@ -139,38 +139,25 @@ def report(
     model: options.AnyModel = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    bundle: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Write a folder for any static host, with a page over all of it."
-        ),
-    ] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in
     study it has."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
-    from orchestrator.sweep import Typed, open_bundle, report_folder, write_index, write_report
+    from orchestrator.sweep import Typed, report_folder, write_index, write_report
 
     variants = typed_filter(scale, corpus, settings, model)
     place, shown = storage_at(storage), console()
     with open_existing(store, storage) as opened:
         chosen = _chosen(opened, study, variants)
-        root = None if bundle is None else open_bundle(bundle)
         for key, content in chosen.items():
-            folder = root / key.variant if root else report_folder(place, key)
             argument = key.study if study == ALL else study
-            # A reader of a bundle has other folders.
-            typed = (
-                Typed(study=Path(argument).name)
-                if root
-                else Typed(study=argument, options=options.typed_options(context))
-            )
-            result = write_report(opened, content, key, folder, typed=typed)
+            typed = Typed(study=argument, options=options.typed_options(context))
+            result = write_report(opened, content, key, report_folder(place, key), typed=typed)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}")
-            index = write_index(result.path, None if root else place, shown)
+            index = write_index(result.path, place, shown)
     shown.print(f"All reports: {index}")
 
 

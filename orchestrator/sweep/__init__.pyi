@@ -1,4 +1,3 @@
-from .bundle import open_bundle as open_bundle
 from .commands import Typed as Typed
 from .commands import retry_command as retry_command
 from .live_reports import live_report as live_report

@@ -56,14 +56,12 @@ def write_report(
     )
 
 
-def write_index(page: Path, storage: Storage | None, console: Console) -> Path:
-    """Write the page over all reports beside the one at `page`, in an object store too where those
-    of `storage` lie in one; None stands for a bundle."""
+def write_index(page: Path, storage: Storage, console: Console) -> Path:
+    """Write the page over all reports beside the one at `page`, also to an object store if the
+    reports of `storage` lie in one."""
     from orchestrator.report import CARD_FILE
     from orchestrator.report import write_index as write_page
 
-    if storage is None:
-        return write_page(page.parent.parent)
     storage.bring_reports(CARD_FILE)
     index = write_page(page.parent.parent)
     address = storage.publish_report(page, index)

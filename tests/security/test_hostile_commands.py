@@ -18,7 +18,7 @@ from trainables.config import read_config
 OPTIONS = (
     "--scale", "--corpus", "--data-dir", "--store", "--storage", "--gpus-per-trial",
     "--cores-per-trial", "--contexts", "--benchmarks", "--search", "--budget", "--seeds",
-    "--log-to", "--format", "--set", "--bundle", "--method", "--eps", "--address",
+    "--log-to", "--format", "--set", "--method", "--eps", "--address",
     "--max-concurrent", "--deterministic", "--dry-run",
 )  # fmt: skip
 GOOD = ("gss_grid", "fair_capacity", "press_robustness", "smoke", "quick", "pydocs", "markov-20",

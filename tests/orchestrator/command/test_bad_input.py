@@ -62,7 +62,6 @@ def over(**fields):
         (("gss_grid", "--benchmarks", "{tmp}/wrong", "--dry-run"), "--benchmarks"),
         ((*LOGGED, "wandb"), "wandb"),
         ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "password"),
-        (("report", "all", "--bundle", ""), "empty"),
         (("gss_grid", "--data-dir", "s3://bucket/data", "--dry-run"), "--data-dir"),
         (("status", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),
         (("gss_grid", "--dry-run", "--store", "postgresql://u:secret@h/d"), "PGPASSWORD"),

@@ -96,7 +96,8 @@ def test_repeated_settings_forbid_seeds_by_scale() -> None:
 
 def test_all_gives_seeds_to_studies_that_take_them() -> None:
     answer = sweep("all", "--scale", "paper", "--seeds", "2", "--dry-run")
-    doubled = {line.split()[1] for line in answer.stdout.splitlines() if " x 2 " in line}
+    costs = answer.stdout.splitlines()
+    doubled = {line.partition(",")[0] for line in costs if ", 2 seeds of each setting:" in line}
     assert {"gss_grid", "mos_k"} < doubled < {*NAMES} - {"seeds", "fair_capacity", "published"}
 
 

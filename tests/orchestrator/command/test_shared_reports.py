@@ -1,4 +1,4 @@
-"""A bundle of reports, copied elsewhere."""
+"""The folder of reports, copied elsewhere."""
 
 from __future__ import annotations
 
@@ -54,42 +54,10 @@ def pages(folder: Path) -> set[str]:
     return {str(page.relative_to(folder)) for page in found}
 
 
-def test_every_link_of_a_copied_bundle_works(typed: Typed, tmp_path: Path) -> None:
-    made = tmp_path / "a bundle"
-    assert typed("report", "all", "--bundle", made).returncode == 0
-    copy = shutil.copytree(made, tmp_path / "elsewhere" / "x")
-    shutil.rmtree(made)
+def test_every_link_of_copied_reports_works(typed: Typed, tmp_path: Path) -> None:
+    assert typed("report", "all").returncode == 0
+    assert typed("report", "gss_grid", "--set", "training.epochs=3").returncode == 0
+    copy = shutil.copytree(tmp_path / "reports", tmp_path / "elsewhere" / "x")
+    shutil.rmtree(tmp_path / "reports")
     assert pages(copy) == {str(path.relative_to(copy)) for path in copy.rglob("*.html")}
     assert len(pages(copy)) == 1 + 2
-    contents = [path.read_bytes() for path in copy.rglob("*") if path.is_file()]
-    for here in (tmp_path, Path.cwd()):
-        assert not any(str(here).encode() in content for content in contents)
-    assert not (tmp_path / "reports").exists(), "the storage's own reports are left alone"
-
-
-def test_a_bundle_is_written_again(typed: Typed, tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    command = ("report", "gss_grid", "--bundle", bundle)
-    assert typed(*command).returncode == typed(*command).returncode == 0
-    assert len(list(bundle.glob("*/report.html"))) == 1
-    assert typed(*command, "--set", "training.epochs=3").returncode == 0
-    assert sum(page.endswith("/report.html") for page in pages(bundle)) == 2
-
-
-def test_other_folders_are_left_alone(typed: Typed, tmp_path: Path) -> None:
-    def refused(folder: Path) -> bool:
-        return typed("report", "gss_grid", "--bundle", folder).returncode == 2
-
-    full = tmp_path / "full"
-    full.mkdir()
-    for name in ("thesis.tex", "bundle.txt"):
-        (full / name).write_text("mine")
-        assert refused(full) and (full / name).read_text() == "mine"
-        assert [path.name for path in full.iterdir()] == [name]
-        assert refused(full / name)
-        (full / name).unlink()
-    assert typed("report", "gss_grid", "--bundle", full).returncode == 0
-    (full / "link").symlink_to(tmp_path)
-    assert refused(full)
-    assert typed("report", "rank_metrics", "--bundle", tmp_path / "none").returncode == 2
-    assert not (tmp_path / "none").exists()
