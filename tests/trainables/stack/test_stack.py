@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
+from tests.support.output_layer_formulas import EVERY_LAYER
 from trainables.config import (
     EtAsgdConfig,
     GssConfig,
@@ -117,6 +118,11 @@ def state_of(trainer: Trainer) -> dict[str, Tensor]:
     epochs = trainer.progress.epochs
     losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in epochs])
     return {**trainer.snapshot()[0], "losses": losses}
+
+
+def test_every_layer_of_stacks_is_compared_here() -> None:
+    stacked = {type(layer) for layer in EVERY_LAYER if stack_key(tiny.trial(output_layer=layer))}
+    assert stacked == {type(layer) for group in LAYERS for layer in group}
 
 
 @pytest.mark.parametrize("group", range(len(LAYERS)))
