@@ -161,8 +161,9 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
     except Exception as error:  # Ray raises bare ones too
         raise UserError(
             f"Ray cannot be started on this machine ({first_line(error)}): see that "
-            f"{folder.parent} and this machine's memory have room, then type the same command "
-            "again, or name a running cluster with --address."
+            f"{folder.parent} and this machine's memory have room and its cores are not "
+            "overloaded, then type the same command again, or name a running cluster with "
+            "--address."
         ) from error
 
 
