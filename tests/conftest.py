@@ -16,6 +16,10 @@ import pytest
 # they are loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Ray starts workers when trials ask for them. Those that it starts before come too late on a busy
+# machine: others are started, and two for nothing, seconds of a core each.
+os.environ.update(RAY_prestart_worker_first_driver="0")
+
 # Before anything imports Ray, which then listens on loopback alone.
 with suppress(ModuleNotFoundError):
     import orchestrator.cluster  # noqa: F401

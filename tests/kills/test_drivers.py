@@ -27,7 +27,7 @@ from orchestrator.store import Store, open_store
 from tests.support import scripted_measurements, scripted_tuning
 from tests.support.drivers import KEY, measure, train, tune
 from tests.support.one_ray import start_ray
-from tests.support.processes import ONE_WORKER, Process
+from tests.support.processes import Process
 from tests.support.scripted_trials import SLOW, SOUND, log_lines
 
 SEEDS = range(SLOW, SLOW + 4)
@@ -116,7 +116,7 @@ def test_signals_during_rays_start_and_end_count(
     temporary = tmp_path / LONG_NAME
     temporary.mkdir()
     call = partial(TRAIN, moment=moment)
-    driver = Process(tmp_path, call, tmp_path, [SOUND], TMPDIR=str(temporary), **ONE_WORKER)
+    driver = Process(tmp_path, call, tmp_path, [SOUND], TMPDIR=str(temporary))
     [summary] = driver.end()
     assert summary["interrupted"] and "Traceback" not in driver.errors
     assert states(tmp_path) == [state]

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.guard import remove_leftovers
 from tests.support.command import wait_for
 from tests.support.drivers import train
-from tests.support.processes import ONE_WORKER, Process
+from tests.support.processes import Process
 from tests.support.scratch import mentioning, short_base
 from tests.support.scripted_trials import LONG
 
@@ -23,8 +23,7 @@ def test_leftovers_of_killed_sweeps_alone_are_removed(
     short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = partial(train, options={"ray_dashboard": True, "max_concurrent": 1})
-    variables = {"TMPDIR": str(short_base), **ONE_WORKER}
-    sweep = Process(tmp_path, call, tmp_path, range(LONG, LONG + 20), **variables)
+    sweep = Process(tmp_path, call, tmp_path, range(LONG, LONG + 20), TMPDIR=str(short_base))
     wait_for(lambda: len([*short_base.iterdir()]) == 2, timeout_s=120, what="Ray's and Tune's")
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
     folders, working = {*short_base.iterdir()}, mentioning(short_base).keys()

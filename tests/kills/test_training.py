@@ -105,7 +105,7 @@ def test_resuming_from_any_step_changes_no_step(
     tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
     """Every single step of the first epochs of a short text, the averaging switch included."""
-    corpus = tiny.corpus(1500)
+    corpus = tiny.corpus(900)
     config = ET_ASGD.model_copy(
         update={"output_layer": layer, "training": ET_ASGD.training.model_copy(update=training)}
     )

@@ -16,6 +16,8 @@ from orchestrator.cluster import connection
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
+vars(connection)["PRELOADS"] = ""
+"""Most trials of tests are scripted; workers import torch if a trial needs it."""
 _started = ExitStack()
 
 

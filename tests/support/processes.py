@@ -25,8 +25,6 @@ FORKS.set_forkserver_preload(
     ["pytest", "torch", "orchestrator.worker.pack_run", "tests.support.drivers"]
 )
 WAIT_S = 180.0
-ONE_WORKER = {"RAY_prestart_worker_first_driver": "0"}
-"""For a process that starts a Ray: it starts as many workers as it needs, and none before."""
 Say = Callable[[Any], None]
 """How such a function tells the test something."""
 

@@ -52,7 +52,7 @@ def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tu
 
 
 def test_a_ray_that_takes_long_to_start_is_waited_for(tmp_path: Path) -> None:
-    assert start("time.sleep(3.5)", tmp_path) == (0, "", "")
+    assert start("time.sleep(2.5)", tmp_path) == (0, "", "")
 
 
 def test_a_ray_that_never_starts_is_started_again(tmp_path: Path) -> None:
