@@ -33,7 +33,7 @@ def test_a_closed_port_is_told_at_once() -> None:
     assert time.monotonic() - start_s < 2
 
 
-def test_a_server_that_is_no_ray_cluster_is_told_within_fifteen_seconds(
+def test_server_without_ray_is_reported_in_time(
     silent_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert JOIN_S < 15

@@ -156,7 +156,7 @@ def test_torch_is_probed_in_another_process() -> None:
     assert found.usable == 0 or Path("/dev/nvidiactl").exists()
 
 
-def test_probe_is_spared_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_ignores_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     probe = preflight.probe_gpus.__wrapped__
     program = 'import os; print(\'{"usable": %d, "torch": "", "cuda": null}\' % os.getpgid(0))'
     monkeypatch.setattr(preflight, "GPU_PROBE", ("-c", program))

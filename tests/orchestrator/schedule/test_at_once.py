@@ -70,7 +70,7 @@ def test_one_trial_is_stopped_and_others_go_on(sweep: Sweep, store: Store) -> No
     assert states(store) == ["done", "planned", *["done"] * 4]
 
 
-def test_stopped_trial_that_dies_first_is_not_tried_again(sweep: Sweep, store: Store) -> None:
+def test_stopped_trial_that_dies_is_not_retried(sweep: Sweep, store: Store) -> None:
     hand_out(sweep, "a")
     sweep.stop([IDS[1]])
     sweep.ended("a", DEATH)

@@ -45,7 +45,7 @@ def test_trials_of_another_driver_are_waited_for(
     assert states(store) == ["done"] * 6
 
 
-def test_stopped_trials_are_given_back_and_others_go_on(store: Store, tmp_path: Path) -> None:
+def test_stopped_trials_are_given_back_others_go_on(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]
     sweep.tell("a", 0, at=1)
@@ -103,7 +103,7 @@ def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
     assert sweep.give_up(["g"]) == [], "it has a machine"
 
 
-def test_error_between_claim_and_hand_out_leaves_nothing_claimed(
+def test_error_before_hand_out_leaves_nothing_claimed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lease of a claim that leaked would be renewed as long as this process lives."""

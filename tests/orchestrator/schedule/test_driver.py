@@ -91,7 +91,7 @@ def test_driver_waits_for_machines_until_it_is_stopped(
     assert steered.driver.stopping
 
 
-def test_worker_that_cannot_be_ended_asks_for_another_ray(
+def test_worker_that_cannot_be_killed_needs_another_ray(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stands still, and its process is on a machine that does not answer."""

@@ -94,7 +94,7 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
     assert "spectrum.npy is missing (in each of 2" in str(store.trials(KEY)[0].cause)
 
 
-def test_trials_taken_over_are_spoken_for_by_their_new_driver(
+def test_trials_taken_over_belong_to_their_new_driver(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But what is done is done."""
@@ -116,7 +116,7 @@ def test_trials_taken_over_are_spoken_for_by_their_new_driver(
     assert (list(sweep.heard.outcomes), sweep.finished) == ([IDS[0]], False)
 
 
-def test_death_costs_no_attempt_once_its_machine_has_left(store: Store, tmp_path: Path) -> None:
+def test_death_with_its_machine_costs_no_attempt(store: Store, tmp_path: Path) -> None:
     """Two deaths of a process are all that a trial may have."""
     sweep = Sweep(store, tmp_path, 1)
     for key, machine, there in (("a", "3", {"2"}), ("b", "2", {"3"}), ("c", "2", {"2", "3"})):

@@ -45,7 +45,7 @@ def test_pack_that_is_alone_asks_for_most_memory(options: RunOptions) -> None:
     assert placement.memory_bytes([SOFTMAX]) == 0
 
 
-def test_pack_asks_for_the_memory_of_its_largest_trial(options: RunOptions) -> None:
+def test_pack_asks_for_memory_of_its_largest_trial(options: RunOptions) -> None:
     placement = Placement(options, PTB, [{"CPU": 1.0, "memory": 1e12}])
     quick = apply_scale(SCALES["quick"], SOFTMAX)
     quick_bytes, mos_bytes, both = (

@@ -52,7 +52,7 @@ class Followed:
         return self.watch.standing_still()["pack"].cause
 
 
-def test_hang_after_quick_steps_is_named_after_two_minutes() -> None:
+def test_hang_after_quick_steps_is_reported_in_minutes() -> None:
     worker = Followed()
     worker.trains(100, step_s=POLL_S)
     assert worker.stands_still_within(1000) == 120

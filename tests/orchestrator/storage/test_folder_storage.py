@@ -73,7 +73,7 @@ def test_nobody_works_in_a_folder_that_is_gone(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_trial_whose_storage_goes_is_no_failure_of_its_own(tmp_path: Path) -> None:
+def test_lost_storage_does_not_fail_a_trial(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     with pytest.raises(UserError, match="is gone"), FolderStorage(folder).working("a" * 64):

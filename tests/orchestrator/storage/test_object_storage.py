@@ -95,7 +95,7 @@ def test_store_has_what_the_folder_has(storage: ObjectStorage, move: Move) -> No
     assert not folder.path.exists(), "a finished trial keeps no copy on the worker's disk"
 
 
-def test_result_of_an_outage_is_copied_the_next_time(
+def test_result_of_an_outage_is_copied_next_time(
     storage: ObjectStorage, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.storage.bucket.AWAY_S", 0)
@@ -245,7 +245,7 @@ def test_other_addresses_are_refused(place: str) -> None:
     assert "secret" not in str(error.value)
 
 
-def test_object_that_leads_out_of_the_folder_is_refused(
+def test_object_path_outside_the_folder_is_refused(
     storage: ObjectStorage, store: ObjectStore
 ) -> None:
     root = storage.bucket.url.removeprefix(f"s3://{store.bucket}/")

@@ -40,7 +40,7 @@ def test_what_a_killed_process_left_unfinished_goes(tmp_path: Path) -> None:
     assert [*result.parent.iterdir()] == []
 
 
-def test_files_of_living_processes_finished_files_and_links_stay(tmp_path: Path) -> None:
+def test_files_in_use_finished_files_and_links_stay(tmp_path: Path) -> None:
     target = tmp_path / "target"
     names = [
         "result.json",
@@ -58,7 +58,7 @@ def test_files_of_living_processes_finished_files_and_links_stay(tmp_path: Path)
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_what_machines_know_a_storage_by_stays_as_long_as_the_sweep(tmp_path: Path) -> None:
+def test_storage_marker_stays_as_long_as_the_sweep(tmp_path: Path) -> None:
     storage = FolderStorage(tmp_path)
     with storage.marked() as marker:
         age(tmp_path / marker, IDLE_S + 60)

@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Clock]:
     return partial(Clock, monkeypatch)
 
 
-def test_the_start_of_ray_is_no_time_of_a_trial(clock: Callable[[int], Clock]) -> None:
+def test_start_of_ray_is_not_trial_time(clock: Callable[[int], Clock]) -> None:
     """Two at a time, 20 s until the first two end, then 2 s a trial: 8 trials are 8 s, not 80."""
     sweep = clock(14)
     sweep.start("0", "1", epochs=None)
@@ -85,7 +85,7 @@ def test_running_trials_show_their_epochs(clock: Callable[[int], Clock]) -> None
     assert 70 <= sweep.seconds_left() <= 120
 
 
-def test_epochs_of_an_earlier_run_are_no_work_of_this_one(clock: Callable[[int], Clock]) -> None:
+def test_epochs_of_an_earlier_run_are_not_counted(clock: Callable[[int], Clock]) -> None:
     sweep = clock(1)
     sweep.start("a", epochs=10)
     for number in (6, 7):
@@ -129,7 +129,7 @@ def test_the_time_left_is_right_and_falls(
     assert max(jumps) < 0.1 * slow * max(events) + 30
 
 
-def test_results_stay_above_the_picture_and_the_best_one_in_it() -> None:
+def test_results_stay_above_and_the_best_one_within() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     picture = Terminal(console, 3, "first epoch")
     for name, state, perplexity in (

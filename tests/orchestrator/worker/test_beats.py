@@ -21,7 +21,7 @@ def beat_in(sent: list[bytes], place: str) -> Beat:
     return wait_for(there, timeout_s=30, what=f"a beat {place}")[0]
 
 
-def test_a_beat_says_how_far_the_work_is_and_at_which_line_of_the_users_file_it_stands() -> None:
+def test_beat_reports_progress_and_line_of_user_file() -> None:
     sent: list[bytes] = []
     with beating(sent.append, "here", ["test_beats"]):
         PULSE.begin("one")

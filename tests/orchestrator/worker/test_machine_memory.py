@@ -19,7 +19,7 @@ def test_this_machine_has_what_the_system_says() -> None:
 
 
 @pytest.mark.parametrize("group", ["/", "/job", "/job/step"])
-def test_the_limit_of_a_container_counts_wherever_it_is_set(tmp_path: Path, group: str) -> None:
+def test_container_limit_counts_wherever_it_is_set(tmp_path: Path, group: str) -> None:
     proc, cgroups = tmp_path / "proc", tmp_path / "cgroups"
     (proc / "self").mkdir(parents=True)
     (cgroups / "job/step").mkdir(parents=True)

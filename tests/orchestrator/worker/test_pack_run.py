@@ -153,7 +153,7 @@ def test_pruned_trial_leaves_its_mates(tmp_path: Path) -> None:
     assert {path.parent.name for path in tmp_path.glob("trials/*/*/checkpoint*")} == {pruned}
 
 
-def test_worker_with_a_gpu_tells_how_many_run_at_once(
+def test_worker_with_a_gpu_reports_its_stack_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The GPU is this CPU."""
