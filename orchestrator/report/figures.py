@@ -133,7 +133,7 @@ def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
         svg = _written(figure, "svg")
         files = {f"{drawing.name}.svg": svg}
         # The margins are measured by now, and to measure takes longer than to draw.
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         mark = hashlib.sha256(svg).hexdigest()
         for form in ("pdf", "png"):
             if not _holds(out / f"{drawing.name}.{form}", mark):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shutil
 import signal
@@ -22,8 +24,13 @@ from tests.support.one_ray import start_ray
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The storage of `gss_grid` at scale smoke, four trials done. Tests must not change it."""
     start_ray()
-    storage = tmp_path_factory.mktemp("finished")
-    answer = sweep("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
+    folder = tmp_path_factory.getbasetemp()
+    # Test workers share it: for the second one, the command has nothing to train.
+    storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"
+    words = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
+    with storage.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        answer = sweep(*words)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return storage
 

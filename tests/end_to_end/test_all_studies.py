@@ -1,4 +1,4 @@
-"""Every study at scale smoke, run by an installed wheel away from the checkout."""
+"""Every study at scale smoke, reported by an installed wheel away from the checkout."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named, studies_of
 from orchestrator.store import open_store
-from search_spaces.catalog import NAMES
+from search_spaces.catalog import ALL, NAMES
 from tests.support.browser import EXECUTABLE, Browser
 from tests.support.command import ROOT, environment, results_table, sweep
 from tests.support.one_ray import without_ray
+from tests.support.smoke_trials import train_here
 
 DATA = ROOT.parent / "shared" / "data"
 PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py",
             "pyproject.toml", "README.md")  # fmt: skip
+SWEPT = ("gss_grid", "fair_capacity")
+"""Studies whose trials the wheel itself trains: one of each kind, a plain one and a search."""
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study
@@ -45,29 +49,45 @@ def run(*words: str | Path, cwd: Path) -> str:
     return answer.stdout
 
 
+def other_plans() -> list[Plan]:
+    """The plans of all studies whose trials the wheel does not train."""
+    scale, request = scale_named("smoke"), PlanRequest(data_dir=DATA)
+    return [
+        make_plan(study, scale, corpus, fitting)
+        for study, corpus, fitting in studies_of(ALL, scale, None, request)
+        if study.name not in SWEPT
+    ]
+
+
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The storage of `sweep all`, typed with the wheel in a fresh environment; its output beside
     it."""
     folder = tmp_path_factory.mktemp("wheel")
-    sources, wheels, fresh = folder / "sources", folder / "wheels", folder / "environment"
+    sources, fresh = folder / "sources", folder / "environment"
     sources.mkdir()  # a copy, as the build leaves folders where the sources are
     for name in PACKAGED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, sources / name)
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, sources)
-    run(*pip, *build, cwd=folder)
     venv.create(fresh, symlinks=True)
     python = fresh / "bin" / "python"
-    [wheel] = wheels.iterdir()
-    install = ("install", "--no-deps", "--no-index", "--no-compile", wheel)
-    run(*pip, "--python", python, *install, cwd=folder)
     # The dependencies are those of this environment: nothing is downloaded.
     [packages] = fresh.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--python",
+        python,
+    )
+    install = ("install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile")
+    run(*pip, *install, "--ignore-installed", sources, cwd=folder)
     module = run(python, "-c", "import search_spaces; print(search_spaces.__file__)", cwd=folder)
     assert module.startswith(str(fresh))
+    train_here(folder / "results", *other_plans())
     words = ("all", "--scale", "smoke", "--data-dir", DATA, "--max-concurrent", "1")
     (folder / "out.txt").write_text(run(python.parent / "sweep", *words, cwd=folder))
     return folder / "results"
@@ -131,8 +151,10 @@ def test_a_search_stops_trials_that_another_study_finishes(storage: Path, tmp_pa
 def test_every_page_opens_alone_at_both_widths(storage: Path, tmp_path: Path) -> None:
     with Browser(tmp_path) as browser:
         for page in (*storage.glob("reports/*/report.html"), storage / "reports" / "index.html"):
+            browser.open(page.as_uri(), width=1280)
             for width in (1280, 400):
-                browser.open(page.as_uri(), width=width)
+                browser.look(width=width, dark=False)
+                browser.wait_until(f"innerWidth === {width}")
                 assert browser.complaints() == [], page
                 sent = [url for url in browser.requests() if not url.startswith("data:")]
                 assert sent == [page.as_uri()]

@@ -122,7 +122,7 @@ def test_retry_leaves_planned_trials_and_other_variants(copied: Path, tmp_path: 
     assert {row["epochs"] for row in json.loads(plain.stdout)} == {2} and "--set" in plain.stderr
 
 
-@pytest.mark.parametrize("harm", ["deleted", "truncated", "an older copy", "no database"])
+@pytest.mark.parametrize("harm", ["deleted", "truncated", "an older copy"])
 def test_a_lost_store_is_rebuilt_without_training(copied: Path, harm: str) -> None:
     before, path = results_table(copied), copied / "results.db"
     content = path.read_bytes()
@@ -132,8 +132,8 @@ def test_a_lost_store_is_rebuilt_without_training(copied: Path, harm: str) -> No
             plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs")
             store.register(plan.key, [trial.planned() for trial in plan.trials])
     else:
-        if harm != "deleted":
-            path.write_bytes(content[:9999] if harm == "truncated" else b"x" * 9999)
+        if harm == "truncated":
+            path.write_bytes(content[:9999])
         answer = sweep("results", "gss_grid", "--storage", copied)
         assert answer.returncode == 2 and "sweep.py store rebuild" in answer.stderr
     answer = sweep("store", "rebuild", "--storage", copied)

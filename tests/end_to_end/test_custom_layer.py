@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import ROOT, environment, results_table, sweep
+from tests.support.command import ROOT, results_table, sweep
 from trainables.__main__ import main
 from trainables.config import output_layer
 from trainables.output_layers import custom
@@ -43,19 +41,23 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """`python -m trainables` as if this process had met no layer before: status and error."""
+    """`python -m trainables` as if this process had met no layer before: status, and result or
+    error."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_loaded", {})
         monkeypatch.setattr(output_layer, "_defined", {})
         status = main([str(config), "--directory", str(folder / "alone"), *arguments])
-        return status, capsys.readouterr().err
+        shown = capsys.readouterr()
+        return status, shown.err if status else shown.out
 
     return run
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_the_layer_of_the_docs_trains(folder: Path, config: Path) -> None:
+def test_the_layer_of_the_docs_trains(
+    folder: Path, config: Path, alone: Callable[..., tuple[int, str]]
+) -> None:
     study, storage = folder / "my_layer_study.py", folder / "results"
     answer = sweep(study, *SMOKE, "--storage", storage)
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -63,11 +65,9 @@ def test_the_layer_of_the_docs_trains(folder: Path, config: Path) -> None:
     assert [row["name"] for row in rows] == [f"WaveSoftmax a={a} seed=141" for a in (0.1, 0.3, 0.5)]
     assert {row["state"] for row in rows} == {"done"}
     assert len({row["test_perplexity"] for row in rows}) == 3
-    ran = subprocess.run(
-        [sys.executable, "-m", "trainables", config, "--directory", folder / "alone", "--layers",
-         folder / "my_layer.py"], cwd=ROOT, env=environment(), capture_output=True, check=True,
-    )  # fmt: skip
-    measurements = json.loads(ran.stdout)["measurements"]
+    status, result = alone(config, "--layers", str(folder / "my_layer.py"))
+    assert status == 0, result
+    measurements = json.loads(result)["measurements"]
     perplexity = measurements["perplexity@1"]["test_perplexity"]
     assert perplexity == pytest.approx(float(rows[0]["test_perplexity"]))
     parameters = json.loads(config.read_text())["parameters"]

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.plan import make_plan, scale_named
+from search_spaces.catalog import load_study
 from tests.support.command import results_table, sweep
-from tests.support.one_ray import start_ray, without_ray
+from tests.support.one_ray import without_ray
+from tests.support.smoke_trials import train_here
 
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
@@ -35,11 +38,18 @@ def write_study(folder: Path, *measurements: str) -> Path:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the storage of a study that measured perplexity alone."""
-    start_ray()
     folder = tmp_path_factory.mktemp("trained")
-    answer = sweep(write_study(folder, "perplexity@1"), *SMOKE, folder / "results")
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    measured_at_once(write_study(folder, "perplexity@1"), folder / "results")
     return folder
+
+
+def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
+    """Return the results of a study that has just these measurements from the start."""
+    train_here(storage, make_plan(load_study(str(study)), scale_named("smoke"), "pydocs"))
+    with without_ray():
+        answer = sweep(study, *SMOKE, storage)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return results_table(storage, "tops")
 
 
 @pytest.fixture
@@ -83,9 +93,7 @@ def test_missing_measurements_are_taken_once_from_kept_weights(folder: Path) -> 
     assert "2 of them to be measured again" in answer.stdout and "[2/2]" in answer.stdout
     assert {path: path.stat().st_mtime_ns for path in weights} == weights, "trained again"
     table = results_table(storage, "tops")
-    at_once = folder / "at once"
-    assert sweep(study, *SMOKE, at_once).returncode == 0
-    assert table == results_table(at_once, "tops")
+    assert table == measured_at_once(study, folder / "at once")
 
     # A driver that died between the worker's file and the store: an earlier store with later files.
     for path in storage.glob("results.db*"):

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.plan import PlanRequest, make_plan, scale_named
+from search_spaces.catalog import load_study
 from tests.support.command import ROOT, results_table, sweep, sweep_process, typed
 from tests.support.faulty_server import write_corpus
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.one_ray import end_ray, start_ray
 from tests.support.processes import Process
+from tests.support.smoke_trials import train_here
 
 STUDY = """from search_spaces.gss_grid import STUDY as GRID
 from search_spaces.study import Study
@@ -50,12 +53,14 @@ def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(
     here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)
     study = tmp_path / "later.py"
     study.write_text(STUDY)
-    answer = sweep(
-        study, *SMOKE, "--storage", undisturbed, "--corpus", "readme", "--data-dir", here.parent
+    data = ("--corpus", "readme", "--data-dir", here.parent)
+    request = PlanRequest(data_dir=here.parent)
+    train_here(
+        undisturbed, make_plan(load_study(str(study)), scale_named("smoke"), "readme", request)
     )
+    answer = sweep(study, *SMOKE, "--storage", undisturbed, *data)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
-    data = ("--corpus", "readme", "--data-dir", here.parent)
     place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
     options = (*SMOKE, *place, *data)
     killed = Process(tmp_path, typed, "gss_grid", *options, ray=ray)

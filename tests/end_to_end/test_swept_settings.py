@@ -15,26 +15,26 @@ SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_swept_setting_takes_done_trials_and_compares(tmp_path: Path) -> None:
-    assert sweep(*SMOKE, tmp_path, "--set", f"{KEY}=0.01").returncode == 0
-    alone = results_table(tmp_path, "gss_grid", "--set", f"{KEY}=0.01")
-    answer = sweep(*SMOKE, tmp_path, "--set", f"{KEY}=0.02,0.01")
+def test_a_swept_setting_takes_done_trials_and_compares(copied: Path) -> None:
+    """The learning rate of a plain run is 0.02."""
+    alone = results_table(copied)
+    answer = sweep(*SMOKE, copied, "--set", f"{KEY}=0.02,0.01")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "8 trials: 4 to run, 4 already done" in answer.stdout
     assert "Test perplexity by learning rate, mean of 4 models: " in answer.stdout
-    swept = results_table(tmp_path, "gss_grid", "--set", f"{KEY}=0.01,0.02")
+    swept = results_table(copied, "gss_grid", "--set", f"{KEY}=0.01,0.02")
     assert [row[KEY] for row in swept] == ["0.01"] * 4 + ["0.02"] * 4
     same = alone[0].keys() - {"name", "overrides"}
-    assert [{key: row[key] for key in same} for row in swept[:4]] == [
+    assert [{key: row[key] for key in same} for row in swept[4:]] == [
         {key: row[key] for key in same} for row in alone
     ]
-    frame = results("gss_grid", storage=tmp_path, overrides={KEY: [0.02, 0.01]})
+    frame = results("gss_grid", storage=copied, overrides={KEY: [0.02, 0.01]})
     assert list(frame.trial_id) == [row["trial_id"] for row in swept] and frame.group.nunique() == 8
     with pytest.raises(UserError, match="variants"):
-        results("gss_grid", storage=tmp_path, overrides={KEY: [0.02, 0.03]})
+        results("gss_grid", storage=copied, overrides={KEY: [0.02, 0.03]})
     page = Path(answer.stdout.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
     of_grid = ">At learning rate {}: Press rank and test perplexity".format
     parts = ('id="figure-by_learning_rate"', ">By learning rate</h2>", of_grid(0.01), of_grid(0.02))
     assert sorted(parts, key=page.index) == list(parts)
-    retried = sweep("retry", *SMOKE, tmp_path, "--set", f"{KEY}=0.01,0.02")
+    retried = sweep("retry", *SMOKE, copied, "--set", f"{KEY}=0.01,0.02")
     assert "nothing to retry" in retried.stdout

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.store import open_store
-from tests.end_to_end.conftest import ended, own_address, text, viewed
+from tests.end_to_end.conftest import own_address, text, viewed
 from tests.support.browser import Browser
-from tests.support.command import start, wait_for
+from tests.support.command import typed, wait_for
+from tests.support.one_ray import start_ray
+from tests.support.processes import Process
 
-EPOCHS = 40
+EPOCHS = 25
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
 """Batch sizes: the first trial has steps for a minute, during which others begin and end."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
@@ -62,50 +64,59 @@ def choose(tab: str) -> str:
     return f"dash_clientside.set_props('chosen-tab', {{value: {tab!r}}})"
 
 
+@pytest.fixture
+def batches(study: Path, tmp_path: Path) -> Iterator[Process]:
+    """A sweep of batch sizes, on the Ray of this process."""
+    settings = (f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}")
+    options = [word for setting in settings for word in ("--set", setting)]
+    words = (study, "--scale", "smoke", *options, "--storage", tmp_path)
+    process = Process(tmp_path, typed, *words, ray=start_ray())
+    yield process
+    if process.is_alive():
+        process.kill()
+
+
 @pytest.mark.timeout(400)
 def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
-    browser: Browser, study: Path, tmp_path: Path
+    browser: Browser, batches: Process, tmp_path: Path
 ) -> None:
-    settings = [f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}"]
-    typed = (word for setting in settings for word in ("--set", setting))
-    with ended(start(study, "--scale", "smoke", *typed, "--storage", tmp_path)) as process:
-        wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
-        with viewed(tmp_path) as link:
-            browser.open(link, width=1280)
-            done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
-            first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]
-            browser.wait_until(f"{done} > {first}", timeout_s=200)
-            assert "16" in text(browser, "#overview tbody tr")
-            running = "[...document.querySelectorAll('#overview #running + .scroll tbody tr')]"
-            long = f"{running}.find((row) => row.textContent.includes('batch_size=1 '))"
-            browser.wait_until(f"{long}?.textContent.includes('of {EPOCHS}')")
-            browser.evaluate(f"{long}.querySelector('a').click()")
-            browser.wait_until("document.querySelector('#trial-stop')?.hidden === false")
-            name = text(browser, "h1")
-            assert name.startswith("gss c=-1 k=2, training.batch_size=1 ")
-            log = "document.querySelector('.log')?.textContent ?? ''"
-            browser.wait_until(f"({log}).includes('taken up on')")
-            assert "Stop this trial?" in browser.click_and_agree("#trial-stop button")
-            browser.wait_until(asked_to_stop("#trial-stop"))
-            with open_store(str(tmp_path / "results.db"), create=False) as store:
-                (summary,) = store.studies()
-            shown = "document.querySelector('#page').textContent"
-            browser.wait_until(f"{shown}.includes('stateplanned')")
-            browser.wait_until(f"{shown}.includes('it was stopped')")
-            browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
-            cells = "[...document.querySelectorAll('#trials [col-id=state]')]"
-            rows_done = f"{cells}.filter((cell) => cell.textContent === 'done')"
-            count = browser.wait_until(f"{ROWS} === 16 && [{rows_done}.length]")[0]
-            browser.wait_until(f"{rows_done}.length > {count} && {POINTS} > {count}")
-            browser.wait_until(
-                "document.querySelector('#study-progress').textContent.includes('about')"
-            )
-            asked = [url for url in browser.requests() if not url.startswith("data:")]
-            assert asked and all(url.startswith(own_address(link)) for url in asked)
-            assert "Stop this study?" in browser.click_and_agree("#study-stop button")
-            browser.wait_until(asked_to_stop("#study-stop"))
-            wait_for(lambda: process.poll() is not None, timeout_s=60, what="the study's stop")
-            browser.wait_until("document.querySelector('#study-stop').hidden")
+    wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
+    with viewed(tmp_path) as link:
+        browser.open(link, width=1280)
+        done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
+        first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]
+        browser.wait_until(f"{done} > {first}", timeout_s=200)
+        assert "16" in text(browser, "#overview tbody tr")
+        running = "[...document.querySelectorAll('#overview #running + .scroll tbody tr')]"
+        long = f"{running}.find((row) => row.textContent.includes('batch_size=1 '))"
+        browser.wait_until(f"{long}?.textContent.includes('of {EPOCHS}')")
+        browser.evaluate(f"{long}.querySelector('a').click()")
+        browser.wait_until("document.querySelector('#trial-stop')?.hidden === false")
+        name = text(browser, "h1")
+        assert name.startswith("gss c=-1 k=2, training.batch_size=1 ")
+        log = "document.querySelector('.log')?.textContent ?? ''"
+        browser.wait_until(f"({log}).includes('taken up on')")
+        assert "Stop this trial?" in browser.click_and_agree("#trial-stop button")
+        browser.wait_until(asked_to_stop("#trial-stop"))
+        with open_store(str(tmp_path / "results.db"), create=False) as store:
+            (summary,) = store.studies()
+        shown = "document.querySelector('#page').textContent"
+        browser.wait_until(f"{shown}.includes('stateplanned')")
+        browser.wait_until(f"{shown}.includes('it was stopped')")
+        browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
+        cells = "[...document.querySelectorAll('#trials [col-id=state]')]"
+        rows_done = f"{cells}.filter((cell) => cell.textContent === 'done')"
+        count = browser.wait_until(f"{ROWS} === 16 && [{rows_done}.length]")[0]
+        browser.wait_until(f"{rows_done}.length > {count} && {POINTS} > {count}")
+        browser.wait_until(
+            "document.querySelector('#study-progress').textContent.includes('about')"
+        )
+        asked = [url for url in browser.requests() if not url.startswith("data:")]
+        assert asked and all(url.startswith(own_address(link)) for url in asked)
+        assert "Stop this study?" in browser.click_and_agree("#study-stop button")
+        browser.wait_until(asked_to_stop("#study-stop"))
+        batches.end()
+        browser.wait_until("document.querySelector('#study-stop').hidden")
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +14,9 @@ from orchestrator.store import PlannedTrial, Store, StudyKey, open_store
 from tests.end_to_end.conftest import own_address, viewed
 from tests.end_to_end.test_view import POINTS, act_until, places_at_rest
 from tests.support.browser import Browser
-from tests.support.store_rows import RUN, outcome, plan
+from tests.support.store_rows import RUN, outcome, planned
 
-KEY = StudyKey(study="mine", scale="smoke", corpus="pydocs")
-TRIALS = [trial for group in ("mos", "<b>gss</b>", "softmax") for trial in plan(3, group=group)]
+GROUPS = ("mos", "<b>gss</b>", "softmax")
 TABLE = "document.querySelector('#trials-shown').textContent"
 
 
@@ -28,6 +26,7 @@ class Page:
 
     browser: Browser
     store: Store
+    trials: list[PlannedTrial]
 
     def choose(self, **axes: str) -> None:
         """As a reader does by the menus."""
@@ -71,21 +70,31 @@ class Page:
         self.store.record(ended, run_id=self.store.begin_run(RUN), spectrum=None, attempt=1)
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, str]]:
+    """A store, and the link to the pages over it."""
+    folder = tmp_path_factory.mktemp("served")
+    with open_store(str(folder / "results.db")) as store, viewed(folder) as link:
+        yield store, link
+
+
 @pytest.fixture
-def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """Seven of nine trials have ended."""
-    with open_store(str(tmp_path / "results.db")) as store:
-        shown = Page(browser, store)
-        store.register(KEY, TRIALS)
-        for number, trial in enumerate(TRIALS[:7]):
-            shown.end(trial, number)
-        with viewed(tmp_path) as link:
-            browser.open(link, width=1280)
-            browser.open(f"{own_address(link)}/study/{KEY.variant}", width=1280)
-            browser.wait_until(f"{POINTS} === 7 && {TABLE} === '9 of 9 trials'")
-            browser.wait_until("document.querySelector('#study-progress') !== null")
-            places_at_rest(browser)
-            yield shown
+def page(browser: Browser, served: tuple[Store, str], request: pytest.FixtureRequest) -> Page:
+    """Seven of nine trials have ended, in a study of this test's own."""
+    store, link = served
+    key = StudyKey(study=request.node.name, scale="smoke", corpus="pydocs")
+    seeds = range(3 * len(store.studies()), 3 + 3 * len(store.studies()))
+    trials = [planned(seed, group=group) for group in GROUPS for seed in seeds]
+    shown = Page(browser, store, trials)
+    store.register(key, trials)
+    for number, trial in enumerate(trials[:7]):
+        shown.end(trial, number)
+    browser.open(link, width=1280)
+    browser.open(f"{own_address(link)}/study/{key.variant}", width=1280)
+    browser.wait_until(f"{POINTS} === 7 && {TABLE} === '9 of 9 trials'")
+    browser.wait_until("document.querySelector('#study-progress') !== null")
+    places_at_rest(browser)
+    return shown
 
 
 def test_a_box_over_an_axis_of_texts_filters_the_table(page: Page) -> None:
@@ -94,9 +103,7 @@ def test_a_box_over_an_axis_of_texts_filters_the_table(page: Page) -> None:
     page.browser.wait_until(f"{ticks}.join() === 'mos,<b>gss</b>,softmax'")
     for left, right, count in (
         (0.4, 0.6, 3),
-        (0.02, 0.6, 6),
         (0.25, 0.3, 0),
-        (0.4, 0.98, 4),
         (0.02, 0.98, 7),
     ):
         page.drag_until(f"{TABLE} === '{count} of 9 trials'", (left, 0.01), (right, 0.99))
@@ -139,7 +146,7 @@ def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> 
     parts = ("layout.xaxis.range", "layout.yaxis.range", "layout.selections")
     before = now(page.browser, "scatter", *parts)
     assert before[:2] == [[5, 55], [101, 105]] and len(before[2]) == 1
-    page.end(TRIALS[7], 4)
+    page.end(page.trials[7], 4)
     page.browser.wait_until(f"{TABLE} === '5 of 9 trials'")
     wait_for_part(page.browser, "scatter", "data[2].hovertext.length === 2")
     assert now(page.browser, "scatter", *parts) == before

@@ -50,14 +50,13 @@ def test_plain_names_stay_as_they_are() -> None:
         assert file_name(name) == name
 
 
-@pytest.mark.parametrize("column", ["corpus", "scale"])
-def test_reports_stay_in_the_storage_folder(tmp_path: Path, column: str) -> None:
+def test_reports_stay_in_the_storage_folder(tmp_path: Path) -> None:
     storage, trial = tmp_path / "deep" / "er" / "results", planned(1)
     url = f"sqlite:///{storage}/results.db"
     with open_store(url) as store:
         store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [trial])
         store.record(outcome(trial.trial_id), run_id=store.begin_run(RUN), spectrum=None)
-    forge(url, "study", **{column: UP})
+    forge(url, "study", corpus=UP, scale=UP)
     before = files(tmp_path) - files(storage)
     for command in (("report", "gss_grid"), ("report", "all")):
         assert check_answer(*command, "--storage", storage, allowed=storage).returncode == 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.storage import FolderStorage
 from search_spaces.catalog import load_study
 from tests.support.command import TIMES
 from trainables.config import (
@@ -18,6 +19,8 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import identity
+from trainables.runtime import Runtime
+from trainables.trial import run_trial
 from trainables.trial_folder import TrialOutcome
 
 FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors")
@@ -50,6 +53,25 @@ def smoke_transformer(
             window=16, valid_tokens=600, test_tokens=600, test_batch_size=2, epoch_rank_contexts=100
         ),
     )
+
+
+def train_here(storage: Path, *plans: Plan) -> None:
+    """Train the trials of the plans in this process. A command finds their results in their
+    folders: it starts workers, which takes longer, for no study."""
+    measurements: dict[str, dict[str, None]] = {}
+    for plan in plans:
+        for trial in plan.trials:
+            measurements.setdefault(trial.trial_id, {}).update(dict.fromkeys(plan.measurements))
+    for plan in plans:
+        runtime = Runtime(data_dir=plan.data_dir, benchmarks_dir=plan.benchmarks_dir)
+        for trial in plan.trials:
+            names = measurements.pop(trial.trial_id, None)
+            if names is not None:
+                folder = FolderStorage(storage).trial(trial.trial_id).path
+                folder.mkdir(parents=True)
+                run_trial(
+                    trial.config, directory=folder, runtime=runtime, measurements=tuple(names)
+                )
 
 
 def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
