@@ -35,14 +35,10 @@ class Page:
                 f"dash_clientside.set_props('study-{name}', {{value: {column!r}}})"
             )
 
-    def drag(
-        self,
-        *corners: tuple[float, float],
-        across: str = "document.querySelector('#scatter .nsewdrag')",
-    ) -> None:
-        """From the first of two places on an element to the second; as shares of its width and
-        height."""
-        rectangle = self.browser.evaluate(f"{across}.getBoundingClientRect().toJSON()")
+    def drag(self, *corners: tuple[float, float]) -> None:
+        """Drag from one place in the scatter to another, as shares of its width and height."""
+        scatter = "document.querySelector('#scatter .nsewdrag')"
+        rectangle = self.browser.evaluate(f"{scatter}.getBoundingClientRect().toJSON()")
         left, top, width, height = (rectangle[side] for side in ("x", "y", "width", "height"))
         (x0, y0), (x1, y1) = ((left + x * width, top + y * height) for x, y in corners)
         time.sleep(0.4)  # for a figure, two presses within 0.3 s are a double click
