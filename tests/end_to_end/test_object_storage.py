@@ -45,9 +45,7 @@ def wiped(store: ObjectStore) -> None:
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
-def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(
-    store: ObjectStore, tmp_path: Path
-) -> None:
+def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Path) -> None:
     ray = start_ray()
     undisturbed = tmp_path / "undisturbed"
     here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)

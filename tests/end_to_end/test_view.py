@@ -77,7 +77,7 @@ def batches(study: Path, tmp_path: Path) -> Iterator[Process]:
 
 
 @pytest.mark.timeout(400)
-def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(
+def test_a_running_sweep_is_followed_and_stopped(
     browser: Browser, batches: Process, tmp_path: Path
 ) -> None:
     wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
@@ -132,7 +132,7 @@ def act_until(browser: Browser, act: Callable[[float, float], None], expression:
     browser.wait_until(expression)
 
 
-def test_a_point_opens_its_trial_and_a_box_filters_the_table(browser: Browser, link: str) -> None:
+def test_points_open_trials_and_boxes_filter(browser: Browser, link: str) -> None:
     def draw_a_box_around(x: float, y: float) -> None:
         browser.mouse("mouseMoved", x - 20, y - 15)
         browser.mouse("mousePressed", x - 20, y - 15)

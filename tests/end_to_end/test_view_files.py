@@ -27,7 +27,7 @@ ASKS = """void fetch("/_dash-layout")
 .then(() => { window.said = "read"; }).catch(() => { window.said = "refused"; })"""
 
 
-def test_a_strangers_report_sees_nothing_of_the_pages_and_ours_works(
+def test_a_foreign_report_reads_nothing_of_the_pages(
     browser: Browser, grid: Path, link: str, tmp_path: Path
 ) -> None:
     folder = grid / "reports" / "evil"
@@ -50,7 +50,7 @@ def test_a_strangers_report_sees_nothing_of_the_pages_and_ours_works(
 
 
 @pytest.mark.parametrize("name", list(EVIL_FILES))
-def test_a_strangers_report_gains_nothing_by_going_on_to_another_file(
+def test_a_redirect_gives_a_foreign_report_nothing(
     browser: Browser, grid: Path, link: str, name: str
 ) -> None:
     folder = grid / "reports" / f"evil {name}"

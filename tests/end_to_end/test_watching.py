@@ -158,7 +158,7 @@ def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_running_trials_have_series_with_their_names_and_states_are_counted(
+def test_running_trials_have_series_and_states_counts(
     prometheus: str,
 ) -> None:
     running = wait_for(
@@ -185,7 +185,7 @@ def perplexities(prometheus: str) -> set[str]:
 
 
 @pytest.mark.timeout(240)
-def test_the_series_of_a_trial_that_was_stopped_ends(prometheus: str, storage: Path) -> None:
+def test_the_series_of_a_stopped_trial_ends(prometheus: str, storage: Path) -> None:
     before = wait_for(lambda: perplexities(prometheus), timeout_s=120, what="a first metric")
     stopped = min(before)
     with open_store(str(storage / "results.db")) as store:

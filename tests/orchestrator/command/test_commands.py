@@ -34,7 +34,7 @@ def test_the_text_of_a_studys_exit_is_shown(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stderr) == (1, "error: no text here\n")
 
 
-def test_a_study_or_a_trial_is_asked_to_stop(store: Store, typed: Typed) -> None:
+def test_studies_and_trials_are_asked_to_stop(store: Store, typed: Typed) -> None:
     trials = planned(range(2))
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)

@@ -25,7 +25,7 @@ class Terminal(io.StringIO):
         ("gss_grid", "--scale", "paper", "--dry-run"),
     ],
 )
-def test_lists_are_one_table_on_a_terminal_of_80_columns(
+def test_lists_fit_a_terminal_of_80_columns(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")

@@ -29,9 +29,7 @@ def script(tmp_path: Path) -> Path:
     return script
 
 
-def test_the_installed_script_names_itself_in_what_is_to_be_typed_next(
-    script: Path, tmp_path: Path
-) -> None:
+def test_the_installed_script_prints_its_own_name(script: Path, tmp_path: Path) -> None:
     answer = subprocess.run(
         [script, "gss_grid", "--format", "csv"], cwd=tmp_path, capture_output=True, text=True
     )
@@ -44,7 +42,7 @@ def test_the_installed_script_names_itself_in_what_is_to_be_typed_next(
     )
 
 
-def test_what_make_typed_is_what_is_to_be_typed_next(tmp_path: Path) -> None:
+def test_commands_repeat_the_interpreter_that_make_types(tmp_path: Path) -> None:
     """Nobody has activated the environment then."""
     (tmp_path / "python").symlink_to(sys.executable)
     (tmp_path / "sweep.py").symlink_to(ROOT / "sweep.py")
@@ -78,7 +76,7 @@ def test_a_shell_completes_commands_studies_options_and_scales(
     assert answer.stdout.split() == completions, answer.stderr
 
 
-def test_without_its_packages_the_program_says_how_to_install_them() -> None:
+def test_missing_packages_print_how_to_install_them() -> None:
     answer = subprocess.run(
         [sys.executable, "-S", ROOT / "sweep.py", "gss_grid"], capture_output=True, text=True
     )

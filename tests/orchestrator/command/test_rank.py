@@ -27,7 +27,7 @@ def of_steps(folder: Path, *steps: int) -> list[Path]:
     ]
 
 
-def test_one_checkpoint_is_said_by_name_measure_and_value(tmp_path: Path) -> None:
+def test_one_checkpoint_prints_name_measure_and_value(tmp_path: Path) -> None:
     (path,) = of_steps(tmp_path, 3)
     shown = sweep("rank", path)
     assert shown.returncode == 0, shown.stderr
@@ -43,7 +43,7 @@ def test_one_checkpoint_is_said_by_name_measure_and_value(tmp_path: Path) -> Non
     assert float(lines["sigma_max"]) == pytest.approx(sigma[0], rel=1e-5)
 
 
-def test_several_are_one_table_in_the_order_of_their_steps(tmp_path: Path) -> None:
+def test_several_checkpoints_are_sorted_by_step(tmp_path: Path) -> None:
     paths = of_steps(tmp_path, 1000, 16, 0)
     answer = sweep("rank", *paths, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
@@ -59,7 +59,7 @@ def test_several_are_one_table_in_the_order_of_their_steps(tmp_path: Path) -> No
     assert "stable rank" in table and "1000" in table
 
 
-def test_what_is_true_of_one_file_alone_is_said_with_its_name(tmp_path: Path) -> None:
+def test_a_note_on_one_file_names_it(tmp_path: Path) -> None:
     paths = of_steps(tmp_path, 1, 2)
     np.save(tmp_path / "m.npy", head())
     answer = sweep("rank", *paths, tmp_path / "m.npy", "--format", "json")
@@ -81,9 +81,7 @@ def test_what_is_true_of_one_file_alone_is_said_with_its_name(tmp_path: Path) ->
         (["b.safetensors"], []),
     ],
 )
-def test_a_step_stands_in_a_files_name_or_its_folders(
-    tmp_path: Path, names: list[str], steps: list[int]
-) -> None:
+def test_a_step_is_read_from_a_path(tmp_path: Path, names: list[str], steps: list[int]) -> None:
     files = [tmp_path / name for name in names]
     ordered, numbers = in_training_order(files)
     assert numbers == steps

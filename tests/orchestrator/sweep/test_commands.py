@@ -34,7 +34,7 @@ def test_a_command_line_has_words_options_and_switches() -> None:
     assert printed == ["retry", "my study.py", *typed]
 
 
-def test_the_papers_command_has_its_corpora_and_the_typed_places() -> None:
+def test_the_papers_command_keeps_corpora_and_places() -> None:
     typed = Typed(study="./my study.py", options={"--seeds": ["2"], **PLACES})
     expected = "'./my study.py' --scale paper --corpus ptb --corpus wikitext-2"
     expected += " --storage 'my results' --store postgresql://me@host/db"
@@ -77,7 +77,7 @@ def test_the_command_of_a_variant_plans_that_variant() -> None:
     assert "../my words.json" in words(run_command(mine, study, key))
 
 
-def test_the_command_has_the_seeds_that_the_trials_have() -> None:
+def test_the_command_keeps_the_trials_seeds() -> None:
     study, typed = load_study("gss_grid"), Typed(study="gss_grid")
     plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest())
     rows = [{"config": trial.config.model_dump(mode="json")} for trial in plan.trials]

@@ -23,7 +23,7 @@ def options(folder: Path) -> RunOptions:
     return RunOptions(storage=FolderStorage(folder), max_concurrent=1)
 
 
-def test_a_disk_too_small_for_one_trial_is_refused(tmp_path: Path) -> None:
+def test_a_disk_too_small_for_trials_is_refused(tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", kib=128) as disk,
         pytest.raises(UserError, match=r"0\.1 MB left"),

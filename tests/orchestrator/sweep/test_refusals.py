@@ -90,7 +90,7 @@ def test_just_the_trials_whose_text_is_absent_wait(
     ]
 
 
-def test_a_retry_that_died_goes_on_with_its_own_trials(store: Store) -> None:
+def test_an_interrupted_retry_resumes_its_own_trials(store: Store) -> None:
     trials = plan(4)
     never_begun, reset, running, failed_again = ids(trials)
     store.register(KEY, trials)

@@ -47,9 +47,7 @@ def policy(server: Flask, path: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "kind", ["svg", "svgz", "xhtml", "xht", "xml", "js", "png", "pdf", "csv", "json", "unknown"]
 )
-def test_a_file_of_the_storage_runs_nothing_and_connects_nowhere(
-    server: Flask, tmp_path: Path, kind: str
-) -> None:
+def test_a_stored_file_runs_and_connects_nothing(server: Flask, tmp_path: Path, kind: str) -> None:
     (tmp_path / "reports" / f"a.{kind}").write_text("text")
     allowed = policy(server, f"/report/a.{kind}")
     assert allowed["default-src"] == "'none'" and not allowed.keys() & set(FETCHED_BY_DEFAULT)
@@ -58,7 +56,7 @@ def test_a_file_of_the_storage_runs_nothing_and_connects_nowhere(
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.htm", "a.html.gz", "none.html"])
-def test_a_page_of_the_storage_is_of_no_origin(server: Flask, tmp_path: Path, name: str) -> None:
+def test_a_stored_page_has_no_origin(server: Flask, tmp_path: Path, name: str) -> None:
     for file in ("a.html", "a.htm", "a.html.gz"):
         (tmp_path / "reports" / file).write_text("text")
     allowed = policy(server, f"/report/{name}")

@@ -47,7 +47,7 @@ def test_a_file_is_what_results_prints(pages: Flask, tmp_path: Path, form: str) 
     assert file.headers["Content-Disposition"] == "attachment"
 
 
-def test_a_file_of_some_trials_says_first_which_study_they_are_of(pages: Flask) -> None:
+def test_a_file_of_chosen_trials_names_their_study(pages: Flask) -> None:
     start = ids(plan(3))[1]
     head, line = (
         pages.test_client()
@@ -58,6 +58,6 @@ def test_a_file_of_some_trials_says_first_which_study_they_are_of(pages: Flask) 
     assert line.startswith("gss_grid,quick,pydocs,")
 
 
-def test_a_study_that_there_is_not_is_a_sentence(pages: Flask) -> None:
+def test_an_unknown_study_gets_one_sentence(pages: Flask) -> None:
     answer = pages.test_client().get("/download/study/none.csv")
     assert answer.status_code == 404 and "the store has no study 'none'" in answer.text

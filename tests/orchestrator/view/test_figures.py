@@ -79,7 +79,7 @@ def test_curves_are_perplexities_and_mark_averaging() -> None:
     assert not figures.learning_curves({"x": []}, training=True).data
 
 
-def test_twenty_curves_differ_and_long_ones_have_no_markers() -> None:
+def test_twenty_curves_differ_and_long_ones_are_plain() -> None:
     epochs = training([1, 1], [3.0, 2.0])
     drawn = figures.learning_curves({str(place): epochs for place in range(20)}).data[:20]
     assert len({(trace.line.color, trace.line.dash) for trace in drawn}) == 20

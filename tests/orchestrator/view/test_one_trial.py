@@ -55,7 +55,7 @@ def test_words_after_contexts_are_words_and_no_metrics(source: Source) -> None:
     }
 
 
-def test_a_trial_of_two_studies_differs_from_the_others_of_the_one_it_is_looked_at_in(
+def test_a_trial_is_compared_within_the_chosen_study(
     source: Source,
 ) -> None:
     start = plan(1)[0].trial_id[:12]
@@ -66,7 +66,7 @@ def test_a_trial_of_two_studies_differs_from_the_others_of_the_one_it_is_looked_
 
 
 @pytest.mark.timeout(30)
-def test_no_page_waits_for_an_object_store_that_does_not_answer(
+def test_no_page_waits_for_a_silent_object_store(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.register(KEY, plan(1))
@@ -80,7 +80,7 @@ def test_no_page_waits_for_an_object_store_that_does_not_answer(
         silent.accept()[0].close()
 
 
-def test_the_end_of_the_log_of_a_failure_is_shown(source: Source, tmp_path: Path) -> None:
+def test_the_end_of_a_failed_trials_log_shows(source: Source, tmp_path: Path) -> None:
     trial_id = plan(2)[1].trial_id
     assert read_trial(source, trial_id).log == ""
     folder = TrialFolder(trial_directory(tmp_path, trial_id), trial_id)

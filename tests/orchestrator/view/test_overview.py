@@ -42,7 +42,7 @@ def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
     ]
 
 
-def test_trials_that_were_stopped_early_are_counted_and_fill_the_bar() -> None:
+def test_trials_stopped_early_count_as_progress() -> None:
     first, second = studies(summary("small", done=17, pruned=4, failed=1), summary("quick", done=2))
     assert first[""] == ["21", "22"] and second[""] == ["2", "2"]
     assert (first["done"], first["stopped early"], first["trials"], first["without a result"]) == (
@@ -54,9 +54,7 @@ def test_trials_that_were_stopped_early_are_counted_and_fill_the_bar() -> None:
     assert "small" in first["study"] and second["stopped early"] == 0
 
 
-def test_a_failed_trial_of_two_studies_is_one_and_each_study_has_its_command(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_failed_shared_trial_is_listed_once(store: Store, tmp_path: Path) -> None:
     trials, other = plan(2), replace(KEY, study="seeds", scale="smoke")
     store.register(KEY, trials)
     store.register(other, trials[:1])

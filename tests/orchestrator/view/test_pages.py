@@ -84,9 +84,7 @@ def asked(
     return browser.post("/_dash-update-component", json=body).json
 
 
-def test_trouble_is_shown_above_a_page_until_it_is_laid_out_again(
-    app: Dash, tmp_path: Path
-) -> None:
+def test_trouble_is_shown_until_the_page_works(app: Dash, tmp_path: Path) -> None:
     def open_page(changed: str, trouble: str) -> Any:
         values = {"address.pathname": STUDY, "address.search": "", "page-tick.n_intervals": 1}
         outputs, state = ["page.children", "trouble.children"], {"trouble.children": trouble}
@@ -105,7 +103,7 @@ def test_trouble_is_shown_above_a_page_until_it_is_laid_out_again(
     assert again["trouble"]["children"] == "" and "study-head" in str(again["page"])
 
 
-def test_no_page_tells_the_password_of_a_server_that_is_away(
+def test_no_page_shows_a_databases_password(
     postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.view.source.FRESH_S", -1.0)
@@ -128,12 +126,12 @@ def test_no_page_tells_the_password_of_a_server_that_is_away(
 
 
 @pytest.mark.parametrize("path", ["/none", "/study/none", "/trial/00", "/compare"])
-def test_a_page_that_does_not_exist_is_a_sentence(source: Source, path: str) -> None:
+def test_an_unknown_page_gets_one_sentence(source: Source, path: str) -> None:
     with pytest.raises(UserError):
         lay_out(source, path, "")
 
 
-def test_an_end_changes_its_row_and_a_first_metric_the_page(
+def test_ends_change_rows_and_first_metrics_the_page(
     app: Dash, source: Source, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: dict[str, Any] = {}
@@ -174,7 +172,7 @@ def test_title_question_and_answer_come_with_the_report(
     assert [link.children for link in links.children] == ["Report", "CSV", "JSON"]
 
 
-def test_learning_curves_are_of_the_ticked_or_the_best(app: Dash, store: Store) -> None:
+def test_learning_curves_show_ticked_or_best_trials(app: Dash, store: Store) -> None:
     attempts = store.claim(IDS, owner="a", lease_s=60)
     store.record_epochs({trial_id: [epoch(1)] for trial_id in IDS}, attempts=attempts)
     draw = callback(app, '{"drawn":"chosen"}')
@@ -195,7 +193,7 @@ def test_trials_side_by_side_are_followed(app: Dash, store: Store) -> None:
     assert now != version and "running" in str(head) and curves.data[0].name == "trial 0"
 
 
-def test_trials_side_by_side_are_of_the_study_they_come_from(
+def test_compared_trials_belong_to_the_chosen_study(
     app: Dash, source: Source, store: Store
 ) -> None:
     second = StudyKey(study="second", scale="smoke", corpus="pydocs")
@@ -210,7 +208,7 @@ def test_trials_side_by_side_are_of_the_study_they_come_from(
     assert f"/download/study/{second.variant}.csv" in str(head)
 
 
-def test_a_trial_is_run_alone_by_one_command_with_its_config(app: Dash) -> None:
+def test_a_page_prints_the_trials_own_command(app: Dash) -> None:
     *_, rest = show(app, trials=(IDS[:1], MINE.variant))
     assert RUN_ALONE in str(rest) and quote('"seed": 0') in str(rest)
     assert f"download='{CONFIG_FILE}'" in str(rest) and CONFIG_FILE in RUN_ALONE.split()
