@@ -213,7 +213,7 @@ def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
     assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
 
 
-def test_a_study_is_drawn_as_its_table_is_filtered(browser: Browser, link: str) -> None:
+def test_a_filtered_table_filters_the_figures(browser: Browser, link: str) -> None:
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
     browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")

@@ -162,7 +162,7 @@ def test_a_log_without_its_store_is_moved_aside(url: str, storage: FolderStorage
     assert tables(url) == before
 
 
-def test_a_refused_measurement_is_not_in_the_new_store(url: str, storage: FolderStorage) -> None:
+def test_a_refused_measurement_is_left_out(url: str, storage: FolderStorage) -> None:
     with storage.working(TRIALS[0].trial_id) as folder:
         folder.write_measurement("other@1", ({"metric": 1.0}, 2 * SPECTRUM))
     assert "another spectrum" in "".join(rebuilt(url, storage))
