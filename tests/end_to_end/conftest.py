@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,28 +41,21 @@ def copied(finished: Path, tmp_path: Path) -> Path:
 
 
 @contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """The process, which is interrupted in the end."""
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-
-
-@contextmanager
 def viewed(storage: Path) -> Iterator[str]:
     """The pages over the storage; yields the link."""
-    with ended(start("view", "--storage", storage)) as process:
+    process = start("view", "--storage", storage)
+    try:
         assert process.stdout is not None
         line = process.stdout.readline()
         link = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
         assert link is not None, line
         yield link.group()
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
 
 
 @pytest.fixture(scope="module")

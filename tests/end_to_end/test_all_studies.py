@@ -111,13 +111,6 @@ def test_each_study_ends_in_a_report(storage: Path) -> None:
         assert not {"nan", "NaN", "None", "inf"} & set(text.split())
 
 
-def test_shared_trials_are_trained_once(storage: Path) -> None:
-    trials = [json.loads(path.read_text()) for path in storage.glob("trials/*/*/result.json")]
-    planned = json.loads(sweep("all", "--scale", "smoke", "--dry-run", "--format", "json").stdout)
-    assert {trial["trial_id"] for trial in planned} <= {trial["trial_id"] for trial in trials}
-    assert len(planned) < sum(len(trial["study"].split(", ")) for trial in planned)
-
-
 @pytest.mark.usefixtures("one_ray")
 def test_a_search_stops_trials_that_another_study_finishes(storage: Path, tmp_path: Path) -> None:
     out = (storage.parent / "out.txt").read_text()

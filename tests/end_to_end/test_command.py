@@ -146,14 +146,6 @@ def test_a_lost_store_is_rebuilt_without_training(copied: Path, harm: str) -> No
     assert sweep("store", "check", "--storage", copied).returncode == 0
 
 
-def test_reports_are_written_again(copied: Path) -> None:
-    [report] = copied.glob("reports/*/report.html")
-    report.unlink()
-    answer = sweep("report", "all", "--storage", copied)
-    assert answer.returncode == 0 and report.is_file()
-    assert f"All reports: {copied}/reports/index.html" in answer.stdout
-
-
 def test_a_missing_cluster_ends_with_a_sentence(tmp_path: Path) -> None:
     answer = sweep_process(*SMOKE, tmp_path, "--address", "127.0.0.1:1")
     assert answer.returncode == 2

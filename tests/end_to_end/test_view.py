@@ -34,14 +34,6 @@ POINTS = "document.querySelectorAll('#scatter .scatterlayer .point').length"
 ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').length"
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a study of one trial, of which a sweep of settings makes more."""
-    file = tmp_path_factory.mktemp("study") / "batches.py"
-    file.write_text(STUDY)
-    return file
-
-
 def places_at_rest(browser: Browser) -> list[list[float]]:
     """Where the scatter's points are, once the page is laid out and none moves any more."""
     centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
@@ -65,8 +57,10 @@ def choose(tab: str) -> str:
 
 
 @pytest.fixture
-def batches(study: Path, tmp_path: Path) -> Iterator[Process]:
+def batches(tmp_path: Path) -> Iterator[Process]:
     """A sweep of batch sizes, on the Ray of this process."""
+    study = tmp_path / "batches.py"
+    study.write_text(STUDY)
     settings = (f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}")
     options = [word for setting in settings for word in ("--set", setting)]
     words = (study, "--scale", "smoke", *options, "--storage", tmp_path)
