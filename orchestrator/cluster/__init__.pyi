@@ -4,6 +4,7 @@ from .environment import token_path as token_path
 from .interrupt import Interrupt as Interrupt
 from .interrupt import interruptible as interruptible
 from .machines import LateMachines as LateMachines
+from .machines import UnfitMachineError as UnfitMachineError
 from .machines import address_of as address_of
 from .machines import check_machines as check_machines
 from .machines import machine_resources as machine_resources

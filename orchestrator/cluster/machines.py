@@ -25,14 +25,23 @@ def nodes() -> list[dict[str, Any]]:
     return [machine for machine in machines if machine["Alive"]]
 
 
-def machine_resources(machines: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
-    """Return what each of them has: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
-    return [machine["Resources"] for machine in machines]
+def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray
+    counts."""
+    return {machine["NodeID"]: machine["Resources"] for machine in machines}
 
 
 def address_of(machine: dict[str, Any]) -> str:
     """Of a machine as `nodes` gives it."""
     return str(machine["NodeManagerAddress"])
+
+
+class UnfitMachineError(Exception):
+    """No pack must run on this machine: Ray's id of it, and why."""
+
+    def __init__(self, machine: str, why: str) -> None:
+        super().__init__(machine, why)
+        self.machine, self.why = machine, why
 
 
 @dataclass(frozen=True)
@@ -46,13 +55,14 @@ class LateMachines:
     """By Ray's ids."""
 
     def refuse_unfit(self) -> None:
-        """In a worker: raise UserError on a machine that joined and cannot run the trials."""
+        """In a worker: raise UnfitMachineError on a machine that joined and cannot run the
+        trials."""
         machine = ray.get_runtime_context().get_node_id()
         if machine in self.others:
             return
         faults = _faults_here(self.question, machine)
         if faults:
-            raise UserError(" ".join(faults))
+            raise UnfitMachineError(machine, " ".join(faults))
 
 
 @cache
@@ -86,7 +96,7 @@ def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMach
     faults = [fault for address, answer in answers.items() for fault in _answer(address, answer)]
     if faults and not given_up():
         raise UserError("\n".join(faults))
-    return LateMachines(text, frozenset(machine["NodeID"] for machine in machines))
+    return LateMachines(text, frozenset(machine_resources(machines)))
 
 
 def _answer(address: str, answer: Any) -> list[str]:

@@ -142,8 +142,9 @@ class Dispatcher:
         """Take in that the pack is over, and why.
 
         The trial that was running when the process died gets another attempt in a pack of its own,
-        or fails. Trials that were not started go back into the queue; one that was asked to stop is
-        given back to the store. Raises UserError if workers do not even start."""
+        or fails. Trials that were not started go back into the queue, and so does all that came to
+        an unfit machine; one that was asked to stop is given back to the store. Raises UserError
+        where workers do not even start."""
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
         self._enqueue(self._outcomes.ended(flight, ending))

@@ -133,13 +133,14 @@ class Driver:
         pack = self._dispatcher.next_pack(key)
         if pack is None:
             return None
-        configs = [trial.validated for trial in pack.trials]
-        memory_bytes = self._placement.memory_bytes(configs, alone=pack.alone)
-        self._parcels[key] = Parcel(key, pack, memory_bytes)
+        place = self._placement.place([trial.validated for trial in pack.trials], alone=pack.alone)
+        self._parcels[key] = Parcel(key, pack, place)
         return self._parcels[key]
 
     def _ended(self, key: str, ending: Ending) -> None:
         self._parcels.pop(key).empty()
+        if ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
+            self._placement.keep_off(ending.machine)
         if key in self._watch.keys:
             ending = self._explained(key, ending)
             self._watch.ended(key)
@@ -163,9 +164,7 @@ class Driver:
             self._look_at_workers()
             self._look_at_starts()
         nowhere = [
-            key
-            for key, parcel in self._parcels.items()
-            if not self._placement.has(parcel.memory_bytes)
+            key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)
         ]
         new = self._watch.standing_still()
         self._stood_still |= new

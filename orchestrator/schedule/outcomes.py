@@ -28,6 +28,7 @@ class Outcomes:
         self._listener = work.listener
         self._recorder = Recorder(work.store, work.options.storage, work.run_id, table.attempts)
         self._start_failures = 0
+        self._refusals: set[str] = set()
         self.not_measured: dict[str, str] = {}
         """By trial id, why a trial that lacked measurements did not get them."""
 
@@ -69,7 +70,11 @@ class Outcomes:
         Raises UserError where workers do not even start.
         """
         wait_for_storage(lambda: self.recover(flight))
-        if not flight.left or flight.given_up:
+        unfit = ending.kind is EndingKind.MACHINE_UNFIT
+        if unfit and ending.cause not in self._refusals:
+            self._refusals.add(ending.cause)
+            self._listener.note(ending.cause)
+        if not flight.left or flight.given_up or unfit:
             return []
         running_ids = self._table.trials(State.RUNNING).keys() & flight.left.keys()
         running = [trial for trial_id, trial in flight.left.items() if trial_id in running_ids]

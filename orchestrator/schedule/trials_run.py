@@ -56,7 +56,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         options.storage.marked() if options.address else nullcontext("") as marker,
     ):
         machines, late = machine_resources(nodes()), None
-        slots = slots_of(machines, options)
+        slots = slots_of(list(machines.values()), options)
         if options.address is not None:
             configs = [trial.validated for trial in trials]
             question = cluster_question(

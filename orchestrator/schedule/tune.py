@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from orchestrator.cluster import (
     LateMachines,
+    UnfitMachineError,
     leave_sign,
     machine_here,
     per_pack,
@@ -36,10 +37,11 @@ from orchestrator.worker import (
     Job,
     MemoryShortageError,
     Parcel,
+    Place,
     beating,
     run_pack,
 )
-from trainables.errors import UserError, last_line
+from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
@@ -87,9 +89,12 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
     bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        memory_bytes: int = config["pack"].memory_bytes
-        need = {**bundle, **({"memory": memory_bytes} if memory_bytes else {})}
-        return tune.PlacementGroupFactory([need])
+        place: Place = config["pack"].place
+        need = {**bundle, **({"memory": place.memory_bytes} if place.memory_bytes else {})}
+        where: dict[str, Any] = {
+            "bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(place.not_on)})"}]
+        }
+        return tune.PlacementGroupFactory([need], **(where if place.not_on else {}))
 
     controller = _Tune()
     with scratch_folder() as folder:
@@ -266,8 +271,8 @@ def _ending(trial: Trial) -> Ending:
         return Ending(EndingKind.ERROR, "its worker could not start")
     error: Exception = pickle.loads(Path(trial.pickled_error_file).read_bytes())
     text = str(error)
-    if isinstance(error, UserError):  # the worker's machine cannot run the trials
-        return Ending(EndingKind.ERROR, last_line(error).partition(": ")[2].rstrip("."))
+    if isinstance(error, UnfitMachineError):
+        return Ending(EndingKind.MACHINE_UNFIT, error.why, error.machine)
     if isinstance(error, MemoryShortageError):
         return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.why})")
     if not isinstance(error, RayActorError | OutOfMemoryError):

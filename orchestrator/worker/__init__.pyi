@@ -8,6 +8,7 @@ from .messages import EndingKind as EndingKind
 from .messages import Job as Job
 from .messages import Pack as Pack
 from .messages import Parcel as Parcel
+from .messages import Place as Place
 from .messages import TrialEvent as TrialEvent
 from .messages import TrialFunctions as TrialFunctions
 from .pack_run import run_pack as run_pack

@@ -35,6 +35,16 @@ class Pack:
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 
+@dataclass(frozen=True)
+class Place:
+    """What a pack asks of the machine that it runs on."""
+
+    memory_bytes: int
+    """0 where that is unknown."""
+    not_on: tuple[str, ...]
+    """Machines that must not get it, by Ray's ids."""
+
+
 class Parcel:
     """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one
     text, emptied later.
@@ -42,10 +52,9 @@ class Parcel:
     It is in this file so that workers import nothing of the driver's.
     """
 
-    def __init__(self, key: str, pack: Pack, memory_bytes: int) -> None:
-        """`key`: the driver's name for the pack; `memory_bytes`: what it asks of its machine, 0 if
-        that is unknown."""
-        self.key, self.memory_bytes, self._text = key, memory_bytes, PACK.dump_json(pack)
+    def __init__(self, key: str, pack: Pack, place: Place) -> None:
+        """`key`: the driver's name for the pack."""
+        self.key, self.place, self._text = key, place, PACK.dump_json(pack)
 
     def open(self) -> Pack:
         """What is to be done."""
@@ -89,6 +98,7 @@ class EndingKind(StrEnum):
     OUT_OF_MEMORY = "it ran out of memory"
     LOW_MEMORY = "its process was ended because the machine ran low on memory"
     MACHINE_LEFT = "its machine left the cluster"
+    MACHINE_UNFIT = "its machine cannot run the trials"
     ERROR = "its worker ended without reporting it"
 
 
@@ -100,7 +110,8 @@ class Ending:
     text: str = ""
     """For the reader; the kind's own clause where nothing more is known."""
     machine: str | None = None
-    """The address of the worker's machine; None if unknown."""
+    """The address of the worker's machine, of an unfit one Ray's id; None where that is not
+    known."""
 
     @property
     def cause(self) -> str:
@@ -110,7 +121,7 @@ class Ending:
     @property
     def died(self) -> bool:
         """Whether the process died, or had to end, under the trial that it was at."""
-        return self.kind is not EndingKind.ERROR
+        return self.kind not in (EndingKind.MACHINE_UNFIT, EndingKind.ERROR)
 
     @property
     def short_of_memory(self) -> bool:

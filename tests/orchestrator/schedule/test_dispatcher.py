@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.schedule import dispatcher
 from orchestrator.store import Store
+from orchestrator.worker import Ending, EndingKind
 from tests.orchestrator.schedule.numbered_trials import (
     DEATH,
     IDS,
@@ -95,6 +96,11 @@ def test_user_may_limit_the_number_of_packs(store: Store, tmp_path: Path) -> Non
 
 def test_pack_that_fits_nowhere_goes_back(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path, 3)
+    refusal = "The machine third (10.0.0.3) has torch 2.0."
+    for key in "abcde":
+        assert sweep.pack(key) == [0, 1, 2]
+        sweep.ended(key, Ending(EndingKind.MACHINE_UNFIT, refusal))
+    assert sweep.heard.notes == [refusal]
     assert sweep.pack("f") == [0, 1, 2]
     assert (sweep.give_up(["f"]), sweep.give_up(["f"])) == (["f"], [])
     sweep.ended("f")

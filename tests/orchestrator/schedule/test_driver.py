@@ -53,7 +53,7 @@ class Steered:
         fields = {"listener": self.heard, "seconds_per_trial": 100.0} | changes
         work = work_in(folder, store, options, **fields)
         self.dispatcher = Dispatcher(plan, work, "me", slots=1)
-        placement = Placement(work.options, None, [{"CPU": 1.0}])
+        placement = Placement(work.options, None, {"one": {"CPU": 1.0}})
         keeper = LeaseKeeper(store, "me")
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 

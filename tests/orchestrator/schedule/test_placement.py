@@ -28,28 +28,37 @@ def options(tmp_path: Path) -> RunOptions:
 
 
 def test_less_is_asked_for_once_large_machines_left(options: RunOptions) -> None:
-    placement = Placement(options, PTB, [LARGE, SMALL, WITHOUT_CORES])
-    memory_bytes = placement.memory_bytes([MOS])
-    assert placement.slots == 16 and memory_bytes > 10**6 and placement.has(memory_bytes)
-    placement.update([SMALL, WITHOUT_CORES])
-    assert not placement.has(memory_bytes)
-    assert placement.memory_bytes([MOS]) == 10**6 and placement.has(10**6)
-    placement.update([WITHOUT_CORES])
+    placement = Placement(options, PTB, {"a": LARGE, "b": SMALL, "head": WITHOUT_CORES})
+    place = placement.place([MOS])
+    assert (placement.slots, place.memory_bytes > 10**6, placement.has(place)) == (16, True, True)
+    placement.update({"b": SMALL, "head": WITHOUT_CORES})
+    assert not placement.has(place)
+    assert placement.place([MOS]).memory_bytes == 10**6
+    assert placement.has(placement.place([MOS]))
+    placement.update({"head": WITHOUT_CORES})
     assert placement.slots is None
-    assert placement.has(memory_bytes), "it may come back"
+    assert placement.has(place), "it may come back"
+
+
+def test_unfit_machine_gets_nothing(options: RunOptions) -> None:
+    placement = Placement(options, PTB, {"a": LARGE, "b": SMALL})
+    placement.keep_off("a")
+    placement.update({"a": LARGE, "b": SMALL})
+    place = placement.place([MOS])
+    assert (placement.slots, place.not_on, place.memory_bytes) == (8, ("a",), 10**6)
 
 
 def test_pack_that_is_alone_asks_for_most_memory(options: RunOptions) -> None:
-    placement = Placement(options, None, [LARGE, SMALL])
-    assert placement.memory_bytes([SOFTMAX], alone=True) == LARGE["memory"]
-    assert placement.memory_bytes([SOFTMAX]) == 0
+    placement = Placement(options, None, {"a": LARGE, "b": SMALL})
+    assert placement.place([SOFTMAX], alone=True).memory_bytes == LARGE["memory"]
+    assert placement.place([SOFTMAX]).memory_bytes == 0
 
 
 def test_pack_asks_for_memory_of_its_largest_trial(options: RunOptions) -> None:
-    placement = Placement(options, PTB, [{"CPU": 1.0, "memory": 1e12}])
+    placement = Placement(options, PTB, {"a": {"CPU": 1.0, "memory": 1e12}})
     quick = apply_scale(SCALES["quick"], SOFTMAX)
     quick_bytes, mos_bytes, both = (
-        placement.memory_bytes(pack) for pack in ([quick], [MOS], [quick, MOS])
+        placement.place(pack).memory_bytes for pack in ([quick], [MOS], [quick, MOS])
     )
     assert STEP_BYTES < quick_bytes < mos_bytes == both
     assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES
