@@ -43,18 +43,21 @@ def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
         sorted({place[axis] for place in places}, key=lambda value: (isinstance(value, str), value))
         for axis in (0, 1)
     )
-    cells = (
-        {"metric": metric, "row": row, "column": column}
-        | (_cell(places[row, column], metric) if (row, column) in places else NOTHING)
-        for metric in request.values
-        for row, column in product(rows, columns)
-    )
+    cells = []
+    for metric in request.values:
+        done = values_of_done(frame, metric, "setting", request.row, request.column)
+        measured = dict(iter(done.groupby([request.row, request.column])))
+        for place in product(rows, columns):
+            cell = {"metric": metric, "row": place[0], "column": place[1]}
+            trials = places.get(place)
+            cells.append(
+                cell | (NOTHING if trials is None else _cell(trials, measured.get(place, done[:0])))
+            )
     return GridNumbers(request=request, cells=tidy(cells))
 
 
-def _cell(trials: pd.DataFrame, metric: str) -> dict[str, Any]:
+def _cell(trials: pd.DataFrame, measured: pd.DataFrame) -> dict[str, Any]:
     states = set(trials["state"])
-    measured = values_of_done(trials, metric, "setting")
     return {
         "value": math.fsum(measured["value"]) / len(measured) if len(measured) else None,
         "state": next((state for state in BAD_STATES if state in states), "done"),

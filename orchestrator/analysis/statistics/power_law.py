@@ -124,7 +124,9 @@ def curves_over_seeds(
     drawn_PB = np.einsum("pk,pkb->pb", root_GK[group_P], normal_QKB[site_P])
     drawn_PB /= np.sqrt(count_P)[:, None]
     quantile_B = rng.uniform(size=resamples)
-    drawn_PB /= np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in df_G])[group_P]
+    different_df, which_G = np.unique(df_G, return_inverse=True)
+    chi_DB = np.sqrt([2 * gammaincinv(max(df, 1) / 2, quantile_B) for df in different_df])
+    drawn_PB /= chi_DB[which_G[group_P]]
     if effect_df:
         # What all places have in common is drawn with the seeds.
         drawn_PB -= count_P @ drawn_PB / count_P.sum()

@@ -77,14 +77,17 @@ def _curve(
     """Return the points of a spectrum with these indices and normalised values."""
     values = spectrum.values[:end] / spectrum.values[0]
     indices = shown_indices(len(values))
-    points = pd.DataFrame({"x": indices + 1, "y": values[indices]})
-    return points[(points["x"] >= start) & points["y"].between(least, most)].assign(
-        kind="curve",
-        group=spectrum.group or "",
-        line=spectrum.trial_id,
-        colour=spectrum.press_rank,
-        text=formats.described(spectrum.name, {"press_rank": spectrum.press_rank}),
-    )
+    marks = {
+        "x": indices + 1,
+        "y": values[indices],
+        "kind": "curve",
+        "group": spectrum.group or "",
+        "line": spectrum.trial_id,
+        "colour": spectrum.press_rank,
+        "text": formats.described(spectrum.name, {"press_rank": spectrum.press_rank}),
+    }
+    points = pd.DataFrame(marks)
+    return points[(points["x"] >= start) & points["y"].between(least, most)]
 
 
 def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:

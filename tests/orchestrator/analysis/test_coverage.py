@@ -4,13 +4,19 @@ without seed effects."""
 from __future__ import annotations
 
 import math
+from functools import partial
 
-from benchmarks.coverage import coverage
+import pytest
+
+from benchmarks.coverage import RESAMPLES, coverage
+from orchestrator.analysis import curves_over_seeds
 
 
-def test_intervals_contain_the_truth_often_enough() -> None:
+def test_intervals_contain_the_truth_often_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four binomial standard deviations around 95%; E alone may be wider, as its seed effect has
     one or two degrees of freedom."""
+    few_draws = partial(curves_over_seeds, resamples=RESAMPLES)
+    monkeypatch.setattr("orchestrator.analysis.thresholds.curves_over_seeds", few_draws)
     for (name, noise), (share, count) in coverage(40).items():
         if noise == "by layer" or noise.startswith("smooth"):
             continue  # which the intervals do not allow for

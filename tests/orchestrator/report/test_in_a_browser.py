@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from base64 import b64decode
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -98,16 +97,22 @@ def test_a_figure_is_as_dark_as_its_page(browser: Browser, address: str, dark: b
     assert ink > 0.6, "something can be read on it"
 
 
-@pytest.mark.parametrize("width", [400, 1280])
-def test_index_table_fits_and_sorts(browser: Browser, width: int, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows, _ = make_results(columns=50)
+    out = tmp_path_factory.mktemp("index")
     for corpus, variant in (
         ("ptb", Variant()),
         ("pydocs", Variant(settings={"training.epochs": (40,)})),
     ):
         key = replace(KEY, corpus=corpus, overrides=variant.text)
-        report_on(rows, tmp_path / key.variant, key=key)
-    browser.open(write_index(tmp_path).as_uri(), width=width)
+        report_on(rows, out / key.variant, key=key)
+    return write_index(out).as_uri()
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_index_table_fits_and_sorts(browser: Browser, index: str, width: int) -> None:
+    browser.open(index, width=width)
     assert (
         browser.complaints() == []
         and browser.evaluate("document.documentElement.scrollWidth") <= width

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,7 @@ def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudyS
     return summarise(STUDY, key, results, results.frame())
 
 
+@cache
 def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
     frame = flatten(make_results(columns=200)[0]).frame()
     return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}, epochs={}))
