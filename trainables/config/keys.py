@@ -27,14 +27,14 @@ def flat_values(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in _items(content)
-        if key not in NO_SETTINGS and not isinstance(value, Mapping)
+        if key not in NO_SETTINGS and not isinstance(value, dict)
     }
 
 
 def _items(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in content.items():
         yield prefix + key, value
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield from _items(value, f"{prefix}{key}.")
 
 

@@ -147,7 +147,7 @@ def fused_results(case: Case) -> tuple[Tensor, list[Tensor]]:
 
 @every_bend
 @given(
-    contexts=st.integers(1, 18), experts=st.integers(1, 2), vocabulary=st.integers(2, 40),
+    contexts=st.integers(1, 9), experts=st.integers(1, 2), vocabulary=st.integers(2, 40),
     chunk=st.integers(9, 80),
     scale=st.sampled_from([0.1, 3.0, 1e3]), seed=st.integers(0, 1000),
 )  # fmt: skip

@@ -21,7 +21,7 @@ from trainables.config import (
 from trainables.runtime import Runtime
 from trainables.stack import chosen_size, stack_bytes
 
-VOCABULARY = 4_000
+VOCABULARY = 2_000
 PROGRAM = """
 import gc, sys
 import numpy as np
@@ -48,16 +48,16 @@ for trials in (1, 4):
 
 
 def lstm() -> TrialConfig:
-    """Half as wide as the paper's, and with shorter windows."""
+    """A quarter as wide as the paper's, and with shorter windows."""
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
-    widths = {"embedding_width": 200, "context_width": 200, "hidden_width": 600}
-    model = paper.model.model_copy(update={**widths, "head_rank": 50})
+    widths = {"embedding_width": 100, "context_width": 100, "hidden_width": 300}
+    model = paper.model.model_copy(update={**widths, "head_rank": 25})
     return paper.model_copy(update={"model": model}).with_values({"training.bptt": 20})
 
 
 def small_transformer() -> TransformerTrialConfig:
-    """Half as wide as that of the recipe, and with shorter windows."""
-    config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=256)
+    """A quarter as wide as that of the recipe, and with shorter windows."""
+    config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=128)
     return config.with_values({"training.window": 64})
 
 
