@@ -54,7 +54,7 @@ def named_trials(
         trials += [
             (with_settings(name, config, keys), config)
             for name, config in zip(names, resolved, strict=True)
-            if config.trial_id not in once or has_any(config, keys)
+            if not once or config.trial_id not in once or has_any(config, keys)
         ]
     count = seed_count(study, scale, written, [config for _, config in trials], request.seeds)
     repeated = repeat_with_seeds(trials, count)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.support import tiny_trial as tiny
-from tests.support.device_trials import LAYERS, trainer_on
+from tests.support.device_trials import COMPARED, trainer_on
 from trainables.config import GRADIENT_BOTTLENECK, KL_RANK, PERPLEXITY, SPECTRUM, OutputLayerConfig
 from trainables.measurements import measure
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+@pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
 def test_perplexity_and_spectrum_are_those_on_a_cpu(device: str, layer: OutputLayerConfig) -> None:
     weights, taken = tiny.trained(layer).state_dict(), []
     for name in (device, "cpu"):
@@ -28,7 +28,7 @@ def test_perplexity_and_spectrum_are_those_on_a_cpu(device: str, layer: OutputLa
 
 @pytest.mark.usefixtures("in_float64")
 @pytest.mark.parametrize("contexts", [30, None])
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+@pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
 def test_kl_rank_and_bottleneck_are_as_on_cpu(
     device: str, layer: OutputLayerConfig, contexts: int | None
 ) -> None:

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.support.device_trials import LAYERS, assert_same_bits, losses, trainer_on
+from tests.support.device_trials import COMPARED, LAYERS, assert_same_bits, losses, trainer_on
 from trainables.config import OutputLayerConfig
 from trainables.device import generator, global_random_states, set_global_random_states
 from trainables.draws import drop_connect, locked_dropout, word_dropout
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+@pytest.mark.parametrize("layer", COMPARED, ids=lambda layer: layer.name)
 def test_losses_without_dropout_are_those_on_a_cpu(
     device: str, layer: OutputLayerConfig, optimizer: str
 ) -> None:
@@ -54,8 +54,7 @@ def test_masks_have_their_rate_and_their_shape(
     assert torch.equal(dropped, again) and not torch.equal(dropped, other)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize(("optimizer", "precision"), [("sgd", "float32"), ("adam", "bf16")])
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 @pytest.mark.usefixtures("same_bits")
 def test_a_resumed_trial_has_the_same_bits(

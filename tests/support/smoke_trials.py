@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.
 """Of a trial that is done."""
 
 
+@cache
 def smoke_trial(**settings: object) -> TrialConfig:
     """The first trial of the study gss_grid at the scale smoke."""
     request = PlanRequest(settings={key: (value,) for key, value in settings.items()})

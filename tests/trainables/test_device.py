@@ -21,7 +21,7 @@ from trainables.runtime import Runtime
 from trainables.stack.validation import valid_losses
 from trainables.training import Trainer, loop
 
-FACTORS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+FACTORS = {"float32": torch.float32, "bf16": torch.bfloat16}
 
 
 @pytest.mark.parametrize("precision", FACTORS)

@@ -27,7 +27,7 @@ FILES = 2 + 5 * 3 + 7
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
     """A report whose numbers depend on the seed."""
     rows, spectra = make_results(columns=50, rng_seed=seed)
-    report_on(rows, folder, spectra=spectra, as_printed=True)
+    report_on(rows[:16], folder, spectra=spectra, as_printed=True)
 
 
 def files(folder: Path) -> list[Path]:
@@ -41,7 +41,7 @@ def broken(folder: Path) -> list[str]:
     for path in folder.rglob("*.*"):
         if path.suffix in ENDS and not path.read_bytes().endswith(ENDS[path.suffix]):
             found.append(path.name)
-        if path.name == "trials.csv" and path.read_bytes().count(b"\n") != 73:
+        if path.name == "trials.csv" and path.read_bytes().count(b"\n") != 17:
             found.append(path.name)
     return found
 

@@ -32,12 +32,13 @@ DOCS_STUDY, DOCS_FUNCTION = (
 )
 
 
-def report_with(function: Callable[[pd.DataFrame], Any], out: Path) -> ReportResult:
+def report_with(
+    function: Callable[[pd.DataFrame], Any], out: Path, *, as_printed: bool = False
+) -> ReportResult:
     rows, _ = make_results(columns=50)
     rows[7] = fail(rows[7], state="failed", cause="no memory")
-    return report_on(
-        rows, out, study=replace(STUDY, analyses=(function, Correlation())), as_printed=True
-    )
+    study = replace(STUDY, analyses=(function, Correlation()))
+    return report_on(rows, out, study=study, as_printed=as_printed)
 
 
 def test_function_from_the_docs_becomes_a_section(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ class _NoRaster(Figure):
 def test_failing_function_becomes_one_sentence(
     function: Callable[[pd.DataFrame], Any], error: str, tmp_path: Path
 ) -> None:
-    report = report_with(function, tmp_path)
+    report = report_with(function, tmp_path, as_printed=True)
     first, second = report.answers[0].section, report.answers[1].section
     [sentence] = first.findings
     assert re.match(

@@ -177,19 +177,19 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
     rows, spectra = make_results(columns=50)
 
     def build() -> dict[str, int]:
-        report_on(rows, tmp_path, spectra=spectra, as_printed=True)
+        report_on(rows[:16], tmp_path, spectra=spectra)
         return {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.p[nd][gf]")}
 
     first, unchanged = build(), build()
     assert first == unchanged and len(first) == 10
     rows[0]["metrics"]["test_perplexity"] *= 1.5
+    (tmp_path / "press_rank_over_c_k.pdf").unlink()
     redrawn = {name for name, time in build().items() if time != first[name]}
     assert {name.partition(".")[0] for name in redrawn} == {
         "test_perplexity_against_press_rank",
         "test_perplexity_over_c_k",
+        "press_rank_over_c_k",
     }
-    (tmp_path / "press_rank_over_c_k.pdf").unlink()
-    assert set(build()) == set(first)
 
 
 def test_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:

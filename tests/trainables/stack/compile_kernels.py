@@ -95,7 +95,8 @@ def take_steps() -> None:
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
     kinds = (PLAIN, MIXTURES, ("softmax",) * 2, ("lms_plif",))
-    for text, precision, names in product((ptb, small, wikitext), ("bf16", "float32"), kinds):
+    shapes = ((ptb, "bf16"), (ptb, "float32"), (small, "float32"), (wikitext, "bf16"))
+    for (text, precision), names in product(shapes, kinds):
         layers = [layer_config(name, text.name) for name in names]
         step([trial(text.name, layer, precision, "paper") for layer in layers], text)
     step([trial("ptb", layer_config("gss", "ptb"), "bf16", "paper", optimizer="adam")] * 2, ptb)
