@@ -207,8 +207,8 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
             _kill(process)
 
         timer = Timer(limit_s, end)
-        timer.start()
         try:
+            timer.start()
             assert process.stdout is not None
             for line in process.stdout:
                 if line.endswith("\n"):  # else it was killed while it wrote
@@ -218,7 +218,8 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         finally:
             timer.cancel()
-            timer.join()
+            if timer.is_alive():  # a signal may have come before it started
+                timer.join()
             _kill(process)
     if late.is_set():
         yield Check(name, "FAIL", f"took longer than {limit_s:.0f} s and was killed")
