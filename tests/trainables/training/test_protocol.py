@@ -24,7 +24,7 @@ from trainables.training import DivergedError, Trainer
 from trainables.training.averaging import should_switch
 from trainables.trial_folder import Checkpoints, TrialFolder
 
-STEPS = 40
+STEPS = 25
 
 
 def lstm(
