@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trainables.output_layers import fused
-from trainables.stack import lstm
+from trainables.stack import lstm, update
 from trainables.training import loop
 from trainables.training import lstm as lstm_recipe
 from trainables.training.transformer import TransformerRecipe
@@ -47,6 +47,6 @@ def like_a_gpu(window: int) -> Iterator[None]:
         )
         enter(patch.object(lstm_recipe, "draw_window", lambda _bptt, _draws: window))
         enter(patch.object(TransformerRecipe, "first_position", lambda *_: 0))
-        for module in (lstm, fused):
+        for module in (lstm, fused, update):
             enter(patch.object(module, "runs_triton", lambda device: device.type == "meta"))
         yield

@@ -6,19 +6,40 @@ P weights that are trained."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.optim import SGD, AdamW
 
+from trainables.device import runs_triton
 from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, Trainer, Window
 
 EPSILON = 1e-8
 """Of every Adam here, the usual one (Kingma and Ba 2015)."""
+
+
+class ModelNumbers(NamedTuple):
+    """Numbers of each model, on the device."""
+
+    shrink_G: Tensor
+    """What clipping multiplies the gradients by."""
+    rate_G: Tensor
+    decay_G: Tensor
+
+
+class Adam(NamedTuple):
+    """What Adam knows of one weight of all models."""
+
+    mean: Tensor
+    square: Tensor
+    by_mean_G: Tensor
+    by_square_G: Tensor
+    """What the moments are divided by, 1 - beta ** steps."""
+    betas: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -93,21 +114,12 @@ class StackedUpdate:
                 weight.gradient.flatten(1), dim=1
             ).square()
         shrink_G = (self._clip_G / (squares_G.sqrt() + 1e-6)).clamp(max=1.0)
+        update_ = _update_of(self._clip_G)
         for weight, rates_G in zip(self._weights, rates_PG, strict=True):
-            tensor, gradient, part = weight.tensor, weight.gradient, weight.part
-            shrink, rate, decay = (
-                _column(number_G, tensor)
-                for number_G in (shrink_G[part], rates_G[part], weight.decay_G)
-            )
-            gradient.mul_(shrink)
-            if self._decays_apart:
-                tensor.mul_(1 - rate * decay)
-            else:
-                gradient.addcmul_(tensor, decay)
-            change = gradient
-            if self._betas is not None:
-                change = _adam_change(weight.moments, gradient, self._betas)
-            tensor.addcmul_(change, -rate)
+            part = weight.part
+            numbers = ModelNumbers(shrink_G[part], rates_G[part], weight.decay_G)
+            adam = None if self._betas is None else _next_moments(weight.moments, self._betas)
+            update_(weight.tensor, weight.gradient, numbers, adam, decays_apart=self._decays_apart)
         self.drop_gradients()
 
     def drop_gradients(self) -> None:
@@ -116,16 +128,53 @@ class StackedUpdate:
             weight.tensor.grad = None
 
 
-def _adam_change(
-    moments: dict[str, Tensor], gradient: Tensor, betas: tuple[float, float]
-) -> Tensor:
-    """Take the gradient into the moments; return the change of the weights at learning rate 1."""
+def _next_moments(moments: dict[str, Tensor], betas: tuple[float, float]) -> Adam:
+    """Count a step; return the moments before it."""
     step_G, mean, square = (moments[key] for key in ADAM_STATE)
     step_G += 1
+    by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)
+    return Adam(mean, square, by_mean_G, by_square_G, betas)
+
+
+def _update_of(like: Tensor) -> Callable[..., None]:
+    """Return the function that updates one weight of all models."""
+    if like.dtype == torch.float32 and runs_triton(like.device):
+        from trainables.stack import update_kernels  # Triton: only on a GPU
+
+        return update_kernels.update_
+    return _update_
+
+
+def _update_(
+    weight: Tensor,
+    gradient: Tensor,
+    numbers: ModelNumbers,
+    adam: Adam | None,
+    *,
+    decays_apart: bool,
+) -> None:
+    """Overwrite weight, moments and gradient."""
+    shrink, rate, decay = (_column(number_G, weight) for number_G in numbers)
+    gradient.mul_(shrink)
+    if decays_apart:
+        weight.mul_(1 - rate * decay)
+    else:
+        gradient.addcmul_(weight, decay)
+    change = gradient if adam is None else _adam_change(adam, gradient)
+    weight.sub_(change.mul_(rate))
+
+
+def _adam_change(adam: Adam, gradient: Tensor) -> Tensor:
+    """Take the gradient into the moments; returns what the weights move by for a learning rate of
+    1."""
+    mean, square, by_mean_G, by_square_G, betas = adam
     mean.lerp_(gradient, 1 - betas[0])
     square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
-    by_mean, by_square = (1 - beta ** _column(step_G, mean) for beta in betas)
-    return mean / by_mean / (square / by_square).sqrt_().add_(EPSILON)
+    return (
+        mean
+        / _column(by_mean_G, mean)
+        / (square / _column(by_square_G, mean)).sqrt_().add_(EPSILON)
+    )
 
 
 def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor]:
