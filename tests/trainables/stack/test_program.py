@@ -20,10 +20,10 @@ from trainables.training import Trainer
 
 
 def trainers_of(optimizer: str) -> list[Trainer]:
-    """One of every layer; some average from their first epoch on, which end at different steps.
-    With "adamw", of Transformers, of which four layers are enough."""
+    """One of every layer, with "sgd", or else of four; some average from their first epoch on,
+    which end at different steps. With "adamw", of Transformers."""
     trainers = []
-    for number, layer in enumerate(STACKED[:4] if optimizer == "adamw" else STACKED):
+    for number, layer in enumerate(STACKED if optimizer == "sgd" else STACKED[:4]):
         tokens = 700 + 200 * number
         config: LanguageTrialConfig
         if optimizer == "adamw":
