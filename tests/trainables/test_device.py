@@ -5,6 +5,7 @@ numbers."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ FACTORS = {"float32": torch.float32, "bf16": torch.bfloat16}
 
 @pytest.mark.parametrize("precision", FACTORS)
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
-@pytest.mark.parametrize("new", [tiny.trial, tiny_transformer.trial])
+@pytest.mark.parametrize("new", [partial(tiny.trial, bptt=5), tiny_transformer.trial])
 def test_products_are_in_their_precision_on_a_gpu(
     new: Callable[..., LanguageTrialConfig],
     layer: OutputLayerConfig,
