@@ -49,6 +49,7 @@ CURES = {
         "the user may not do that",
         "grant it CREATE on the schema and all rights on the tables",
     ),
+    "40": ("another process changed the same rows", "give the same command again"),
     "57014": (
         "the server took more than 45 s for one statement",
         "see what keeps it busy, then try again",

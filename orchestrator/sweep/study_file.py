@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from orchestrator.store import PlannedTrial, StudyKey
 from trainables.errors import UserError
@@ -23,7 +22,7 @@ class StudyFile:
     """What a study's file says."""
 
     key: StudyKey
-    planned_at: datetime
+    planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]
     """In plan order."""
 
@@ -32,7 +31,7 @@ _FORMAT = TypeAdapter(StudyFile)
 
 
 def write_study_file(
-    storage: Storage, key: StudyKey, planned_at: datetime, trials: Sequence[PlannedTrial]
+    storage: Storage, key: StudyKey, planned_at: AwareDatetime, trials: Sequence[PlannedTrial]
 ) -> None:
     """Write which trials a study has. Raises UserError if the storage takes no file."""
     content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials))

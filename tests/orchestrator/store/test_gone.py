@@ -14,8 +14,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 
 from orchestrator.store import Store, open_store
+from orchestrator.store.troubles import user_errors
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
@@ -172,3 +174,12 @@ def test_a_servers_words_do_not_command_the_terminal(
                 assert store.studies() == []
     said = capsys.readouterr().err
     assert "starts \\x1b[2J" in said and "\x1b" not in said
+
+
+def test_a_deadlock_is_no_damage(postgres_server: PostgresServer) -> None:
+    engine = create_engine(postgres_server.url(postgres_server.create_database()))
+    deadlock = "DO $$ BEGIN RAISE EXCEPTION 'deadlock' USING ERRCODE = '40P01'; END $$"
+    refused = pytest.raises(UserError, match="same rows")
+    with engine.connect() as connection, refused, user_errors("store"):
+        connection.execute(text(deadlock))
+    engine.dispose()
