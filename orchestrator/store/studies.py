@@ -53,8 +53,8 @@ class Studies(Database):
         With `instead_of` only if the members are these trial ids at that moment: of two processes
         that plan further trials from the same members, one does. Returns whether the membership is
         `trials` now; if not, it stays as it was. A trial belongs to as many studies as plan it,
-        and is never deleted. `planned_at` is now unless it is given. Raises AssertionError if a
-        trial's id is not that of its config, or comes twice."""
+        and is never deleted. `planned_at` is now unless it is given. Raises AssertionError if a new
+        trial's id is not that of its config, or one comes twice."""
         assert len({planned.trial_id for planned in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
         )
@@ -62,10 +62,9 @@ class Studies(Database):
             moment = planned_at or now(connection)
             study_id = _locked_study(connection, key, moment)
             query = select(study_trial).where(study_trial.c.study_id == study_id)
-            stored = [
-                dict(row)
-                for row in connection.execute(query.order_by(study_trial.c.position)).mappings()
-            ]
+            rows = connection.execute(query.order_by(study_trial.c.position))
+            names = tuple(rows.keys())
+            stored = [dict(zip(names, row, strict=True)) for row in rows]
             if instead_of is not None and [row["trial_id"] for row in stored] != list(instead_of):
                 return False
             _insert_trials(connection, trials)
@@ -222,18 +221,17 @@ def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> 
 
 
 def _insert_trials(connection: Connection, trials: Sequence[PlannedTrial]) -> None:
-    configs = {planned.trial_id: canonical_json(identity(planned.config)) for planned in trials}
-    for trial_id, config in configs.items():
+    configs = {planned.trial_id: planned.config for planned in trials}
+    stored: Mapping[str, TrialState] = column_of(connection, "state", configs)
+    rows = []
+    # In the order of their ids: two studies that insert the same trials in different orders would
+    # block each other.
+    for trial_id in sorted(configs.keys() - stored.keys()):
+        config = canonical_json(identity(configs[trial_id]))
         assert hashlib.sha256(config.encode()).hexdigest() == trial_id, (
             f"trial {trial_id} is planned with another config"
         )
-    stored: Mapping[str, TrialState] = column_of(connection, "state", configs)
-    # In the order of their ids: two studies that insert the same trials in different orders would
-    # block each other.
-    rows = [
-        {"id": trial_id, "state": "planned", "attempt": 0, "config": configs[trial_id]}
-        for trial_id in sorted(configs.keys() - stored.keys())
-    ]
+        rows.append({"id": trial_id, "state": "planned", "attempt": 0, "config": config})
     insert_new(connection, trial, rows)
 
 
