@@ -68,7 +68,7 @@ def partial_correlation(
     away, without an interval.
 
     `controls` has a row a point and a column a control."""
-    controls_nk = np.asarray(controls, dtype=np.float64)
+    controls_nk = np.ascontiguousarray(controls, dtype=np.float64)
     centred_nk = controls_nk - controls_nk.mean(axis=0)
     taken, n = int(np.linalg.matrix_rank(centred_nk)), len(controls_nk)
     if n - taken < 3:
