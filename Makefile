@@ -27,7 +27,7 @@ help:
 	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) PIP_ARGS=\"--index-url ...\" (for torch alone)"
 
 # The checks run beside the tests; what they say comes last, and a check that fails fails this too.
-# Python keeps the code that it has compiled, whatever the environment says: tests start hundreds of processes.
+# Python keeps compiled code even if the environment forbids it: tests start hundreds of processes.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/ready
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \

@@ -16,8 +16,8 @@ import pytest
 # they are loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Ray starts workers when trials ask for them. Those that it starts before come too late on a busy
-# machine: others are started, and two for nothing, seconds of a core each.
+# Ray starts a worker only when a trial needs one. On a busy machine, workers started in advance
+# are ready too late, and each wastes seconds of a core.
 os.environ.update(RAY_prestart_worker_first_driver="0")
 
 # Before anything imports Ray, which then listens on loopback alone.

@@ -50,8 +50,8 @@ class ContrastNumbers:
     comparisons: pd.DataFrame
     """A row a test; see `compare`."""
     trials: pd.DataFrame
-    """A row for each trial of a tested group: group, baseline, name, value (less that of
-    the baseline at the same seed, or than the baseline's mean if unpaired)."""
+    """A row for each trial of a tested group: group, baseline, name, value (minus the
+    baseline's at the same seed, or minus the baseline's mean if unpaired)."""
     families: ClassVar[Families] = {"comparisons": ("difference_p",)}
 
 

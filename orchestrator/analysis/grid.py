@@ -48,11 +48,10 @@ def grid_numbers(frame: pd.DataFrame, request: GridMap) -> GridNumbers | None:
         done = values_of_done(frame, metric, "setting", request.row, request.column)
         measured = dict(iter(done.groupby([request.row, request.column])))
         for place in product(rows, columns):
-            cell = {"metric": metric, "row": place[0], "column": place[1]}
-            trials = places.get(place)
-            cells.append(
-                cell | (NOTHING if trials is None else _cell(trials, measured.get(place, done[:0])))
-            )
+            cell = NOTHING
+            if place in places:
+                cell = _cell(places[place], measured.get(place, done[:0]))
+            cells.append({"metric": metric, "row": place[0], "column": place[1]} | cell)
     return GridNumbers(request=request, cells=tidy(cells))
 
 

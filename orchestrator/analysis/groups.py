@@ -49,8 +49,8 @@ class DifferenceNumbers:
     sources: Mapping[str, str]
     """Column of printed differences -> who says so."""
     trials: pd.DataFrame
-    """A row a trial: group, baseline, name, value (by how much it is lower than the
-    baseline's mean)."""
+    """A row a trial: group, baseline, name, value (the baseline's mean minus the
+    trial's)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,8 +54,8 @@ class Forest(Drawing):
 
     marks: pd.DataFrame
     """A mark each: `name` (of its row), `series`, `value`, and if they apply `panel`, `low` and
-    `high` (ends of its bar, which may be infinite), `text` (under a pointer). A mark
-    without a series is a row that has none."""
+    `high` (ends of its bar, which may be infinite), `text` (under a pointer). A mark without a
+    series is a row that has none."""
     labels: Mapping[str, str]
     """Panel -> label of its axis."""
     null: float | None = None

@@ -78,7 +78,7 @@ class Bucket:
         if not URL.fullmatch(text):
             # What was typed is repeated only up to where keys may stand.
             raise UserError(
-                f"--storage takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
+                "--storage takes a folder or s3://, gs:// or az://BUCKET/PREFIX, and this "
                 f"{text.partition('://')[0]}:// URL is neither: leave keys out of it (they come "
                 "from the environment or ~/.aws) and use letters, digits and !_.'()=+/-"
             )

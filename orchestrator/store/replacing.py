@@ -43,7 +43,7 @@ def replaced(url: str, say: Callable[[str], None]) -> Iterator[str]:
         with _to_oneself(path):
             yield str(new)
             aside = path.with_name(f"{path.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
-            # Without its file too: SQLite would take an old log for the new store's.
+            # Also a log without its file: SQLite would replay it into the new store.
             for suffix in ("-wal", "-shm", ""):
                 with_suffix = Path(f"{path}{suffix}")
                 if with_suffix.exists():

@@ -126,7 +126,7 @@ class Results(Database):
                         f"trial {trial_id} is done with another spectrum than {name_at_version} "
                         "gives"
                     )
-            # Last: a rebuild goes on in the same transaction after an error.
+            # Insert last: after an error, a rebuild continues in the same transaction.
             connection.execute(result.insert().values(new))
             return True
 

@@ -54,7 +54,7 @@ class Studies(Database):
         that plan further trials from the same members, one does. Returns whether the membership is
         `trials` now; if not, it stays as it was. A trial belongs to as many studies as plan it,
         and is never deleted. `planned_at` is now unless it is given. Raises AssertionError if a new
-        trial's id is not that of its config, or one comes twice."""
+        trial's id is not that of its config, or a trial is listed twice."""
         assert len({planned.trial_id for planned in trials}) == len(trials), (
             f"a trial is planned twice in {key}"
         )

@@ -57,7 +57,7 @@ def _write_beside(arguments: tuple[str, str, StudyKey, Typed], over: threading.E
     process.start()
     while process.is_alive() and not over.wait(0.1):
         pass
-    process.kill()
+    process.kill()  # it may block SIGTERM, as it imports the command again
     process.join()
     return time.monotonic() - start_s
 

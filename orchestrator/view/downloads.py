@@ -23,7 +23,7 @@ def register(server: Flask, source: Source) -> None:
         with source.store() as opened:
             rows = opened.results(key, request.args.getlist("trial") or None)
         write_results(flatten(rows).of_variant(key), form, text)
-        headers = {"Content-Disposition": "attachment"}  # called like the end of the address
+        headers = {"Content-Disposition": "attachment"}  # browsers take the name from the URL
         kind = "text/csv" if form == "csv" else "application/json"
         return Response(text.getvalue(), mimetype=kind, headers=headers)
 

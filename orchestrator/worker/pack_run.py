@@ -117,7 +117,7 @@ class _PackRun:
             [model for model in models if isinstance(model, LanguageTrialConfig)],
             runtime,
             self._pack.at_once,
-            free_bytes(),  # also what the pack before has left in torch's cache
+            free_bytes(),  # including what the previous pack left in torch's cache
         )
         self._outbox.hold(TrialEvent(trial_id=self._current, note=reason))
         return size

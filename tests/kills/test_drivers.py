@@ -3,8 +3,7 @@ as it would have.
 
 Those that get a signal while Ray starts or ends have a Ray of their own. All others join the Ray of
 this process, as on a cluster, which stays up; the run that goes on is one in this process. They
-train one trial at a time unless several matter: each more is a worker more, which takes seconds to
-import."""
+train one trial at a time unless several matter, as each further worker takes seconds to import."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ STACKED: tuple[OutputLayerConfig, ...] = tuple(
 """Those that a stack has."""
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 COMPARED = LAYERS if torch.cuda.is_available() else (LAYERS[0], *STACKED[5:7], LAYERS[-1])
-"""Those that a device is compared with a CPU for; a CPU only shows that the tests run."""
+"""Layers that a device is compared with a CPU for; without a GPU, a few show that the tests run."""
 
 
 def trainer_on(

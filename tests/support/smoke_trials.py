@@ -58,8 +58,8 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train the trials of the plans in this process. A command finds their results in their
-    folders: it starts workers, which takes longer, for no study."""
+    """Train the trials of the plans in this process. A command then records their results from
+    their folders and starts no workers, which saves time."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:

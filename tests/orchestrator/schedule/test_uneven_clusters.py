@@ -57,8 +57,8 @@ def cluster() -> Iterator[Any]:
 
 
 class ChangesMachines(Heard):
-    """Once the first trial has started, the large machine leaves. Once that was said, one with
-    another torch joins; once that was said, the trials go on."""
+    """Change the machines step by step: the large one leaves after the first trial has started;
+    once a note reports that, one with another torch joins; its note lets the trials continue."""
 
     def __init__(self, cluster: Any, large: Any, folder: Path) -> None:
         super().__init__()

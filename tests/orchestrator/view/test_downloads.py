@@ -43,7 +43,7 @@ def test_a_file_is_what_results_prints(pages: Flask, tmp_path: Path, form: str) 
     assert file.status_code == 404, "without a format there is no such file"
     file = pages.test_client().get(f"/download/study/{KEY.variant}.{form}")
     assert file.text == printed.stdout
-    # Without a name, which HTTP could not spell in every alphabet.
+    # No file name: an HTTP header is limited to Latin-1.
     assert file.headers["Content-Disposition"] == "attachment"
 
 

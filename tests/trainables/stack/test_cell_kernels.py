@@ -109,7 +109,7 @@ def test_step_and_gradients_equal_the_formulas(
     torch.testing.assert_close(h, true_h.detach(), rtol=relative, atol=2e-6)
     by_sums, by_c = step.backward()
     true_by_sums, true_by_c = torch.autograd.grad(step.objective(sums, c_before), (sums, c_before))
-    # Gradients of up to 8 come in, and a gate's is theirs times a state of up to 4.
+    # Incoming gradients reach 8, and a gate's gradient multiplies them by a state of up to 4.
     torch.testing.assert_close(by_sums, true_by_sums, rtol=relative, atol=4e-6)
     torch.testing.assert_close(by_c, true_by_c, rtol=1e-5, atol=2e-6)
 
