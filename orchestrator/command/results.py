@@ -139,6 +139,13 @@ def report(
     model: options.AnyModel = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
+    pdf: Annotated[
+        bool,
+        typer.Option(
+            "--pdf",
+            help="Write each figure as PDF and PNG, too. Later reports renew these files.",
+        ),
+    ] = False,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in
     study it has."""
@@ -153,7 +160,8 @@ def report(
         for key, content in chosen.items():
             argument = key.study if study == ALL else study
             typed = Typed(study=argument, options=options.typed_options(context))
-            result = write_report(opened, content, key, report_folder(place, key), typed=typed)
+            out = report_folder(place, key)
+            result = write_report(opened, content, key, out, typed=typed, pdf=pdf)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}")

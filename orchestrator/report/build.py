@@ -53,19 +53,21 @@ def build_report(
     *,
     commands: Commands,
     out: Path,
+    pdf: bool = False,
     index: bool = False,
 ) -> ReportResult:
-    """Write report.html with its figures (SVG, PNG, PDF) and tables (CSV) into the folder `out`.
+    """Write report.html with its figures (SVG) and tables (CSV) into the folder `out`.
 
-    `index` says whether there is a page over all reports in the folder above. Several processes may
-    write the same folder at the same time. Raises UserError where `out` cannot be written to."""
+    `pdf` adds PDF and PNG files of the figures. `index` says whether there is a page over all
+    reports in the folder above. Several processes may write the same folder at the same time.
+    Raises UserError where `out` cannot be written to."""
     results = flatten(records.rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
     questioned = StudyResults(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
     )
-    answers, documents = _draw_all(answer(questioned), out)
+    answers, documents = _draw_all(answer(questioned), out, pdf=pdf)
     done = [row["trial_id"] for row in records.rows if row["state"] == "done"]
     environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
     run = run_facts(study, summary, results, times=records.times.values(), environment=environment)
@@ -86,6 +88,7 @@ def build_report(
         trouble=tables.trouble_table(summary),
         sections=sections,
         lead=_lead(sections),
+        files=documents.keys(),
         svg=lambda drawing: inline_svg(documents[f"{drawing.name}.svg"].decode(), drawing),
         trials=tables.trials_table(results, tables.group_metrics(study)),
         trials_file=TRIALS_FILE,
@@ -127,7 +130,9 @@ def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequenc
     )
 
 
-def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
+def _draw_all(
+    answers: Sequence[Answer], out: Path, *, pdf: bool
+) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
     """The answers, and the files of their figures; a user's figure that cannot be drawn costs its
     section."""
     shown: list[Answer] = []
@@ -135,7 +140,7 @@ def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...],
     for drawn in answers:
         try:
             for drawing in drawn.section.drawings:
-                documents |= draw(drawing, out)
+                documents |= draw(drawing, out, pdf=pdf)
             shown.append(drawn)
         except (Exception, SystemExit) as error:
             if isinstance(drawn.request, Analysis):

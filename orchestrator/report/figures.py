@@ -5,8 +5,6 @@ Colours can be told apart by colour-blind readers and in grey print.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import html
 import io
 import math
@@ -122,22 +120,20 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
-    """Draw the figure: its files by name, as SVG, and as PNG and PDF where `out` does not hold
-    these already.
+def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
+    """Draw the figure and return its files by name: an SVG, and with `pdf` a PDF and a PNG, too.
 
-    PNG and PDF take most of the time. Each holds the SHA-256 of the SVG that belongs to it.
+    These take most of the time. A PDF or PNG that `out` already has is renewed in any case.
     """
+    files = {}
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
-        svg = _written(figure, "svg")
-        files = {f"{drawing.name}.svg": svg}
-        # The margins are measured by now, and to measure takes longer than to draw.
-        figure.set_layout_engine(None)
-        mark = hashlib.sha256(svg).hexdigest()
-        for form in ("pdf", "png"):
-            if not _holds(out / f"{drawing.name}.{form}", mark):
-                files[f"{drawing.name}.{form}"] = _written(figure, form, mark)
+        for form in ("svg", "pdf", "png"):
+            name = f"{drawing.name}.{form}"
+            if form == "svg" or pdf or (out / name).exists():
+                files[name] = _written(figure, form)
+                # The first file has set the margins, which takes longer than drawing.
+                figure.set_layout_engine(None)
     return files
 
 
@@ -178,20 +174,10 @@ def _named(colour: re.Match[str]) -> str:
     )
 
 
-def _written(figure: Figure, form: str, mark: str = "") -> bytes:
-    buffer, svg = io.BytesIO(), f"SVG {mark}"
-    metadata = {
-        "svg": {"Date": None},
-        "pdf": {"CreationDate": None, "Subject": svg},
-        "png": {"Source": svg},
-    }
+def _written(figure: Figure, form: str) -> bytes:
+    buffer = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     dpi = PNG_DPI if form == "png" else "figure"
-    figure.savefig(buffer, format=form, dpi=dpi, metadata=metadata[form])
+    figure.savefig(buffer, format=form, dpi=dpi, metadata=undated[form])
     document = buffer.getvalue()
     return with_marks(document, figure) if form == "svg" else document
-
-
-def _holds(path: Path, mark: str) -> bool:
-    with contextlib.suppress(OSError):  # where it cannot be read, writing it will say why
-        return mark.encode() in path.read_bytes()
-    return False

@@ -25,7 +25,7 @@ def report_folder(storage: Storage, key: StudyKey) -> Path:
 
 
 def write_report(
-    store: Store, study: Study, key: StudyKey, out: Path, *, typed: Typed
+    store: Store, study: Study, key: StudyKey, out: Path, *, typed: Typed, pdf: bool = False
 ) -> ReportResult:
     """Write the report of this variant; its pages link to that of `write_index`."""
     from orchestrator.report import Commands, StudyRecords, build_report
@@ -52,6 +52,7 @@ def write_report(
         records,
         commands=commands,
         out=out,
+        pdf=pdf,
         index=True,
     )
 

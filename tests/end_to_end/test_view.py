@@ -274,4 +274,4 @@ def test_pages_come_back_after_the_store(browser: Browser, grid: Path, link: str
     browser.wait_until(
         "document.querySelector('#chosen .ytitle')?.textContent === 'singular value'"
     )
-    assert browser.evaluate(POINTS) == 4
+    browser.wait_until(f"{POINTS} === 4")

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from orchestrator.report import ReportResult, build_report, figures
@@ -155,23 +153,14 @@ def report_on(
     epochs: Mapping[str, Sequence[EpochMetrics]] | None = None,
     environments: Mapping[str, Mapping[str, str]] | None = None,
     paper_command: str | None = None,
-    as_printed: bool = False,
+    pdf: bool = False,
 ) -> ReportResult:
-    """The report of these trials, in `out`.
-
-    Of figures as PNG and PDF, which no page shows and which take two thirds of the time, it has the
-    files, with their marks in place of the pictures; `as_printed`: with the pictures."""
+    """The report of these trials, in `out`."""
     records = StudyRecords(
         rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {}
     )
-    with pytest.MonkeyPatch.context() as patch:
-        if not as_printed:
-            patch.setattr(figures, "_written", _svg_or_mark)
-        return build_report(study, key, records, commands=Commands(paper=paper_command), out=out)
-
-
-def _svg_or_mark(figure: Figure, form: str, mark: str = "") -> bytes:
-    return _written(figure, form) if form == "svg" else mark.encode()
+    commands = Commands(paper=paper_command)
+    return build_report(study, key, records, commands=commands, out=out, pdf=pdf)
 
 
 def csv_records(path: Path) -> list[dict[str, Any]]:

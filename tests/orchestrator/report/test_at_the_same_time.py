@@ -27,7 +27,7 @@ FILES = 2 + 5 * 3 + 7
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
     """A report whose numbers depend on the seed."""
     rows, spectra = make_results(columns=50, rng_seed=seed)
-    report_on(rows[:16], folder, spectra=spectra, as_printed=True)
+    report_on(rows[:16], folder, spectra=spectra, pdf=True)
 
 
 def files(folder: Path) -> list[Path]:

@@ -33,12 +33,12 @@ DOCS_STUDY, DOCS_FUNCTION = (
 
 
 def report_with(
-    function: Callable[[pd.DataFrame], Any], out: Path, *, as_printed: bool = False
+    function: Callable[[pd.DataFrame], Any], out: Path, *, pdf: bool = False
 ) -> ReportResult:
     rows, _ = make_results(columns=50)
     rows[7] = fail(rows[7], state="failed", cause="no memory")
     study = replace(STUDY, analyses=(function, Correlation()))
-    return report_on(rows, out, study=study, as_printed=as_printed)
+    return report_on(rows, out, study=study, pdf=pdf)
 
 
 def test_function_from_the_docs_becomes_a_section(tmp_path: Path) -> None:
@@ -60,8 +60,7 @@ def test_function_from_the_docs_becomes_a_section(tmp_path: Path) -> None:
     assert float(lines[0]["mean"]) == pytest.approx(mean), (
         "the failed trial, the eighth, is left out"
     )
-    files = {path.name for path in report.path.parent.glob("analysis_gap_by_bend_1.*")}
-    assert files == {f"analysis_gap_by_bend_1.{form}" for form in ("svg", "png", "pdf")}
+    assert (report.path.parent / "analysis_gap_by_bend_1.svg").exists()
 
 
 def test_what_it_returns_is_escaped(tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ class _NoRaster(Figure):
 def test_failing_function_becomes_one_sentence(
     function: Callable[[pd.DataFrame], Any], error: str, tmp_path: Path
 ) -> None:
-    report = report_with(function, tmp_path, as_printed=True)
+    report = report_with(function, tmp_path, pdf=True)
     first, second = report.answers[0].section, report.answers[1].section
     [sentence] = first.findings
     assert re.match(
