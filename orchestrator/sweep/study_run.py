@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 INTERRUPTED = 130
-REPORT_NEEDS = ("orchestrator.report.build", "scipy.stats", "matplotlib.backends.backend_svg")
+REPORT_NEEDS = ("orchestrator.report.build", "matplotlib.backends.backend_svg")
 """A second of imports: made while the workers start, they are not waited for at the end."""
 
 

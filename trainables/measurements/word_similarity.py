@@ -52,11 +52,15 @@ def pairs_in_vocabulary(pairs: Iterable[WordPair], words: Container[str]) -> lis
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, equal values taking their mean rank; None where all of one side
     are equal."""
-    from scipy.stats import rankdata  # late: it takes most of a second
-
-    ranks_x, ranks_y = (rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
+    ranks_x, ranks_y = map(_centred_ranks, (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))
     return float(ranks_x @ ranks_y) / scale if scale > 0 else None
+
+
+def _centred_ranks(values_n: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, which_n, counts = np.unique(values_n, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2 - (len(values_n) + 1) / 2)[which_n]
 
 
 def _cosines(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis.audit.claims import Cell, Claim
 from orchestrator.analysis.statistics.correlation import correlate
+from orchestrator.analysis.statistics.samples import SampleSummary, t_test
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.fair_capacity import TUNING
 from search_spaces.models import trial
@@ -59,11 +60,13 @@ def p_value_span(claim: Claim) -> Outcome:
 
 def _student_p(claim: Claim, step: float = 0.0) -> float:
     """The p-value if means are 2 `step` nearer and deviations `step` larger than printed."""
-    from scipy.stats import ttest_ind_from_stats  # slow to import
-
     mean_a, sd_a, mean_b, sd_b, *_ = _values(claim.inputs)
     distance = max(abs(mean_a - mean_b) - 2 * step, 0.0)
-    return ttest_ind_from_stats(distance, sd_a + step, SEEDS, 0, sd_b + step, SEEDS).pvalue
+    a = SampleSummary(n=SEEDS, mean=distance, sd=sd_a + step)
+    b = SampleSummary(n=SEEDS, mean=0.0, sd=sd_b + step)
+    p_value = t_test(a, b, equal_variances=True).p_value
+    assert p_value is not None
+    return p_value
 
 
 def mean_of_eleven(claim: Claim) -> Outcome:
