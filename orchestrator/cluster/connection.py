@@ -170,16 +170,14 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
     """Set these variables of the process within the block."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _connect(address: str) -> Any:

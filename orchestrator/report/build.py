@@ -68,9 +68,11 @@ def build_report(
         study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs
     )
     answers, documents = _draw_all(answer(questioned), out, pdf=pdf)
-    done = [row["trial_id"] for row in records.rows if row["state"] == "done"]
-    environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
-    run = run_facts(study, summary, results, times=records.times.values(), environment=environment)
+    done = [row for row in records.rows if row["state"] == "done"]
+    environment = count_values([row.get("environment") or {} for row in done])
+    ended = [row for row in records.rows if row.get("started_at") and row.get("ended_at")]
+    times = [(row["started_at"], row["ended_at"]) for row in ended]
+    run = run_facts(study, summary, results, times=times, environment=environment)
     findings = sentences.findings(summary, answers)
     card = _card(study, key, run, findings)
     sections, configs = [answer.section for answer in answers], configs_table(results)

@@ -17,6 +17,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -25,6 +26,8 @@ from orchestrator.report.hover import with_marks
 from orchestrator.report.palette import GROUP_COLOURS
 
 PNG_DPI = 150
+FORMS: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+"""Of figure files, with the metadata that keep dates out of them."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sweep",
@@ -128,13 +131,26 @@ def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
     files = {}
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
-        for form in ("svg", "pdf", "png"):
-            name = f"{drawing.name}.{form}"
+        _lay_out(figure)
+        for form, undated in FORMS.items():
+            name, buffer = f"{drawing.name}.{form}", io.BytesIO()
             if form == "svg" or pdf or (out / name).exists():
-                files[name] = _written(figure, form)
-                # The first file has set the margins, which takes longer than drawing.
-                figure.set_layout_engine(None)
-    return files
+                dpi = PNG_DPI if form == "png" else "figure"
+                figure.savefig(buffer, format=form, dpi=dpi, metadata=undated)
+                files[name] = buffer.getvalue()
+    svg = f"{drawing.name}.svg"
+    return files | {svg: with_marks(files[svg], figure)}
+
+
+def _lay_out(figure: Figure) -> None:
+    """Set the margins as in an SVG. With a layout engine, each file would have the figure drawn
+    once more to measure them."""
+    FigureCanvasSVG(figure)
+    figure.set_dpi(72)
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def inline_svg(document: str, drawing: Drawing) -> str:
@@ -172,12 +188,3 @@ def _named(colour: re.Match[str]) -> str:
         if is_grey or colour[0] in (OURS, PRINTED, LIMIT)
         else colour[0]
     )
-
-
-def _written(figure: Figure, form: str) -> bytes:
-    buffer = io.BytesIO()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    dpi = PNG_DPI if form == "png" else "figure"
-    figure.savefig(buffer, format=form, dpi=dpi, metadata=undated[form])
-    document = buffer.getvalue()
-    return with_marks(document, figure) if form == "svg" else document

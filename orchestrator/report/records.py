@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,6 @@ class StudyRecords:
     """By trial id, the singular values, descending."""
     epochs: Mapping[str, Sequence[EpochMetrics]] = field(default_factory=dict)
     """By trial id, in order."""
-    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By trial id, what they were computed with."""
-    times: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
-    """By trial id, of those that have ended, their first start and their end."""
 
 
 @dataclass(frozen=True, kw_only=True)

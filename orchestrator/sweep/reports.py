@@ -30,17 +30,8 @@ def write_report(
     """Write the report of this variant; its pages link to that of `write_index`."""
     from orchestrator.report import Commands, StudyRecords, build_report
 
-    rows = store.results(key)
     records = StudyRecords(
-        rows=rows,
-        spectra=store.spectra(key),
-        epochs=store.epochs_by_trial(key),
-        environments={row["trial_id"]: row["environment"] for row in rows if row["environment"]},
-        times={
-            row["trial_id"]: (row["started_at"], row["ended_at"])
-            for row in rows
-            if row["started_at"] and row["ended_at"]
-        },
+        rows=store.results(key), spectra=store.spectra(key), epochs=store.epochs_by_trial(key)
     )
     commands = Commands(
         run=run_command(typed, study, key, records.rows),

@@ -36,9 +36,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         row["name"] = f"{row['name']} {payload}"
     for place, payload in enumerate(PAYLOADS):
         rows[place] = fail(rows[place], state="failed", cause=payload)
-    environments = {
-        row["trial_id"]: {"device": PAYLOADS[0], "processor": PAYLOADS[1]} for row in rows
-    }
+    for row in rows:
+        row["environment"] = {"device": PAYLOADS[0], "processor": PAYLOADS[1]}
     key = KEY.__class__(
         study="made_up",
         scale=PAYLOADS[1],
@@ -50,7 +49,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / key.variant,
         key=key,
         spectra=spectra,
-        environments=environments,
         paper_command=PAYLOADS[1],
     )
     write_index(folder)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.report import ReportResult, build_report, figures
+from orchestrator.report import ReportResult, build_report
 from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
@@ -23,7 +23,6 @@ from trainables.trial_folder.outcome import EpochMetrics
 KEY = StudyKey(study="made_up", scale="quick", corpus="pydocs")
 C_VALUES = [-2 + 0.5 * i for i in range(9)]
 K_VALUES = [1.25 + 0.25 * i for i in range(8)]
-_written = figures._written
 
 
 def trial_row(
@@ -151,14 +150,11 @@ def report_on(
     key: StudyKey = KEY,
     spectra: Mapping[str, NDArray[np.float64]] | None = None,
     epochs: Mapping[str, Sequence[EpochMetrics]] | None = None,
-    environments: Mapping[str, Mapping[str, str]] | None = None,
     paper_command: str | None = None,
     pdf: bool = False,
 ) -> ReportResult:
     """The report of these trials, in `out`."""
-    records = StudyRecords(
-        rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {}
-    )
+    records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {})
     commands = Commands(paper=paper_command)
     return build_report(study, key, records, commands=commands, out=out, pdf=pdf)
 

@@ -58,9 +58,9 @@ def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None
 
 
 def _centred_ranks(values_n: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, which_n, counts = np.unique(values_n, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2 - (len(values_n) + 1) / 2)[which_n]
+    sorted_n = np.sort(values_n)
+    first_n, after_n = (np.searchsorted(sorted_n, values_n, side) for side in ("left", "right"))
+    return (first_n + after_n - len(values_n)) / 2
 
 
 def _cosines(

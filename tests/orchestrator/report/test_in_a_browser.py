@@ -22,10 +22,11 @@ pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this 
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows, spectra = make_results()
     rows[10] = fail(rows[10], state="failed", cause="RuntimeError: " + "a_very_long_word" * 20)
-    environments = {row["trial_id"]: {"device": "cpu", "processor": "x" * 90} for row in rows}
+    for row in rows:
+        row["environment"] = {"device": "cpu", "processor": "x" * 90}
     out = tmp_path_factory.mktemp("report")
     command = "python sweep.py " + "long_name" * 20
-    report = report_on(rows, out, spectra=spectra, environments=environments, paper_command=command)
+    report = report_on(rows, out, spectra=spectra, paper_command=command)
     return report.path.as_uri()
 
 

@@ -46,15 +46,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
     }
     rows[40] = fail(rows[40], state="diverged", cause="the loss became infinite in epoch 3")
     same = {"device": "cpu", "host": "<b>box</b>"}
-    environments = {
-        row["trial_id"]: same | {"torch": "2.13.0" if i < 60 else "2.14.1"}
-        for i, row in enumerate(rows)
-    }
+    for i, row in enumerate(rows):
+        row["environment"] = same | {"torch": "2.13.0" if i < 60 else "2.14.1"}
     return report_on(
         rows,
         tmp_path_factory.mktemp("report"),
         spectra=spectra,
-        environments=environments,
         paper_command=PAPER_COMMAND,
     )
 
