@@ -20,6 +20,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # are ready too late, and each wastes seconds of a core.
 os.environ.update(RAY_prestart_worker_first_driver="0")
 
+# Nobody reads Ray's logs: its monitor looks for files once, not ten times a second.
+os.environ.update(RAY_LOG_MONITOR_MANY_FILES_THRESHOLD="0", LOG_NAME_UPDATE_INTERVAL_S="3600")
+
 # Before anything imports Ray, which then listens on loopback alone.
 with suppress(ModuleNotFoundError):
     import orchestrator.cluster  # noqa: F401
@@ -79,8 +82,9 @@ def one_ray() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files of long tests first, so that no process is left alone with one: real commands and
-    kills, then Ray's, then those that train.
+    """Files of long tests first, so that no process is left alone with one: those of the guard,
+    which mostly wait, while the checks take a core, real commands and kills, then Ray's, then those
+    that train.
 
     What takes minutes is for `make chaos` alone.
     """
@@ -96,13 +100,20 @@ def _only_in_chaos(item: pytest.Item) -> bool:
     return marker is not None and marker.args[0] == 0
 
 
-def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+def _turn(item: pytest.Item) -> tuple[bool, ...]:
     folders, fixtures = set(item.path.parts), set(getattr(item, "fixturenames", ()))
     return (
+        "guard" not in folders,
         not {"end_to_end", "kills"} & folders,
         "one_ray" not in fixtures,
         "trainables" not in folders,
     )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """End the shared Ray, whose processes never rest, where no more tests use it."""
+    if all(_turn(item)[:3]):
+        pytest_sessionfinish()
 
 
 def pytest_sessionfinish() -> None:

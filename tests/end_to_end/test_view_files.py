@@ -10,6 +10,7 @@ import pytest
 
 from tests.end_to_end.conftest import own_address, text
 from tests.support.browser import Browser
+from tests.support.command import sweep
 
 EVIL = """<!DOCTYPE html><title>began</title><script>
 const say = (words) => { document.title = words; };
@@ -70,6 +71,7 @@ def test_a_redirect_gives_a_foreign_report_nothing(
 
 
 def test_a_reports_pictures_open(browser: Browser, grid: Path, link: str) -> None:
+    assert sweep("report", "gss_grid", "--pdf", "--storage", grid).returncode == 0
     folder = next((grid / "reports").glob("gss_grid*"))
     name = next(folder.glob("*.svg")).stem
     shown = {

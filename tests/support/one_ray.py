@@ -16,7 +16,7 @@ from orchestrator.cluster import connection
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
-vars(connection)["PRELOADS"] = ""
+vars(connection)["PRELOADS"] = "import gc; gc.set_threshold(20_000)"
 """Most trials of tests are scripted; workers import torch if a trial needs it."""
 _started = ExitStack()
 
