@@ -7,20 +7,26 @@ from pathlib import Path
 import pytest
 
 from orchestrator import results
+from orchestrator.plan import PlanRequest, make_plan, scale_named
+from search_spaces.catalog import load_study
 from tests.support.command import results_table, sweep
+from tests.support.one_ray import without_ray
+from tests.support.smoke_trials import train_here
 from trainables.errors import UserError
 
 KEY = "training.learning_rate"
 SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 
 
-@pytest.mark.usefixtures("one_ray")
 def test_a_swept_setting_takes_done_trials_and_compares(copied: Path) -> None:
     """The learning rate of a plain run is 0.02."""
     alone = results_table(copied)
-    answer = sweep(*SMOKE, copied, "--set", f"{KEY}=0.02,0.01")
+    request = PlanRequest(settings={KEY: (0.01,)})
+    train_here(copied, make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request))
+    with without_ray():
+        answer = sweep(*SMOKE, copied, "--set", f"{KEY}=0.02,0.01")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "8 trials: 4 to run, 4 already done" in answer.stdout
+    assert "Recorded 4 results" in answer.stdout
     assert "Test perplexity by learning rate, mean of 4 models: " in answer.stdout
     swept = results_table(copied, "gss_grid", "--set", f"{KEY}=0.01,0.02")
     assert [row[KEY] for row in swept] == ["0.01"] * 4 + ["0.02"] * 4
