@@ -17,9 +17,9 @@ from tests.support.command import typed, wait_for
 from tests.support.one_ray import start_ray
 from tests.support.processes import Process
 
-EPOCHS = 25
+EPOCHS = 12
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
-"""Batch sizes: the first trial has steps for a minute, during which others begin and end."""
+"""Batch sizes: the first trial has steps for half a minute, during which others begin and end."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from trainables.config import GssConfig
