@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 
+from search_spaces.study import Correlation
 from tests.support.processes import Process
-from tests.support.synthetic_results import make_results, report_on
+from tests.support.synthetic_results import STUDY, make_results, report_on
 
 ENDS = {
     ".html": b"</html>",
@@ -18,14 +20,15 @@ ENDS = {
     ".json": b"}",
 }
 """What a file ends with that is whole."""
-FILES = 2 + 5 + 7
-"""The page and its entry for the index, five figures, seven tables."""
+FILES = 2 + 3 + 4
+"""The page and its entry for the index, three figures, four tables."""
 
 
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
     """A report whose numbers depend on the seed."""
     rows, spectra = make_results(columns=50, rng_seed=seed)
-    report_on(rows[:16], folder, spectra=spectra)
+    study = replace(STUDY, analyses=(Correlation(),))
+    report_on(rows[:16], folder, spectra=spectra, study=study)
 
 
 def files(folder: Path) -> list[Path]:
