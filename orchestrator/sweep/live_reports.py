@@ -32,13 +32,15 @@ def live_report(
 ) -> Iterator[None]:
     """Write the report again whenever trials have ended, in a process of its own, until the block
     ends. `url` is the address of `store`."""
-    over = threading.Event()
+    over, written = threading.Event(), store.versions(key)
 
     def write_again() -> None:
-        pause_s, written = EVERY_S, store.versions(key)
+        nonlocal written
+        pause_s = EVERY_S
         while not over.wait(pause_s):
             with suppress(UserError):
-                if written != (written := store.versions(key)):
+                before, written = written, store.versions(key)
+                if before != written:
                     pause_s = max(EVERY_S, REST * _write_beside((url, storage, key, typed), over))
 
     thread = threading.Thread(target=write_again, daemon=True)
