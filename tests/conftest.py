@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # are ready too late, and each wastes seconds of a core.
 os.environ.update(RAY_prestart_worker_first_driver="0")
 
-# Nobody reads Ray's logs: its monitor looks for files once, not ten times a second.
+# No test reads Ray's logs, so its monitor looks for files once instead of ten times a second.
 os.environ.update(RAY_LOG_MONITOR_MANY_FILES_THRESHOLD="0", LOG_NAME_UPDATE_INTERVAL_S="3600")
 
 # Before anything imports Ray, which then listens on loopback alone.
@@ -111,12 +111,16 @@ def _turn(item: pytest.Item) -> tuple[bool, ...]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """End the shared Ray, whose processes never rest, where no more tests use it."""
+    """End the shared Ray, whose processes are never idle, once tests no longer use it."""
     if all(_turn(item)[:3]):
-        pytest_sessionfinish()
+        _end_ray()
 
 
 def pytest_sessionfinish() -> None:
+    _end_ray()
+
+
+def _end_ray() -> None:
     """End the Ray that tests of this process shared."""
     if "tests.support.one_ray" in sys.modules:
         sys.modules["tests.support.one_ray"].end_ray()

@@ -143,7 +143,7 @@ def report(
         bool,
         typer.Option(
             "--pdf",
-            help="Write each figure as PDF and PNG, too. Later reports renew these files.",
+            help="Also write each figure as PDF and PNG. Later reports update these files.",
         ),
     ] = False,
 ) -> None:

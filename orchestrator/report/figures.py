@@ -27,7 +27,7 @@ from orchestrator.report.palette import GROUP_COLOURS
 
 PNG_DPI = 150
 FORMS: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-"""Of figure files, with the metadata that keep dates out of them."""
+"""File formats of a figure, each with metadata that leave out the date."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sweep",
@@ -124,27 +124,27 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
 
 
 def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
-    """Draw the figure and return its files by name: an SVG, and with `pdf` a PDF and a PNG, too.
+    """Draw the figure and return its files by name: an SVG and, with `pdf`, a PDF and a PNG.
 
-    These take most of the time. A PDF or PNG that `out` already has is renewed in any case.
+    PDF and PNG take most of the time. Those that `out` already has are always written again.
     """
     files = {}
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
         _lay_out(figure)
-        for form, undated in FORMS.items():
+        for form, metadata in FORMS.items():
             name, buffer = f"{drawing.name}.{form}", io.BytesIO()
             if form == "svg" or pdf or (out / name).exists():
                 dpi = PNG_DPI if form == "png" else "figure"
-                figure.savefig(buffer, format=form, dpi=dpi, metadata=undated)
+                figure.savefig(buffer, format=form, dpi=dpi, metadata=metadata)
                 files[name] = buffer.getvalue()
     svg = f"{drawing.name}.svg"
     return files | {svg: with_marks(files[svg], figure)}
 
 
 def _lay_out(figure: Figure) -> None:
-    """Set the margins as in an SVG. With a layout engine, each file would have the figure drawn
-    once more to measure them."""
+    """Set the margins, measured as in an SVG. With a layout engine, `savefig` would draw the figure
+    twice."""
     FigureCanvasSVG(figure)
     figure.set_dpi(72)
     engine = figure.get_layout_engine()

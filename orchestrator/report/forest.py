@@ -111,7 +111,8 @@ class Forest(Drawing):
             offset = SPREAD * ((place + 0.5) / len(here) - 0.5)
             y = [names.index(name) + offset for name in of_series["name"]]
             _draw_series(axes, of_series, y, _look(one, series) | {"label": one})
-        for name in [name for name in names if name not in set(marks_with_value["name"])]:
+        drawn = set(marks_with_value["name"])
+        for name in [name for name in names if name not in drawn]:
             across = axes.get_yaxis_transform()
             style: dict[str, Any] = {"transform": across, "va": "center", "color": "0.4"}
             axes.text(0.5, names.index(name), formats.DASH, **style)

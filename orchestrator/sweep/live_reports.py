@@ -39,8 +39,7 @@ def live_report(
         pause_s = EVERY_S
         while not over.wait(pause_s):
             with suppress(UserError):
-                before, written = written, store.versions(key)
-                if before != written:
+                if written != (written := store.versions(key)):
                     pause_s = max(EVERY_S, REST * _write_beside((url, storage, key, typed), over))
 
     thread = threading.Thread(target=write_again, daemon=True)

@@ -9,10 +9,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
-from search_spaces.catalog import load_study
 from tests.support.command import ROOT
-from tests.support.smoke_trials import train_here
+from tests.support.smoke_trials import smoke_plan, train_here
 
 NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
@@ -39,10 +37,8 @@ def test_the_notebook_runs_and_gives_what_it_shows(
     )
     folder = tmp_path / "docs"
     folder.mkdir()
-    # Its sweep finds its trials trained: other tests train what `run` plans over Ray.
-    request = PlanRequest(settings={"training.epochs": (8,)})
-    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request)
-    train_here(tmp_path / "results", plan)
+    # Trained here, its trials need no Ray. tests/end_to_end/test_from_python.py trains over Ray.
+    train_here(tmp_path / "results", smoke_plan("gss_grid", settings={"training.epochs": (8,)}))
     shown = nbformat.read(NOTEBOOK, as_version=4)
     shown_kinds = kinds(shown)
     assert sum("image/png" in cell for cell in shown_kinds) == 3

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
-from search_spaces.catalog import load_study
 from tests.support.command import results_table, sweep
 from tests.support.one_ray import without_ray
-from tests.support.smoke_trials import train_here
+from tests.support.smoke_trials import smoke_plan, train_here
 
 
 def test_the_true_rank_reaches_the_page(tmp_path: Path) -> None:
     typed = ("rank_metrics", "--corpus", "markov-20", "--scale", "smoke",
              "--set", "evaluation.rank_contexts=1000", "--storage", tmp_path)  # fmt: skip
-    request = PlanRequest(settings={"evaluation.rank_contexts": (1000,)})
-    study, scale = load_study("rank_metrics"), scale_named("smoke")
-    train_here(tmp_path, make_plan(study, scale, "markov-20", request))
+    settings = {"evaluation.rank_contexts": (1000,)}
+    train_here(tmp_path, smoke_plan("rank_metrics", "markov-20", settings=settings))
     with without_ray():
         answer = sweep(*typed)
     assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr

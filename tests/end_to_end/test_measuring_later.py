@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import make_plan, scale_named
-from search_spaces.catalog import load_study
 from tests.support.command import results_table, sweep
 from tests.support.one_ray import without_ray
-from tests.support.smoke_trials import train_here
+from tests.support.smoke_trials import smoke_plan, train_here
 
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
@@ -45,7 +43,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
     """Return the results of a study that has just these measurements from the start."""
-    train_here(storage, make_plan(load_study(str(study)), scale_named("smoke"), "pydocs"))
+    train_here(storage, smoke_plan(study))
     with without_ray():
         answer = sweep(study, *SMOKE, storage)
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
-from search_spaces.catalog import load_study
 from tests.support.command import ROOT, results_table, sweep, sweep_process, typed
 from tests.support.faulty_server import write_corpus
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.one_ray import end_ray, start_ray
 from tests.support.processes import Process
-from tests.support.smoke_trials import train_here
+from tests.support.smoke_trials import smoke_plan, train_here
 
 STUDY = """from search_spaces.gss_grid import STUDY as GRID
 from search_spaces.study import Study
@@ -52,10 +50,7 @@ def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Pat
     study = tmp_path / "later.py"
     study.write_text(STUDY)
     data = ("--corpus", "readme", "--data-dir", here.parent)
-    request = PlanRequest(data_dir=here.parent)
-    train_here(
-        undisturbed, make_plan(load_study(str(study)), scale_named("smoke"), "readme", request)
-    )
+    train_here(undisturbed, smoke_plan(study, "readme", data_dir=here.parent))
     answer = sweep(study, *SMOKE, "--storage", undisturbed, *data)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 

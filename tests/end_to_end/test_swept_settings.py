@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import results
-from orchestrator.plan import PlanRequest, make_plan, scale_named
-from search_spaces.catalog import load_study
 from tests.support.command import results_table, sweep
 from tests.support.one_ray import without_ray
-from tests.support.smoke_trials import train_here
+from tests.support.smoke_trials import smoke_plan, train_here
 from trainables.errors import UserError
 
 KEY = "training.learning_rate"
@@ -21,8 +19,7 @@ SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 def test_a_swept_setting_takes_done_trials_and_compares(copied: Path) -> None:
     """The learning rate of a plain run is 0.02."""
     alone = results_table(copied)
-    request = PlanRequest(settings={KEY: (0.01,)})
-    train_here(copied, make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request))
+    train_here(copied, smoke_plan("gss_grid", settings={KEY: (0.01,)}))
     with without_ray():
         answer = sweep(*SMOKE, copied, "--set", f"{KEY}=0.02,0.01")
     assert answer.returncode == 0, answer.stdout + answer.stderr

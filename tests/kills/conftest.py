@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
-from search_spaces.catalog import load_study
 from tests.kills.reliability import keep_round
 from tests.kills.typed_sweep import EPOCHS, STUDY, Round, Undisturbed, undisturbed_sweep
-from tests.support.smoke_trials import train_here
+from tests.support.smoke_trials import smoke_plan, train_here
 
 OVER_RAY = 2.0
-"""How many times as long the command takes that starts Ray for its trials."""
+"""How many times longer the command takes when it trains over Ray."""
 Keep = Callable[[str, Round], None]
 
 
@@ -28,13 +26,9 @@ def undisturbed(
     if request.config.getoption("--chaos"):
         return undisturbed_sweep(folder)
     begun_s = time.monotonic()
-    settings = {"training.epochs": (EPOCHS,)}
     study = folder / "chaos.py"
     study.write_text(STUDY)
-    plan = make_plan(
-        load_study(str(study)), scale_named("smoke"), "pydocs", PlanRequest(settings=settings)
-    )
-    train_here(folder / "results", plan)
+    train_here(folder / "results", smoke_plan(study, settings={"training.epochs": (EPOCHS,)}))
     recorded = undisturbed_sweep(folder)
     return replace(recorded, seconds=OVER_RAY * (time.monotonic() - begun_s))
 

@@ -28,11 +28,15 @@ FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.
 """Of a trial that is done."""
 
 
+def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Plan:
+    """The plan of a study at scale smoke; `request`: fields of `PlanRequest`."""
+    return make_plan(load_study(str(study)), scale_named("smoke"), corpus, PlanRequest(**request))
+
+
 @cache
 def smoke_trial(**settings: object) -> TrialConfig:
     """The first trial of the study gss_grid at the scale smoke."""
-    request = PlanRequest(settings={key: (value,) for key, value in settings.items()})
-    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request)
+    plan = smoke_plan("gss_grid", settings={key: (value,) for key, value in settings.items()})
     config = plan.trials[0].config
     assert isinstance(config, TrialConfig)
     return config

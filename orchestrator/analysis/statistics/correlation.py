@@ -48,7 +48,7 @@ def correlate(
     constant = [name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0]
     if constant:
         return Statistic(missing=f"{' and '.join(constant)} had the same value at all {n} points")
-    # scipy.stats has both, and takes most of a second to import.
+    # Not by scipy.stats, which takes most of a second to import.
     if ranks:
         value = float(np.corrcoef([pd.Series(values).rank() for values in (x_n, y_n)])[0, 1])
     else:
