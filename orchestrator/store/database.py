@@ -184,11 +184,25 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     )
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _use_log(cursor)
     # In WAL mode NORMAL may forget the last transactions at a power cut; FULL syncs the log at each
     # commit, and a few milliseconds are nothing beside the training that a lost result would cost.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+def _use_log(cursor: sqlite3.Cursor) -> None:
+    """Put the database into WAL mode. Of several processes that do so at once, SQLite refuses all
+    but one without waiting."""
+    deadline_s = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= deadline_s:
+                raise
+        time.sleep(0.01)
 
 
 def _set_up_unchanging(connection: sqlite3.Connection, _record: object) -> None:

@@ -56,7 +56,7 @@ def test_failed_trials_are_named_and_retried(tmp_path: Path) -> None:
     study, storage = tmp_path / "trouble.py", tmp_path / "results"
     study.write_text(TROUBLE)
     typed = (study, "--scale", "smoke", "--storage", storage, "--max-concurrent", "1",
-             "--set", "training.epochs=3")  # fmt: skip
+             "--set", "training.epochs=1")  # fmt: skip
     ids = trial_ids(*typed)
     in_the_way = trial_directory(storage, ids["seed 3"])
     in_the_way.parent.mkdir(parents=True)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from orchestrator import epochs, results, spectra, trained
 from tests.support.command import results_table, sweep
 from tests.support.one_ray import without_ray
+from tests.support.smoke_trials import smoke_plan, train_here
 from trainables.config import TransformerTrialConfig
 
 MODEL = ("--model", "transformer")
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1", "--storage")
-pytestmark = pytest.mark.usefixtures("one_ray")
 
 
 def page_of(shown: str) -> str:
@@ -23,9 +22,11 @@ def page_of(shown: str) -> str:
 
 def test_a_grid_of_transformers_is_its_own_variant(tmp_path: Path) -> None:
     typed = ("gss_grid", *MODEL, *SMOKE, tmp_path)
-    answer = sweep(*typed)
+    train_here(tmp_path, smoke_plan("gss_grid", model="transformer"))
+    with without_ray():
+        answer = sweep(*typed)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "with --model transformer" in answer.stdout and "4 trials: 4 to run" in answer.stdout
+    assert "with --model transformer" in answer.stdout and "4 already done" in answer.stdout
     page = page_of(answer.stdout)
     assert "Transformers in place of AWD-LSTMs" in page and "heads 2, window 16" in page
     assert "LSTM layers" not in page and "+0.48" not in page

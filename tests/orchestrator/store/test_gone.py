@@ -107,6 +107,19 @@ def test_another_processs_long_transaction_is_waited_for(
         assert waits
 
 
+def test_a_store_being_created_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        def end() -> None:
+            time.sleep(0.2)
+            other.commit()
+
+        with meanwhile(end), open_store(str(path)) as store:
+            assert store.studies() == []
+
+
 def freeze(server: PostgresServer) -> None:
     server.signal(signal.SIGSTOP)
 

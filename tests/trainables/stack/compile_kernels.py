@@ -1,9 +1,9 @@
 """Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no
 GPU for that.
 
-`python -m tests.trainables.stack.compile_kernels 90` takes steps at paper shapes on the device
-meta, whose tensors have no numbers. Triton specialises kernels as on a GPU of compute capability
-9.0: by dtypes, by the alignment of pointers and by divisors. Prints JSON."""
+`python -m tests.trainables.stack.compile_kernels 90 4` takes steps at four paper shapes on the
+device meta, whose tensors have no numbers. Triton specialises kernels as on a GPU of compute
+capability 9.0: by dtypes, by the alignment of pointers and by divisors. Prints JSON."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def step(configs: Sequence[LanguageTrialConfig], text: Corpus) -> None:
     (Stack(trainers) if len(trainers) > 1 else trainers[0]).step()
 
 
-def take_steps() -> None:
-    """Launch every kernel in every kind: vocabularies and widths of the papers, stacks of one kind
-    and of many."""
+def take_steps(count: int) -> None:
+    """Launch every kernel in every kind: so many vocabularies and precisions of the papers, stacks
+    of one kind and of many."""
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
     kinds = (PLAIN, MIXTURES, ("softmax",) * 2, ("lms_plif",))
     shapes = ((ptb, "bf16"), (ptb, "float32"), (small, "float32"), (wikitext, "bf16"))
-    for (text, precision), names in product(shapes, kinds):
+    for (text, precision), names in product(shapes[:count], kinds):
         layers = [layer_config(name, text.name) for name in names]
         step([trial(text.name, layer, precision, "paper") for layer in layers], text)
     step([trial("ptb", layer_config("gss", "ptb"), "bf16", "paper", optimizer="adam")] * 2, ptb)
@@ -135,7 +135,7 @@ if __name__ == "__main__":
     driver.set_active(StandInDriver(int(sys.argv[1])))
     JITFunction.__getitem__ = lambda kernel, grid: compiler.launcher(kernel, grid)
     with like_a_gpu(WINDOW):
-        take_steps()
+        take_steps(int(sys.argv[2]))
     missing = {*kernels}.difference(*(reached(kernels[name]) for name in compiler.compiled))
     kinds = {name: sorted(map(list, kinds), key=str) for name, kinds in compiler.compiled.items()}
     print(
