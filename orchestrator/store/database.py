@@ -48,7 +48,8 @@ class Database:
     """A database with read and write transactions; trouble that a user can cure comes out as
     UserError.
 
-    A database that has answered once and is away when a transaction is to begin is waited for.
+    A database that has answered once and is away when a transaction is to begin is waited for, and
+    a file that another process keeps busy: SQLite refuses at once where two create the same one.
     """
 
     def __init__(
@@ -160,16 +161,19 @@ class Database:
                 self._answered, self._waiting = True, False
                 return connection, transaction
             except DBAPIError as error:
-                if not (self._answered and passes(error)) or time.monotonic() >= deadline_s:
+                may_pass = passes(error) and (self._answered or self._file)
+                if not may_pass or time.monotonic() >= deadline_s:
                     raise
                 if not self._waiting:
                     self._waiting = True
-                    sentence = (
-                        f"The results store {self.address} cannot be used now "
-                        f"({first_line(str(error.orig))}): waiting "
-                        f"for it for up to {self._away_s / 60:g} minutes."
+                    print(
+                        terminal_text(
+                            f"The results store {self.address} cannot be used now "
+                            f"({first_line(str(error.orig))}): waiting "
+                            f"for it for up to {self._away_s / 60:g} minutes."
+                        ),
+                        file=sys.stderr,
                     )
-                    print(terminal_text(sentence), file=sys.stderr)
             self._on_wait()
             time.sleep(AGAIN_S)
 
@@ -184,25 +188,11 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     )
     cursor = connection.cursor()
     cursor.execute("PRAGMA foreign_keys = ON")
-    _use_log(cursor)
+    cursor.execute("PRAGMA journal_mode = WAL")
     # In WAL mode NORMAL may forget the last transactions at a power cut; FULL syncs the log at each
     # commit, and a few milliseconds are nothing beside the training that a lost result would cost.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
-
-
-def _use_log(cursor: sqlite3.Cursor) -> None:
-    """Put the database into WAL mode. Of several processes that do so at once, SQLite refuses all
-    but one without waiting."""
-    deadline_s = time.monotonic() + BUSY_TIMEOUT_S
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= deadline_s:
-                raise
-        time.sleep(0.01)
 
 
 def _set_up_unchanging(connection: sqlite3.Connection, _record: object) -> None:
@@ -260,18 +250,13 @@ def storable(words: str) -> str:
     return words.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
-_INSERTS: dict[str, Callable[[Table], Any]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
-
-
 def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
     """Insert those rows whose key, or other unique columns, the table does not have yet."""
     if rows:
-        connection.execute(
-            _INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), list(rows)
+        insert: Callable[[Table], Any] = (
+            sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
         )
+        connection.execute(insert(table).on_conflict_do_nothing(), list(rows))
 
 
 def chunks(ids: Collection[str]) -> Iterator[list[str]]:

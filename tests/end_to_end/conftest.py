@@ -16,19 +16,21 @@ import pytest
 
 from tests.support.browser import Browser
 from tests.support.command import start, sweep
-from tests.support.one_ray import start_ray
+from tests.support.smoke_trials import smoke_plan, train_here
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The storage of `gss_grid` at scale smoke, four trials done. Tests must not change it."""
-    start_ray()
+    """The storage of `gss_grid` at scale smoke, four trials done: the command records what this
+    process trains. Tests must not change it."""
     folder = tmp_path_factory.getbasetemp()
-    # Test workers share it: for the second one, the command has nothing to train.
+    # Test workers share it: for the second one, nothing is left to train.
     storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"
     words = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
     with storage.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if not storage.exists():
+            train_here(storage, smoke_plan("gss_grid"))
         answer = sweep(*words)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return storage

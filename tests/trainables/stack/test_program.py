@@ -47,9 +47,9 @@ def trainers_of(optimizer: str) -> list[Trainer]:
 
 
 def with_changes_of_mates(trainers: Sequence[Trainer]) -> list[Trainer]:
-    """Sixty steps, some of them without the first trainer and some with one that comes later."""
+    """Fifty steps, some of them without the first trainer and some with one that comes later."""
     *members, later = trainers
-    for steps, leaving, joining in ((24, members[0], None), (12, None, later), (24, None, None)):
+    for steps, leaving, joining in ((20, members[0], None), (10, None, later), (20, None, None)):
         stack = Stack(members)
         for _ in range(steps):
             stack.step()
