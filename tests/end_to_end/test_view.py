@@ -19,7 +19,8 @@ from tests.support.processes import Process
 
 EPOCHS = 12
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
-"""Batch sizes: the first trial has steps for half a minute, during which others begin and end."""
+"""Batch sizes: the first trial has steps for half a minute, until a reader stops it; others begin
+and end."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from trainables.config import GssConfig
@@ -63,7 +64,7 @@ def batches(tmp_path: Path) -> Iterator[Process]:
     study.write_text(STUDY)
     settings = (f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}")
     options = [word for setting in settings for word in ("--set", setting)]
-    words = (study, "--scale", "smoke", *options, "--storage", tmp_path)
+    words = (study, "--scale", "smoke", *options, "--max-concurrent", "1", "--storage", tmp_path)
     process = Process(tmp_path, typed, *words, ray=start_ray())
     yield process
     if process.is_alive():
@@ -77,13 +78,10 @@ def test_a_running_sweep_is_followed_and_stopped(
     wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
     with viewed(tmp_path) as link:
         browser.open(link, width=1280)
-        done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
-        first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]
-        browser.wait_until(f"{done} > {first}", timeout_s=200)
-        assert "16" in text(browser, "#overview tbody tr")
         running = "[...document.querySelectorAll('#overview #running + .scroll tbody tr')]"
         long = f"{running}.find((row) => row.textContent.includes('batch_size=1 '))"
-        browser.wait_until(f"{long}?.textContent.includes('of {EPOCHS}')")
+        browser.wait_until(f"{long}?.textContent.includes('of {EPOCHS}')", timeout_s=200)
+        assert "16" in text(browser, "#overview tbody tr")
         browser.evaluate(f"{long}.querySelector('a').click()")
         browser.wait_until("document.querySelector('#trial-stop')?.hidden === false")
         name = text(browser, "h1")
@@ -97,6 +95,10 @@ def test_a_running_sweep_is_followed_and_stopped(
         shown = "document.querySelector('#page').textContent"
         browser.wait_until(f"{shown}.includes('stateplanned')")
         browser.wait_until(f"{shown}.includes('it was stopped')")
+        browser.open(own_address(link), width=1280)
+        done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
+        first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]
+        browser.wait_until(f"{done} > {first}")
         browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
         cells = "[...document.querySelectorAll('#trials [col-id=state]')]"
         rows_done = f"{cells}.filter((cell) => cell.textContent === 'done')"
