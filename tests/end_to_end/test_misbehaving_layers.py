@@ -66,7 +66,7 @@ def run(folder: Path, does: list[str], *options: str) -> list[dict[str, str]]:
 @pytest.mark.usefixtures("one_ray")
 def test_the_sweep_ends_whatever_a_layer_does(tmp_path: Path, rounds: int) -> None:
     does = list(CAUSES)[:rounds]
-    rows = run(tmp_path, does, "--trial-timeout", "10")
+    rows = run(tmp_path, does, "--trial-timeout", "10", "--max-concurrent", "1")
     assert len(rows) == rounds + 1
     for row in rows:
         state, cause = next((CAUSES[way] for way in does if way in row["name"]), ("done", ""))
