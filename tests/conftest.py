@@ -17,8 +17,8 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Ray starts a worker only when a trial needs one. On a busy machine, workers started in advance
-# are ready too late, and each wastes seconds of a core. Nor do workers step back behind tests,
-# which mostly wait for them.
+# are ready too late, and each wastes seconds of a core. At Ray's niceness of 15, workers hardly run
+# beside busy tests, while others wait for them.
 os.environ.update(RAY_prestart_worker_first_driver="0", RAY_worker_niceness="0")
 
 # No test reads Ray's logs, so its monitor looks for files once instead of ten times a second.

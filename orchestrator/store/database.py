@@ -25,8 +25,8 @@ from trainables.errors import first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
-"""So long a store that has answered before is waited for: its server starts again, another's
-transaction is long."""
+"""Longest wait for a store that is away or busy: its server restarts, or another process has a long
+transaction."""
 AGAIN_S = 1.0
 SERVER_SETTINGS = {"statement_timeout": "45s", "idle_in_transaction_session_timeout": "60s"}
 CONNECT_ARGUMENTS = {
@@ -48,8 +48,9 @@ class Database:
     """A database with read and write transactions; trouble that a user can cure comes out as
     UserError.
 
-    A database that has answered once and is away when a transaction is to begin is waited for, and
-    a file that another process keeps busy: SQLite refuses at once where two create the same one.
+    Before it begins, a transaction waits for a database that has answered before and is away, and
+    for a SQLite file that another process keeps busy. If two processes create the same file, SQLite
+    refuses one of them without waiting.
     """
 
     def __init__(
@@ -166,14 +167,12 @@ class Database:
                     raise
                 if not self._waiting:
                     self._waiting = True
-                    print(
-                        terminal_text(
-                            f"The results store {self.address} cannot be used now "
-                            f"({first_line(str(error.orig))}): waiting "
-                            f"for it for up to {self._away_s / 60:g} minutes."
-                        ),
-                        file=sys.stderr,
+                    sentence = (
+                        f"The results store {self.address} cannot be used now "
+                        f"({first_line(str(error.orig))}): waiting "
+                        f"for it for up to {self._away_s / 60:g} minutes."
                     )
+                    print(terminal_text(sentence), file=sys.stderr)
             self._on_wait()
             time.sleep(AGAIN_S)
 

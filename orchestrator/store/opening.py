@@ -35,10 +35,10 @@ def open_store(
     A SQLite store is for the processes of one machine (its log is shared through memory); drivers
     on several machines share a PostgreSQL one. With `create`, a store that does not exist is made,
     its folder included; an older one is upgraded. With `check`, a SQLite file is searched for
-    damage, which takes 0.3 s for 10,000 trials. A store that has answered and is away for a moment,
-    or a SQLite file that another process keeps busy, is waited for, for `away_s` seconds, and
-    `on_wait` is called again and again meanwhile.
-    `on_register` is called after a study was registered.
+    damage, which takes 0.3 s for 10,000 trials. For up to `away_s` seconds, the store waits for a
+    database that has answered before and is away, or for a SQLite file that another process keeps
+    busy, and calls `on_wait` again and again meanwhile. `on_register` is called after a study was
+    registered.
 
     Raises UserError for an address of another kind, a file or database that is something else or
     damaged, a store of another version, and if the store cannot be reached."""

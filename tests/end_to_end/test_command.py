@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import PlanRequest, make_plan, scale_named
 from orchestrator.store import open_store
-from search_spaces.catalog import load_study
 from tests.support.command import results_table, sweep, sweep_process, wait_for
 from tests.support.one_ray import without_ray
+from tests.support.smoke_trials import smoke_plan
 from tests.support.store_rows import RUN, outcome
 from trainables.trial_folder import trial_directory
 
@@ -107,8 +106,7 @@ def test_retry_leaves_planned_trials_and_other_variants(copied: Path, tmp_path: 
     nothing = sweep("retry", "gss_grid", "--scale", "quick", "--storage", copied)
     assert nothing.returncode == 0 and "nothing to retry" in nothing.stdout
     assert sweep("retry", *SMOKE, tmp_path / "empty").returncode == 2
-    request = PlanRequest(settings={"training.epochs": (1,)})
-    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request)
+    plan = smoke_plan("gss_grid", settings={"training.epochs": (1,)})
     with open_store(f"sqlite:///{copied}/results.db") as store:
         store.register(plan.key, [trial.planned() for trial in plan.trials])
         failed = outcome(plan.trials[1].trial_id, state="failed")
@@ -129,7 +127,7 @@ def test_a_lost_store_is_rebuilt_without_training(copied: Path, harm: str) -> No
     path.unlink()
     if harm == "an older copy":
         with open_store(f"sqlite:///{path}") as store:
-            plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs")
+            plan = smoke_plan("gss_grid")
             store.register(plan.key, [trial.planned() for trial in plan.trials])
     else:
         if harm == "truncated":

@@ -30,6 +30,8 @@ def test_a_grid_of_transformers_is_its_own_variant(tmp_path: Path) -> None:
     page = page_of(answer.stdout)
     assert "Transformers in place of AWD-LSTMs" in page and "heads 2, window 16" in page
     assert "LSTM layers" not in page and "+0.48" not in page
+    with without_ray():
+        assert "0 to run, 4 already done" in sweep(*typed).stdout
     rows = results_table(tmp_path, "gss_grid", *MODEL)
     assert {(row["state"], row["model.width"]) for row in rows} == {("done", "16")}
     assert sweep("results", "gss_grid", "--model", "lstm", "--storage", tmp_path).returncode == 2

@@ -45,10 +45,11 @@ BUSY = (0.2, 0.6)
 """Most of this passes while trials run."""
 
 
-def test_signal_and_kill_leave_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
-    """One round of the signals and kills below, of one sweep with one worker."""
+def test_signal_and_two_kills_leave_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
+    """One round of each test of chance below, of one sweep with one worker."""
     chance, part = random.Random(SEED), victim(SEED)
     with TypedSweep(tmp_path / "sweep", *options(part), "--max-concurrent", "1") as sweep:
+        kill_guard(sweep, undisturbed, chance, BUSY)
         part.troubles = interrupt(Round("Ctrl-C"), KINDS[0], sweep, undisturbed, chance, BUSY)
         kill_at_random(part, sweep, undisturbed, chance, BUSY)
         assert part.troubles + rebuilt(sweep) == [], f"{part.kind}, seed {SEED}"
@@ -119,14 +120,23 @@ def test_a_killed_guard_leaves_nothing(
     chance = random.Random(SEED)
     for number in range(rounds):
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
-            typed = sweep.type()
-            time.sleep(chance.uniform(*SPAN) * undisturbed.seconds)
-            while typed.runs() and not sweep.kill("guard", typed, chance):
-                time.sleep(0.1)
-            deadline_s = time.monotonic() + 15
-            while sweep.left_behind() and time.monotonic() < deadline_s:
-                time.sleep(0.3)
-            assert sweep.left_behind() == [], f"seed {SEED}"
+            kill_guard(sweep, undisturbed, chance)
+
+
+def kill_guard(
+    sweep: TypedSweep,
+    undisturbed: Undisturbed,
+    chance: random.Random,
+    span: tuple[float, float] = SPAN,
+) -> None:
+    typed = sweep.type()
+    time.sleep(chance.uniform(*span) * undisturbed.seconds)
+    while typed.runs() and not sweep.kill("guard", typed, chance):
+        time.sleep(0.1)
+    deadline_s = time.monotonic() + 15
+    while sweep.left_behind() and time.monotonic() < deadline_s:
+        time.sleep(0.3)
+    assert sweep.left_behind() == [], f"seed {SEED}"
 
 
 STATUSES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}

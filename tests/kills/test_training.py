@@ -32,6 +32,7 @@ ET_ASGD, NT_ASGD = (
     for rule in (EtAsgdConfig(switch_epoch=2), NtAsgdConfig(nonmonotone_interval=1))
 )
 ADAM = {"optimizer": "adam", "learning_rate": 0.01, "warm_up_tokens": 500}
+WITH_ADAM = ET_ASGD.model_copy(update={"training": ET_ASGD.training.model_copy(update=ADAM)})
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
@@ -58,18 +59,19 @@ def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, obj
     return tensors, epochs
 
 
-def test_repeated_kills_end_with_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", [NT_ASGD, WITH_ADAM], ids=["sgd", "adam"])
+def test_repeated_kills_end_with_the_same_bits(tmp_path: Path, config: TrialConfig) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     undisturbed.mkdir()
     disturbed.mkdir()
-    train_to_the_end(undisturbed, NT_ASGD)
+    train_to_the_end(undisturbed, config)
     chance = random.Random()
     for _ in range(2):
-        process = Process(tmp_path, train, disturbed, NT_ASGD)
+        process = Process(tmp_path, train, disturbed, config)
         target = _newest_step(disturbed) + chance.randint(3, 60)
         process.wait_until(partial(_is_reached, disturbed, target))
         process.kill()
-    train_to_the_end(disturbed, NT_ASGD)
+    train_to_the_end(disturbed, config)
     (expected, epochs), (tensors, disturbed_epochs) = end_of(undisturbed), end_of(disturbed)
     assert disturbed_epochs == epochs
     assert all(epoch["press_rank"] and epoch["entropy_rank"] for epoch in epochs)

@@ -41,6 +41,7 @@ LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
 """The same trials, with one more measurement."""
 TRIALS = 8
 EPOCHS = 4 if "--chaos" in sys.argv else 2
+"""`make test` has fewer, to save time."""
 OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Seed of every test of chance; a failed one prints it."""

@@ -90,8 +90,8 @@ def step(configs: Sequence[LanguageTrialConfig], text: Corpus) -> None:
 
 
 def take_steps(count: int) -> None:
-    """Launch every kernel in every kind: so many vocabularies and precisions of the papers, stacks
-    of one kind and of many."""
+    """Launch every kernel in every kind: the first `count` vocabularies and precisions of the
+    papers, stacks of one kind and of many."""
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
     kinds = (PLAIN, MIXTURES, ("softmax",) * 2, ("lms_plif",))

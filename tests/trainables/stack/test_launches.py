@@ -21,8 +21,8 @@ OLDEST = Path(sys.prefix) / "oldest-triton"
     ("architecture", "triton", "shapes"), [("90", "installed", "4"), ("80", "oldest", "2")]
 )
 def test_every_kernel_compiles(architecture: str, triton: str, shapes: str, tmp_path: Path) -> None:
-    """A kernel that no step launches is missing, too. The oldest Triton has the same kinds and
-    dtypes, but fewer shapes."""
+    """A kernel that no step launches is missing, too. The oldest Triton compiles the same
+    kinds and dtypes at fewer shapes."""
     search = sys.path if triton == "installed" else [str(OLDEST), *sys.path]
     if not Path(search[0] or ".").is_dir():
         pytest.skip("Triton 3.5.0 is not installed: make .venv/oldest-triton")
