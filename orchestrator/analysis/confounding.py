@@ -60,7 +60,7 @@ def confounding_numbers(
 ) -> ConfoundingNumbers | None:
     """Return the correlations that a study asks for, over the done trials; None if none has y and a
     metric."""
-    if request.y not in frame.columns:
+    if request.y not in frame:
         return None
     points = frame[frame["state"] == "done"].dropna(subset=[request.y])
     metrics = [name for name in request.metrics if name in points and points[name].notna().any()]

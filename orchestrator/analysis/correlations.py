@@ -92,7 +92,10 @@ def correlation_numbers(
     done = frame[frame["state"] == "done"].reindex(columns=columns)
     points = done.dropna(subset=[request.x, request.y])
     cells = cell_means(points, (request.x, request.y), grid)
-    grid = grid if set(grid) <= set(cells.columns) else ()
+    for metric in (request.x, request.y):
+        deviations = cells["group"].map(_deviations(points, metric))
+        cells.insert(list(cells).index(metric) + 1, f"{metric}_sd", deviations)
+    grid = grid if set(grid) <= set(cells) else ()
     several = len(points) > len(cells)
     lines = [_line(cells, request, grid)]
     if len(cells):
@@ -106,7 +109,7 @@ def correlation_numbers(
         lines.append(_line(windowed, request, grid, over=over, window=window))
     if several:
         lines += _beside_the_means(points, request, grid, lines[0])
-    numeric = set(cells.select_dtypes(include=["number", "bool"]).columns)
+    numeric = set(cells.select_dtypes(include=["number", "bool"]))
     return CorrelationNumbers(
         request=request,
         corpus=corpus,
@@ -127,32 +130,27 @@ def correlation_numbers(
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """A row a cell, in the order of the plan; see `CorrelationNumbers.cells`."""
+    """Return the group, number of trials, shared settings and mean metrics of each cell, a row a
+    cell, in the order of the plan."""
     cells = points.groupby("group", sort=False)
     shared = [
         name
-        for name in dict.fromkeys(settings)
-        if name in points.columns
-        and name not in metrics
-        and (cells[name].nunique(dropna=False) <= 1).all()
+        for name in settings
+        if name in points and name not in metrics and (cells[name].nunique(dropna=False) <= 1).all()
     ]
     table = cells[shared].first()
     table.insert(0, "seeds", cells.size())
-    for name in metrics:
-        table[name] = cells[name].mean()
-        table[f"{name}_sd"] = (
-            (points[name] - _common_to_cells(points, name)).groupby(points["group"]).std(ddof=1)
-        )
-    return table.reset_index()
+    return table.join(cells[[*metrics]].mean()).reset_index()
 
 
-def _common_to_cells(points: pd.DataFrame, metric: str) -> pd.Series[float] | float:
-    """What the seed of each point does to all cells, from the cells that have every seed; 0 where
-    there are none."""
-    if "seed" not in points.columns or points.empty:
-        return 0.0
-    seed_means = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
-    return points["seed"].map(seed_means - seed_means.mean()).fillna(0.0)
+def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """Return each cell's standard deviation over seeds, without what a seed does to all cells,
+    which the cells that have every seed show."""
+    values = points[metric]
+    if "seed" in points and len(points):
+        seeds = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
+        values = values - points["seed"].map(seeds - seeds.mean()).fillna(0.0)
+    return values.groupby(points["group"]).std()
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
@@ -223,7 +221,7 @@ def _definitions(
     """Correlate y with each measured definition of rank, with and without centred rows."""
     for definition, prefix in product(request.definitions, ("", "centred_")):
         name = prefix + definition
-        if name not in done.columns or done[name].isna().all():
+        if name not in done or done[name].isna().all():
             continue
         points = done.dropna(subset=[name, request.y])
         cells = cell_means(points, (name, request.y), grid)

@@ -200,7 +200,7 @@ def tuned_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     Columns: side; stage1 and stage2 (trials that have ended, stopped early or not); pruned;
     valid_perplexity, the least of stages 1 and 2, and best, the setting that has it.
     """
-    sides = frame.groupby("side", sort=False) if "side" in frame.columns else ()
+    sides = frame.groupby("side", sort=False) if "side" in frame else ()
     return tidy(_side(str(name), trials) for name, trials in sides)
 
 

@@ -49,7 +49,7 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
 
     A model that was measured on other rows than the truth is left out.
     """
-    if "true_rank" not in frame.columns:
+    if "true_rank" not in frame:
         return None
     done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
     if done.empty:

@@ -112,11 +112,11 @@ def _table(frame: pd.DataFrame, caption: str, file: str) -> Table:
     """Return the table of a frame, with its index as columns unless that only counts the rows."""
     # Named by texts first: columns that are categories or intervals take no other name beside
     # theirs, and columns of several levels become one.
-    names = [name if isinstance(name, tuple) else (name,) for name in frame.columns]
+    names = [name if isinstance(name, tuple) else (name,) for name in frame]
     shown = frame.set_axis([" ".join(map(str, name)).strip() for name in names], axis="columns")
     if not isinstance(shown.index, pd.RangeIndex) or shown.index.name is not None:
         shown = shown.reset_index(allow_duplicates=True)
-    keys = {f"column {i}": str(name) for i, name in enumerate(shown.columns)}
+    keys = {f"column {i}": str(name) for i, name in enumerate(shown)}
     values = shown.astype(object).where(shown.notna(), None)
     return Table(
         caption=str(frame.attrs.get("caption", caption)),

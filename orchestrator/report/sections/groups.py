@@ -79,7 +79,7 @@ def _published(metric: str, corpus: str, row: Any) -> Cell:
 
 
 def _printed_metrics(numbers: GroupNumbers) -> Collection[str]:
-    measured = set(numbers.groups.dropna(axis="columns", how="all").columns)
+    measured = set(numbers.groups.dropna(axis="columns", how="all"))
     return [
         metric
         for metric in numbers.request.metrics
@@ -153,7 +153,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
 def count_section(numbers: CountNumbers) -> Section:
     """Return the table of a Counts request, and how often its least and greatest value came up."""
     metric, counts = formats.title(numbers.request.metric), numbers.counts
-    values = list(counts.columns)[1:]
+    values = list(counts)[1:]
     headings = [formats.setting(value) for value in values]
     totals = [int(counts[value].sum()) for value in values]
     findings: tuple[str, ...] = ()
