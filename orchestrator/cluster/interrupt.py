@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from orchestrator.guard import KEPT, end_signals, is_guarded, leave_terminal, say_signal
+from orchestrator.guard import KEPT, end_signals, is_guarded, say_signal
 
 ENDED = f"Ended at once. {KEPT}\n".encode()
 
@@ -31,8 +31,6 @@ def interruptible() -> Iterator[Interrupt]:
 
     def handle(number: int, _frame: FrameType | None) -> None:
         say_signal(number)
-        if number == signal.SIGHUP:
-            leave_terminal()
         if interrupt.requested and not is_guarded():
             os.write(2, ENDED)
             signal.signal(number, signal.SIG_DFL)
@@ -47,4 +45,4 @@ def interruptible() -> Iterator[Interrupt]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             # None stands for a handler that is no Python function, which cannot be put back.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            signal.signal(number, handler or signal.SIG_DFL)

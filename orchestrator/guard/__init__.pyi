@@ -5,7 +5,6 @@ from .inside import beat as beat
 from .inside import beat_on as beat_on
 from .inside import end_signals as end_signals
 from .inside import is_guarded as is_guarded
-from .inside import leave_terminal as leave_terminal
 from .inside import patient as patient
 from .inside import say_signal as say_signal
 from .inside import say_stopping as say_stopping

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -121,8 +122,10 @@ def say_stopping() -> None:
 
 def say_signal(number: int) -> None:
     """Report the signal that asked this process to end: it may have gone to this one alone, and
-    decides the status."""
+    decides the status. After SIGHUP whatever is still printed must not fail."""
     _tell(f"{Word.SIGNAL} {number}")
+    if number == signal.SIGHUP:
+        leave_terminal()
 
 
 def trial_ended() -> None:
@@ -142,6 +145,7 @@ def start_again(reason: str) -> None:
 def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
     """Run a command to its end, and end this process with the status that it gives."""
     _HERE.pipe, _HERE.again = pipe, again
+    sys.unraisablehook = _interrupt_again
     for number in end_signals():
         signal.signal(number, _interrupt)
     try:
@@ -149,14 +153,15 @@ def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
         status = run()
         _HERE.over = True
-    except KeyboardInterrupt:
-        with suppress(OSError, KeyboardInterrupt):
-            print("Interrupted. Type the same command again to go on.", file=sys.stderr)
-        status = INTERRUPTED
-    except BaseException:  # as the interpreter itself would end
-        _HERE.over = True
-        sys.excepthook(*sys.exc_info())
-        status = 1
+    except BaseException:
+        if _HERE.over:  # by a signal, whatever a library has made of the interrupt
+            with suppress(OSError):
+                print("Interrupted. Type the same command again to go on.", file=sys.stderr)
+            status = INTERRUPTED
+        else:  # as the interpreter itself would end
+            _HERE.over = True
+            sys.excepthook(*sys.exc_info())
+            status = 1
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -176,11 +181,18 @@ def leave_terminal() -> None:
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     say_signal(number)
-    if number == signal.SIGHUP:
-        leave_terminal()
     if not _HERE.over:
         _HERE.over = True
         raise KeyboardInterrupt
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised while an object is finalized, an interrupt too."""
+    if lost.exc_type is KeyboardInterrupt:
+        _HERE.over = False
+        threading.Timer(0.01, signal.pthread_kill, [threading.get_ident(), signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _tell(line: str) -> None:

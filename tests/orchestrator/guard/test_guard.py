@@ -121,6 +121,27 @@ def test_signal_interrupts_the_command(
     assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
 
 
+@pytest.mark.parametrize("converts", [False, True])
+def test_a_signal_counts_wherever_it_interrupts(start: Start, converts: bool) -> None:
+    """Python drops an exception of a finalizer, and its compiler makes others of some."""
+    process = start("""
+    try:
+        ready()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        raise SyntaxError
+""" if converts else """
+    class Slow:
+        def __del__(self):
+            ready()
+            time.sleep(60)
+    Slow()
+    time.sleep(60)
+""")  # fmt: skip
+    process.terminate()
+    assert end(process) == (143, "Interrupted. Type the same command again to go on.\n")
+
+
 def test_command_that_does_not_stop_is_ended(start: Start, tmp_path: Path) -> None:
     process = start(BUSY)
     process.terminate()
