@@ -146,11 +146,9 @@ def _total(heading: str, plans: Sequence[Plan], estimates: Estimates, *, on_gpu:
     that are not named yet."""
     count = len(_certain(plans)) + sum(plan.total for plan in plans if plan.tuning)
     noun = "trial" if len(plans) == 1 else "different trial"
+    memory_gb = max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
     times = _times(_parts(plans, estimates), on_gpu=on_gpu)
-    return (
-        f"{heading}: {counted(count, noun)}, estimated {times} with "
-        f"{_memory_gb(plans, estimates):.1f} GB."
-    )
+    return f"{heading}: {counted(count, noun)}, estimated {times} with {memory_gb:.1f} GB."
 
 
 def _certain(plans: Sequence[Plan]) -> set[str]:
@@ -163,10 +161,6 @@ def _parts(plans: Sequence[Plan], estimates: Estimates) -> list[Stage | Estimate
 
     tuned = [stage for plan in plans for stage in stages(plan)]
     return [*map(estimates.__getitem__, _certain(plans)), *tuned]
-
-
-def _memory_gb(plans: Sequence[Plan], estimates: Estimates) -> float:
-    return max(estimates[trial.trial_id].memory_gb for plan in plans for trial in plan.trials)
 
 
 def _times(parts: Sequence[Stage | Estimate], *, on_gpu: bool) -> str:

@@ -69,11 +69,11 @@ def terms(results: FlatResults) -> list[tuple[str, str]]:
     layers = {record.get("output_layer.name") for record in results.records}
     words = {word for record in results.records for word in record["name"].split()}
     return [
-        *((_title(name), text) for name, text in METRICS.items() if name in results.metric_columns),
+        *(
+            (NAMED.get(name, formats.title(name)), text)
+            for name, text in METRICS.items()
+            if name in results.metric_columns
+        ),
         *((name, text) for name, text in LAYERS.items() if name in layers),
         *((name, text) for name, text in IN_NAMES.items() if name in words),
     ]
-
-
-def _title(metric: str) -> str:
-    return NAMED.get(metric, formats.title(metric))

@@ -165,16 +165,12 @@ def _tables(numbers: ThresholdNumbers) -> Iterator[Table]:
             ("fitted", fitted),
             "b",
             ("log_a", with_interval("ln a")),
-            ("farthest_off", Column("farthest off", _percent_off)),
+            ("farthest_off", Column("farthest off", lambda off: formats.percent(off and off - 1))),
             ("missing", Column("missing", lambda missing: missing or "nothing")),
         ],
         file="threshold_laws.csv",
         names=names,
     )
-
-
-def _percent_off(off: float | None) -> str:
-    return formats.percent(None if off is None else off - 1)
 
 
 def _drawing(numbers: ThresholdNumbers) -> LineFigure:
