@@ -24,15 +24,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The storage of `gss_grid` at scale smoke, four trials done: the command records what this
     process trains. Tests must not change it."""
     folder = tmp_path_factory.getbasetemp()
-    # Test workers share it: for the second one, nothing is left to train.
+    # Test workers share it: the first one that needs it makes it.
     storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"
     words = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
     with storage.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not storage.exists():
             train_here(storage, smoke_plan("gss_grid"))
-        answer = sweep(*words)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+            answer = sweep(*words)
+            assert answer.returncode == 0, answer.stdout + answer.stderr
     return storage
 
 
