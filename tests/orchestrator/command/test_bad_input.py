@@ -69,8 +69,9 @@ def over(**fields):
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence(
-    tmp_path: Path, arguments: tuple[str, ...], sentence: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sentence: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     _bad_inputs(tmp_path)
     _assert_refused(sentence, *(argument.format(tmp=tmp_path) for argument in arguments))
 
