@@ -37,8 +37,7 @@ def interruptible() -> Iterator[Interrupt]:
             os.kill(os.getpid(), number)
         interrupt.requested = True
 
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    numbers = end_signals() if in_main_thread else []
+    numbers = end_signals() if threading.current_thread() is threading.main_thread() else []
     before = [signal.signal(number, handle) for number in numbers]
     try:
         yield interrupt

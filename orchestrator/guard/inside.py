@@ -153,10 +153,11 @@ def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
         status = run()
         _HERE.over = True
-    except BaseException:
-        if _HERE.over:  # by a signal, whatever a library has made of the interrupt
-            with suppress(OSError):
-                print("Interrupted. Type the same command again to go on.", file=sys.stderr)
+    except BaseException as error:
+        if _HERE.over:  # Python's import system raises other errors for some interrupts
+            cause = "" if isinstance(error, KeyboardInterrupt) else f" ({error!r})"
+            with suppress(OSError, KeyboardInterrupt):
+                print(f"Interrupted{cause}. Type the same command again to go on.", file=sys.stderr)
             status = INTERRUPTED
         else:  # as the interpreter itself would end
             _HERE.over = True
@@ -189,10 +190,14 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     """Python drops what is raised while an object is finalized, an interrupt too."""
     if lost.exc_type is KeyboardInterrupt:
-        _HERE.over = False
-        threading.Timer(0.01, signal.pthread_kill, [threading.get_ident(), signal.SIGINT]).start()
+        threading.Timer(0.01, _send_again).start()
     else:
         sys.__unraisablehook__(lost)
+
+
+def _send_again() -> None:
+    _HERE.over = False
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _tell(line: str) -> None:

@@ -121,25 +121,38 @@ def test_signal_interrupts_the_command(
     assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
 
 
-@pytest.mark.parametrize("converts", [False, True])
-def test_a_signal_counts_wherever_it_interrupts(start: Start, converts: bool) -> None:
-    """Python drops an exception of a finalizer, and its compiler makes others of some."""
+@pytest.mark.parametrize("pause_s", [0, 0.0001, 0.0005, 0.02])
+def test_signals_while_an_object_is_finalized_count(start: Start, pause_s: float) -> None:
+    """One, or two to the command itself after such a pause."""
+    process = start(f"""
+    class Slow:
+        def __del__(self):
+            ready()
+            if {pause_s} and os.fork() == 0:
+                for _ in range(2):
+                    os.kill(os.getppid(), signal.SIGTERM)
+                    time.sleep({pause_s})
+                os._exit(0)
+            time.sleep(60)
+    Slow()
+    time.sleep(60)
+""")
+    if pause_s == 0:
+        process.terminate()
+    assert end(process) == (143, "Interrupted. Type the same command again to go on.\n")
+
+
+def test_an_error_in_place_of_the_interrupt_is_named(start: Start) -> None:
     process = start("""
     try:
         ready()
         time.sleep(60)
     except KeyboardInterrupt:
-        raise SyntaxError
-""" if converts else """
-    class Slow:
-        def __del__(self):
-            ready()
-            time.sleep(60)
-    Slow()
-    time.sleep(60)
-""")  # fmt: skip
+        raise SyntaxError("compiler")
+""")
     process.terminate()
-    assert end(process) == (143, "Interrupted. Type the same command again to go on.\n")
+    status, said = end(process)
+    assert (status, said.count("\n")) == (143, 1) and "compiler" in said
 
 
 def test_command_that_does_not_stop_is_ended(start: Start, tmp_path: Path) -> None:
