@@ -93,7 +93,7 @@ def correlation_numbers(
     points = done.dropna(subset=[request.x, request.y])
     cells = cell_means(points, (request.x, request.y), grid)
     for metric in (request.x, request.y):
-        deviations = cells["group"].map(_deviations(points, metric))
+        deviations = cells["group"].map(_deviations(points, metric)).astype(float)
         cells.insert(list(cells).index(metric) + 1, f"{metric}_sd", deviations)
     grid = grid if set(grid) <= set(cells) else ()
     several = len(points) > len(cells)
@@ -135,12 +135,12 @@ def cell_means(
     cells = points.groupby("group", sort=False)
     shared = [
         name
-        for name in settings
+        for name in dict.fromkeys(settings)
         if name in points and name not in metrics and (cells[name].nunique(dropna=False) <= 1).all()
     ]
     table = cells[shared].first()
     table.insert(0, "seeds", cells.size())
-    return table.join(cells[[*metrics]].mean()).reset_index()
+    return table.join(cells[[*dict.fromkeys(metrics)]].mean()).reset_index()
 
 
 def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:

@@ -29,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
     with storage.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not storage.exists():
+        if not (storage / "reports" / "index.html").exists():
             train_here(storage, smoke_plan("gss_grid"))
             answer = sweep(*words)
             assert answer.returncode == 0, answer.stdout + answer.stderr
