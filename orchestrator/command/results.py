@@ -148,7 +148,7 @@ def report(
     ] = False,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in
-    study it has."""
+    study it has, and of your own study NAME if this folder has NAME.py."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report

@@ -34,11 +34,10 @@ def configs_table(results: FlatResults) -> Table:
             ("group", Column("label")),
             "setting",
             "trials",
-            ("trial_ids", Column("ids", _short)),
+            (
+                "trial_ids",
+                Column("ids", lambda ids: " ".join(one[:ID_DIGITS] for one in ids.split())),
+            ),
         ],
         file="configs.csv",
     )
-
-
-def _short(trial_ids: str) -> str:
-    return " ".join(trial_id[:ID_DIGITS] for trial_id in trial_ids.split())

@@ -31,7 +31,7 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         raise UserError(
             f"--storage: {folder} cannot be used as a folder for results ({error.strerror}). "
-            "Free space there or name another one."
+            "Name another folder, or see that this one can be written to."
         ) from error
 
 

@@ -198,16 +198,15 @@ def _config(path: Path) -> Mapping[str, Any]:
 def _weight_map(index: Path) -> dict[str, str]:
     """The file of each tensor, by name."""
     files = _json(index).get("weight_map")
-    if not isinstance(files, dict) or not all(map(_is_plain, files.values())):
+    if not isinstance(files, dict) or not all(
+        isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
+        for name in files.values()
+    ):
         raise UserError(
             f"{index} has no weight_map from tensors to files beside it: get it again, or name the "
             "file with the head"
         )
     return files
-
-
-def _is_plain(name: object) -> bool:
-    return isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
 
 
 def unique(names: Iterable[str], ending: str) -> str | None:

@@ -65,17 +65,14 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
         ranks = {one.matrix: getattr(one, metric) for one in learned if one.trials}
         if ranks := {name: rank for name, rank in ranks.items() if rank is not None}:
             right = [name for name, rank in ranks.items() if round(rank) == numbers.true_rank]
+            # A learned matrix has one Press rank.
+            title = formats.title("press_rank" if metric in PRESS_BY_EPS else metric)
             yield (
-                f"{formats.capital(_learned_title(metric))} of what was learned: "
+                f"{formats.capital(title)} of what was learned: "
                 f"{formats.ranked(ranks)}; the true rank, {numbers.true_rank}, in "
                 f"{listed(right or ['none'])}."
             )
     yield from _above_the_floor(learned, numbers)
-
-
-def _learned_title(metric: str) -> str:
-    """A learned matrix has one Press rank."""
-    return formats.title("press_rank" if metric in PRESS_BY_EPS else metric)
 
 
 def _found_in(matrix: Any, numbers: TrueRankNumbers) -> str:
