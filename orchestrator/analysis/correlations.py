@@ -88,11 +88,12 @@ def correlation_numbers(
     `grid` names the settings along the rows and the columns, if the study has a grid. Partial
     correlations leave out each of the two that varies, and both. Points are coloured by the setting
     along the columns."""
-    columns = frame.columns.union([request.x, request.y], sort=False)
+    metrics = [request.x, request.y]
+    columns = frame.columns.union(metrics, sort=False)
     done = frame[frame["state"] == "done"].reindex(columns=columns)
-    points = done.dropna(subset=[request.x, request.y])
-    cells = cell_means(points, (request.x, request.y), grid)
-    for metric in (request.x, request.y):
+    points = done.dropna(subset=metrics)
+    cells = cell_means(points, metrics, grid)
+    for metric in dict.fromkeys(metrics):
         deviations = cells["group"].map(_deviations(points, metric)).astype(float)
         cells.insert(list(cells).index(metric) + 1, f"{metric}_sd", deviations)
     grid = grid if set(grid) <= set(cells) else ()
@@ -121,17 +122,15 @@ def correlation_numbers(
         rows=grid[0] if grid else "",
         definitions=corrected(tidy(_definitions(done, request, grid)), "pearson_p"),
         partials=tidy(_partials(cells, request, grid)),
-        components=tidy(
-            variance_components(points, metric) for metric in (request.x, request.y) if several
-        ),
+        components=tidy(variance_components(points, metric) for metric in metrics if several),
     )
 
 
 def cell_means(
     points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the group, number of trials, shared settings and mean metrics of each cell, a row a
-    cell, in the order of the plan."""
+    """Return one row for each cell, in plan order: group, number of trials, the settings that its
+    trials share, and the means of the metrics."""
     cells = points.groupby("group", sort=False)
     shared = [
         name
@@ -144,8 +143,8 @@ def cell_means(
 
 
 def _deviations(points: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """Return each cell's standard deviation over seeds, without what a seed does to all cells,
-    which the cells that have every seed show."""
+    """Return each cell's standard deviation over seeds. The seed's effect common to all cells is
+    excluded; it is estimated from the cells that have every seed."""
     values = points[metric]
     if "seed" in points and len(points):
         seeds = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()

@@ -69,12 +69,7 @@ def rank_training_numbers(
     ranks: list[dict[str, Any]] = []
     colour_by = ""
     for rank in request.ranks:
-        # A matrix of equal rows of zeros has rank 0, whose logarithm there is not.
-        ranked = [
-            trial_id
-            for trial_id, trial in epochs.items()
-            if len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
-        ]
+        ranked = [trial_id for trial_id, trial in epochs.items() if _is_ranked(trial, rank)]
         done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
         if done.empty:
             continue
@@ -115,6 +110,11 @@ def _is_number(trials: pd.DataFrame, name: str) -> bool:
     """Whether the column has a number in every trial, the same in all of a setting."""
     numbers = trials[name].dtype.kind in "fi" and trials[name].notna().all()
     return bool(numbers and (trials.groupby("group")[name].nunique() == 1).all())
+
+
+def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
+    """A rank of 0, of a matrix whose rows are equal, has no logarithm."""
+    return len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
 
 
 def _path(trials: Sequence[Sequence[EpochMetrics]], rank: str) -> Iterator[dict[str, Any]]:

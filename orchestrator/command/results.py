@@ -147,8 +147,8 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Write the report of what the store holds, trials missing or not; with all, of every built-in
-    study it has, and of your own study NAME if this folder has NAME.py."""
+    """Write the report of a study, even if trials are missing. With all: of every built-in study in
+    the store, and of your own study NAME if the current folder has NAME.py."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.sweep import Typed, report_folder, write_index, write_report

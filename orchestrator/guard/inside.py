@@ -122,7 +122,7 @@ def say_stopping() -> None:
 
 def say_signal(number: int) -> None:
     """Report the signal that asked this process to end: it may have gone to this one alone, and
-    decides the status. After SIGHUP whatever is still printed must not fail."""
+    decides the status. SIGHUP means that the terminal was closed: leave it."""
     _tell(f"{Word.SIGNAL} {number}")
     if number == signal.SIGHUP:
         leave_terminal()
@@ -188,8 +188,9 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Python drops what is raised while an object is finalized, an interrupt too."""
+    """Send the interrupt again if Python dropped it: it drops every exception of a finalizer."""
     if lost.exc_type is KeyboardInterrupt:
+        # Later: within this hook it would be dropped again.
         threading.Timer(0.01, _send_again).start()
     else:
         sys.__unraisablehook__(lost)

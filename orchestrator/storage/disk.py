@@ -31,7 +31,7 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         raise UserError(
             f"--storage: {folder} cannot be used as a folder for results ({error.strerror}). "
-            "Name another folder, or see that this one can be written to."
+            "Name another folder or make this one writable."
         ) from error
 
 

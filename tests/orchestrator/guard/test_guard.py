@@ -123,7 +123,7 @@ def test_signal_interrupts_the_command(
 
 @pytest.mark.parametrize("pause_s", [0, 0.0001, 0.0005, 0.02])
 def test_signals_while_an_object_is_finalized_count(start: Start, pause_s: float) -> None:
-    """One, or two to the command itself after such a pause."""
+    """One signal to the guard, or two to the command itself, `pause_s` apart."""
     process = start(f"""
     class Slow:
         def __del__(self):
