@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ class _Here:
     beats: bool = False
     over: bool = False
     """A signal has ended the command, or it has ended: another signal changes nothing."""
+    dropping: bool = False
+    """Python drops exceptions now."""
 
 
 _HERE = _Here()
@@ -190,13 +193,16 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     """Send the interrupt again if Python dropped it: it drops every exception of a finalizer."""
     if lost.exc_type is KeyboardInterrupt:
-        # Later: within this hook it would be dropped again.
-        threading.Timer(0.01, _send_again).start()
+        _HERE.dropping = True
+        threading.Thread(target=_send_again).start()
+        _HERE.dropping = False  # the last step: from here to the end Python runs no signal handler
     else:
         sys.__unraisablehook__(lost)
 
 
 def _send_again() -> None:
+    while _HERE.dropping:
+        time.sleep(0.01)
     _HERE.over = False
     os.kill(os.getpid(), signal.SIGINT)
 

@@ -18,7 +18,7 @@ from orchestrator.guard.processes import state
 from tests.support.command import ROOT, wait_for
 
 HEAD = """
-import ctypes, os, signal, subprocess, sys, time
+import ctypes, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from orchestrator.guard import (
     beat, beat_on, guard, guarded, patient, say_stopping, start_again, trial_ended, watched
@@ -121,10 +121,17 @@ def test_signal_interrupts_the_command(
     assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
 
 
-@pytest.mark.parametrize("pause_s", [0, 0.0001, 0.0005, 0.02])
-def test_signals_while_an_object_is_finalized_count(start: Start, pause_s: float) -> None:
-    """One signal to the guard, or two to the command itself, `pause_s` apart."""
+@pytest.mark.parametrize(
+    ("pause_s", "slow_s"), [(0, 0), (0.0001, 0), (0.0005, 0), (0.02, 0), (0.02, 0.1), (0, 0.1)]
+)
+def test_signals_while_an_object_is_finalized_count(
+    start: Start, pause_s: float, slow_s: float
+) -> None:
+    """One signal to the guard, or two to the command itself, `pause_s` apart; a busy machine needs
+    `slow_s` to go on after it has started a thread."""
     process = start(f"""
+    start_thread = threading.Thread.start
+    threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
     class Slow:
         def __del__(self):
             ready()
