@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.cluster.scratch import scratch_folder
@@ -100,7 +101,7 @@ def dead_folder(base: Path, name: str = "sweep-abcdefgh", names: object = None) 
 
 
 def has_open(pid: int, path: Path) -> bool:
-    return any(descriptor.readlink() == path for descriptor in Path(f"/proc/{pid}/fd").iterdir())
+    return str(path) in {file.path for file in psutil.Process(pid).open_files()}
 
 
 def ended(process: subprocess.Popen[str]) -> int:
