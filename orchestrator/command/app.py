@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
+from typer.main import get_command
 
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus
@@ -122,6 +123,9 @@ def prove_gpu() -> None:
     raise typer.Exit(prove([]))  # with options, sweep.py calls it before it imports this
 
 
+_COMMANDS = get_command(app)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130
     interrupted."""
@@ -131,7 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
         ):  # a name need not be one that the terminal's encoding has
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=arguments, prog_name=PROGRAM.removeprefix("python "))
+        _COMMANDS(args=arguments, prog_name=PROGRAM.removeprefix("python "))
     except SystemExit as ending:
         if ending.code is None or isinstance(ending.code, int):
             return ending.code or 0

@@ -83,9 +83,9 @@ class LineFigure(Drawing):
             marks[name] = marks[name].fillna("").map(setting)
         norm = None
         if self.colour:
-            norm = _norm(marks["colour"].min(), marks["colour"].max())
-            shades = [None if pd.isna(one) else COLOURS(norm(one)) for one in marks["colour"]]
-            marks["shade"] = pd.Series(shades, marks.index, dtype=object)
+            numbers = set(marks["colour"].dropna())
+            norm = _norm(min(numbers), max(numbers))
+            marks["shade"] = marks["colour"].map({one: COLOURS(norm(one)) for one in numbers})
         panels = list(dict.fromkeys(marks["panel"]))
         columns = self.across if len(panels) == 1 else len(panels)
         places = [(row, panel) for row in self.y for panel in panels]

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,16 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         ]
 
 
-sys.addaudithook(_hook)
+@cache
+def _watch() -> None:
+    """Python never drops a hook, and calls it for every object whose `id` is taken."""
+    sys.addaudithook(_hook)
 
 
 @contextmanager
 def written() -> Iterator[list[str]]:
     """The real paths that are written within this context; complete when it ends."""
+    _watch()
     _watched.append([])
     places: list[str] = []
     try:
