@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import pandas as pd
@@ -86,9 +86,9 @@ class LineFigure(Drawing):
             numbers = set(marks["colour"].dropna())
             norm = _norm(min(numbers), max(numbers))
             marks["shade"] = marks["colour"].map({one: COLOURS(norm(one)) for one in numbers})
-        panels = list(dict.fromkeys(marks["panel"]))
+        panels = list(marks["panel"].unique())
         columns = self.across if len(panels) == 1 else len(panels)
-        places = [(row, panel) for row in self.y for panel in panels]
+        places = list(product(self.y, panels))
         lines = math.ceil(len(places) / columns)
         width_in, height_in = PANELS_IN.get(columns, SMALL_IN)
         figure, grid = new_panels(
@@ -98,7 +98,7 @@ class LineFigure(Drawing):
             height_in=height_in * lines + 0.1,
             sharey="row" if self.across == 1 else False,
         )
-        groups = list(self.groups or dict.fromkeys(group for group in marks["group"] if group))
+        groups = list(self.groups or filter(None, marks["group"].unique()))
         for place, axes in enumerate(chain(*grid)):
             if place >= len(places):
                 axes.set_visible(False)
