@@ -1,0 +1,81 @@
+"""Check the English of docstrings, comments, messages and pages against docs/style.md."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+INSTEAD = {
+    r"lack(s|ed|ing)?": "is missing, has no",
+    r"anew|afresh": "again",
+    r"amiss": "wrong",
+    r"puts? (it )?right": "repair, correct",
+    r"becomes? of": "the outcome of",
+    r"(comes?|came) to": "reaches, is",
+    r"but for": "except",
+    r"(hold|held|holds) against": "compared with",
+    r"(reckon|mend)(s|ed|ing)?": "estimate, repair",
+    r"(who|what|which|whose)(so)?ever": "any, the caller",
+    r"so (many|long|much|lately|often)": "the number, the time",
+    r"tells?|told|says?|said": "print, report, record, show",
+    r"(is|are) none": "does not exist, is not a",
+    r"that there (is|are|was|were)": "existing",
+    r"where (there|it|no|an?|the|that|this|they|one|some|none)": "if, when",
+    r"nobody|no one": "no user, none of",
+    r"besides?": "also, next to",
+    r"for ever": "without end",
+    r"stands?|lies?|lay": "is",
+}
+AVOID = {re.compile(rf"\b({words})\b", re.IGNORECASE): use for words, use in INSTEAD.items()}
+FIRST_WORDS = re.compile(
+    r"(Of|Wh(ere|at|ether|o|ose|ich)|Th(at|ose|e same)|Such|So|As|By|All|None|Nothing|With)\b"
+)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each docstring, those of attributes included."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for part in body if isinstance(body, list) else []:
+            if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
+                yield part.lineno, str(part.value.value)
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the first line and the text of each comment, message, docstring or line of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        text = re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), text, flags=re.S)
+        yield from enumerate(text.splitlines(), 1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        # Strings of fewer words are keys and names.
+        if token.type == tokenize.COMMENT or len(token.string.split()) >= 5:
+            yield token.start[0], token.string
+
+
+def offences(path: Path) -> Iterator[str]:
+    """Yield a line for each offence in a file."""
+    for line, text in prose(path):
+        for pattern, use in AVOID.items():
+            for match in pattern.finditer(text):
+                number = line + text.count("\n", 0, match.start())
+                yield f"{path.relative_to(ROOT)}:{number}: {match[0]!r}: write {use}"
+    if path.suffix == ".py":
+        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+            if FIRST_WORDS.match(text):
+                yield f"{path.relative_to(ROOT)}:{line}: {text[:30]!r}: begin with a verb or a noun"
+
+
+if __name__ == "__main__":
+    command = ["git", "ls-files", "*.py", "*.md", ":!docs/style.md"]
+    listing = subprocess.check_output(command, cwd=ROOT, text=True)
+    lines = [line for name in listing.split() for line in offences(ROOT / name)]
+    sys.exit("\n".join(lines) or 0)
