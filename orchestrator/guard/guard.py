@@ -1,7 +1,7 @@
 """The guard of a command: so simple that it cannot hang.
 
 The user's process is the guard; the command runs in a child process with its own session. The guard
-answers signals within a second, ends everything within ten, in any state of Ray, and restarts a
+answers signals within a second and ends everything within ten, in any state of Ray. It restarts a
 sweep that stalls or crashed with Ray. A sweep may die at any moment and resumes from durable
 work."""
 

@@ -65,8 +65,8 @@ class Dispatcher:
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
         """Return packs to end, each once.
 
-        They are: (1) packs whose running trial was asked to stop; (2) packs without a worker that
-        no machine fits any more (`nowhere`), or whose trials were all asked to stop."""
+        The running trial of such a pack was asked to stop. Or the pack has no worker, and either no
+        machine fits it any more (`nowhere`) or all its trials were asked to stop."""
         running = self._table.trials(State.RUNNING).keys()
         new = []
         for key, flight in self._flights.items():

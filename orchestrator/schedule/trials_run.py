@@ -35,8 +35,8 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     `work.source` follow. Machines may join or leave. After SIGINT, SIGTERM or a stop request,
     running trials resume from their checkpoints next time, and measurements are kept.
 
-    Raises UserError, with no trial left claimed, if no cluster answers, Ray cannot start, a machine
-    cannot run the trials, or the disk or store fails."""
+    Raises UserError if no cluster answers, Ray cannot start, a machine cannot run the trials, or
+    the disk or store fails. Then no trial stays claimed."""
     if not trials and work.source is None:
         return RunSummary()
     store, options = work.store, work.options
