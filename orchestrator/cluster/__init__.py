@@ -1,4 +1,4 @@
-"""Ray and its machines: started, joined, asked whether they can run the trials."""
+"""Ray and its machines: connection, preflight checks, resources."""
 
 from orchestrator.cluster.environment import set_environment
 from trainables import door

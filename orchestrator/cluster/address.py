@@ -1,5 +1,4 @@
-"""Is a Ray cluster at this address? Asked before `ray.init`, which takes two minutes to find that
-there is none."""
+"""A quick check for a Ray cluster, since `ray.init` needs two minutes to find none."""
 
 from __future__ import annotations
 
@@ -18,17 +17,16 @@ JOIN = (
 
 
 def check_address(address: str) -> None:
-    """Raise UserError within 15 s where no Ray cluster that this program can join answers at
-    `address`.
+    """Raise UserError within 15 s if no usable Ray cluster answers at `address`.
 
-    `address` is "auto" (the cluster that this machine is part of) or "host:port". Another process
-    tries to join, since a `ray.init` under way cannot be given up."""
+    `address` is "host:port" or "auto" (this machine's cluster). Another process tries to join,
+    since a `ray.init` cannot be cancelled."""
     if address != "auto":
         _check_port(address)
     command = [sys.executable, "-c", JOIN, address]
     try:
-        # In a session of its own: Ctrl-C is for this process alone, its end must not look like a
-        # cluster's refusal.
+        # In a new session, so that Ctrl-C reaches this process only. Otherwise the end of the other
+        # process would look like a refusal.
         joined = subprocess.run(
             command,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""The Ray cluster under a sweep: started or joined."""
+"""The Ray cluster of a sweep, started or joined."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ from orchestrator.guard import SIGNALS, patient
 from trainables.errors import UserError, first_line
 
 OBJECT_STORE_BYTES = 2**27
-"""Packs and reports are small; Ray's own default is a third of the machine's memory."""
+"""Ray's default is a third of the memory; packs and reports are small."""
 START_S = 300.0
-"""Ray may take minutes to start if its files come over a network for the first time."""
 END_S = 6.0
 THREAD = "ray"
-"""Name of the thread that starts and ends Ray."""
 LOOPBACK = "127.0.0.1"
 PRELOADED = "preloaded_by_workers"
 PRELOADS = """import gc
@@ -43,19 +41,15 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""Text of a module that a worker imports while it waits for its first trial. Looking for garbage in
-all that takes long and finds none. It is a file of its own, as no worker may know yet from where it
-will have to import this program."""
+"""Source of a module that workers import in advance, without useless garbage collections. It is a
+file of its own since a worker cannot find this program yet."""
 
 
 @contextmanager
 def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
-    """Connect to the cluster at `options.address`, or start one on this machine, for as long as the
-    context lasts.
+    """Connect to the cluster at `options.address`, or start one here, until the context ends.
 
-    A process that is connected already uses that connection and leaves it, as within
-    `orchestrator.cluster.shared_connection.shared`, which ends it.
-    """
+    If a connection exists, it is used and left open; see `shared_connection.shared`."""
     ray_private.adapt_ray(starts_here=options.address is None)
     if ray.is_initialized():
         yield
@@ -70,8 +64,8 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
         logging.getLogger(name).setLevel(logging.CRITICAL)
     for loss in ray_private.losses():
         note(loss)
-    # Outside the main thread Ray leaves the handlers of signals alone. Its processes end with the
-    # thread that started them, so one thread does both.
+    # Ray installs no signal handlers outside the main thread. Its processes end with the thread
+    # that started them, so one thread does both.
     thread = ThreadPoolExecutor(1, thread_name_prefix=THREAD)
     with scratch_folder() as folder:
         try:
@@ -92,8 +86,7 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
 
 
 def _end_ray(thread: ThreadPoolExecutor) -> None:
-    """Have Ray end. If a part of it has died that takes for ever, and what is left then ends with
-    this process."""
+    """If a part of Ray has died this takes forever; the rest then ends with this process."""
     ending, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
     thread.shutdown(wait=False)
     while not ending.done() and time.monotonic() < deadline_s:
@@ -102,15 +95,13 @@ def _end_ray(thread: ThreadPoolExecutor) -> None:
 
 
 def check_cluster(address: str | None) -> None:
-    """Raise UserError if `connected` would find no cluster at the address; a signal ends this as it
-    ends anything. A process that is connected already asks nothing."""
+    """Raise UserError if `connected` would find no cluster. A signal interrupts the check."""
     if address is not None and not ray.is_initialized():
         check_address(address)
 
 
 def _take_signals_again() -> None:
-    """Install Python's handlers of signals once more: Ray's own code puts others below them when it
-    starts, and none when it ends."""
+    """Ray replaces Python's handlers when it starts, and removes them when it ends."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             handler = signal.getsignal(number)
@@ -131,14 +122,12 @@ def _start_or_connect(options: RunOptions, folder: Path) -> Any:
 
 
 def _start(folder: Path, *, dashboard: bool) -> Any:
-    """Start Ray on this machine, every port of it on loopback."""
     make_token_private()
-    # A folder of its own: no worker imports what another one leaves in the folder of temporary
-    # files.
+    # A folder of its own, so that no worker imports a temporary file of another.
     preloads = folder / "preload"
     paths = [str(preloads), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Ray's dashboard opens sockets in TMPDIR too, and would not come up with a longer path, or
-    # leaves them.
+    # Ray's dashboard puts sockets in TMPDIR too. Elsewhere their path may be too long, or they
+    # remain.
     variables = {
         "TMPDIR": str(folder),
         "PYTHONPATH": os.pathsep.join(paths),
@@ -155,10 +144,10 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
                 object_store_memory=OBJECT_STORE_BYTES,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
-                # Not the folder itself: Ray lets every user of the machine write here.
+                # Not the folder itself: Ray makes this one writable for every user of the machine.
                 _temp_dir=str(folder / "ray"),
             )
-    except Exception as error:  # Ray raises bare ones too
+    except Exception as error:  # Ray also raises plain Exceptions
         raise UserError(
             f"Ray cannot be started on this machine ({first_line(error)}): see that "
             f"{folder.parent} and this machine's memory have room and its cores are not "
@@ -169,7 +158,6 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set these variables of the process within the block."""
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:

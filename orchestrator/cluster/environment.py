@@ -1,4 +1,4 @@
-"""Environment variables for Ray, set before Ray is imported, which reads most of them then."""
+"""Environment variables for Ray, which reads most of them on import."""
 
 from __future__ import annotations
 
@@ -17,44 +17,41 @@ FOR_WORKERS = {
     "RAY_ROTATION_BACKUP_COUNT": "1",
     "MALLOC_ARENA_MAX": "1",
 }
-"""Every process of Ray: no telemetry, the working directory as it is, no GPU for a trial that asks
-for none, small logs. Tune runs every trial in a new thread: with one arena for all of them, memory
-that a trial gave back is there for the next."""
+"""No telemetry, an unchanged working directory, no GPU unless requested, small logs. Tune runs each
+trial in a new thread; with one arena, later trials reuse freed memory."""
 FOR_THE_DRIVER = {
-    # Its own choice off macOS and Windows is the machine's outward address.
+    # Otherwise Ray listens on the machine's outward address, except on macOS and Windows.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    # Ray looks for `uv run` above this process, and would start every worker by it.
+    # Ray looks for `uv run` in the parent processes, and would start every worker with it.
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": "1e9",
-    # The dispatcher hands out one more pack than fits, so there are never as many.
+    # Never reached: the dispatcher hands out at most one pack more than fits.
     "TUNE_MAX_PENDING_TRIALS_PG": "1000",
 }
-"""Ray listens on loopback alone. Tune keeps no logs and snapshots of its own and leaves signals
-alone."""
+"""Ray listens on loopback only. Tune keeps no logs or snapshots and handles no signals."""
 
 
 def set_environment() -> None:
-    """Set Ray's variables in this process. A token that lies ready is shown to every cluster."""
+    """Set Ray's variables; an existing token is shown to every cluster."""
     os.environ.update({**FOR_WORKERS, **FOR_THE_DRIVER})
     if token_path().exists():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def token_path() -> Path:
-    """Return the file of the token that Ray's dashboard and clusters ask for."""
+    """Return the path of the token for Ray's dashboard and clusters."""
     return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
 
 
 def make_token_private() -> None:
-    """Make the token's file if it is missing, and let only this user read it; Ray lets everybody
-    read it."""
+    """Create the token if missing, readable by this user only, unlike Ray."""
     if os.environ.get("RAY_AUTH_MODE") == "disabled" or os.environ.get("RAY_AUTH_TOKEN"):
         return
     path = token_path()
-    # If that cannot be, Ray reports it, or there is nothing to protect.
+    # If this fails, Ray reports it, or there is nothing to protect.
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():

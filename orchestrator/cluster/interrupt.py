@@ -1,5 +1,4 @@
-"""A signal as a wish to stop. The second one ends the process at once; if there is a guard, that is
-for it to do."""
+"""Signals as requests to stop. A second signal ends the process, by the guard if there is one."""
 
 from __future__ import annotations
 
@@ -18,15 +17,12 @@ ENDED = f"Ended at once. {KEPT}\n".encode()
 
 @dataclass
 class Interrupt:
-    """Whether the end was asked for."""
-
     requested: bool = False
 
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Within this context signals only set `requested`; then the handlers before are back. Outside
-    the main thread signals are left alone."""
+    """Make signals only set `requested` within the context, if in the main thread."""
     interrupt = Interrupt()
 
     def handle(number: int, _frame: FrameType | None) -> None:
@@ -43,5 +39,5 @@ def interruptible() -> Iterator[Interrupt]:
         yield interrupt
     finally:
         for number, handler in zip(numbers, before, strict=True):
-            # None stands for a handler that is no Python function, which cannot be put back.
+            # None means a handler that is not a Python function, which cannot be restored.
             signal.signal(number, handler or signal.SIG_DFL)

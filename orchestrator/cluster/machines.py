@@ -1,4 +1,4 @@
-"""The machines of a cluster, asked whether a sweep's trials could run on them at all."""
+"""Machines of a cluster, and their checks."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from orchestrator.guard import beat_on
 from trainables.errors import UserError, last_line
 
 ANSWER_S = 300.0
-"""A machine that has to fetch a corpus may take minutes to answer."""
+"""A machine may need minutes to fetch a corpus."""
 
 
 def nodes() -> list[dict[str, Any]]:
-    """Every live machine of the cluster, as Ray describes it."""
+    """Return Ray's descriptions of the live machines."""
     machines: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return [machine for machine in machines if machine["Alive"]]
 
 
 def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray
-    counts."""
+    """Return "CPU", "GPU", "memory" (bytes) and other resources, by Ray's node id."""
     return {machine["NodeID"]: machine["Resources"] for machine in machines}
 
 
 def address_of(machine: dict[str, Any]) -> str:
-    """Of a machine as `nodes` gives it."""
+    """Return a machine's address."""
     return str(machine["NodeManagerAddress"])
 
 
 class UnfitMachineError(Exception):
-    """No pack must run on this machine: Ray's id of it, and why."""
+    """No pack must run on this machine (Ray's node id)."""
 
     def __init__(self, machine: str, why: str) -> None:
         super().__init__(machine, why)
@@ -46,16 +45,15 @@ class UnfitMachineError(Exception):
 
 @dataclass(frozen=True)
 class LateMachines:
-    """Machines that join a cluster while the sweep runs: each looks at itself before it takes up a
-    pack."""
+    """A check of machines that join later, before they run a pack."""
 
     question: str
-    """What the others looked for before any trial started, as JSON."""
+    """`Question` as JSON."""
     others: frozenset[str]
-    """By Ray's ids."""
+    """Machines already checked, by Ray's node id."""
 
     def refuse_unfit(self) -> None:
-        """In a worker: raise UnfitMachineError on a machine that joined and cannot run the
+        """Raise UnfitMachineError if this worker's machine joined late and cannot run the
         trials."""
         machine = ray.get_runtime_context().get_node_id()
         if machine in self.others:
@@ -72,10 +70,9 @@ def _faults_here(question: str, machine: str) -> list[str]:
 
 
 def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMachines:
-    """Ask every machine of the cluster, and have those that join be asked.
+    """Check every machine; return the check for machines that join later.
 
-    Raises UserError, a sentence for each fault, where one could not run the trials. Waiting for an
-    answer ends early where `given_up` says so."""
+    Raises UserError with a sentence per fault. Waiting ends early if `given_up` returns True."""
     text = question.model_dump_json()
     machines = nodes()
     task = ray.remote(num_cpus=0, max_retries=0)(look)

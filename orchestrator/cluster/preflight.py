@@ -1,8 +1,6 @@
-"""Whether every machine of a cluster could run a sweep's trials: each looks at itself, before any
-trial starts.
+"""Checks that a machine can run a sweep's trials, made before any trial starts.
 
-`look` runs on the machine in question, as a Ray task; this module knows nothing of Ray.
-"""
+`look` runs on each machine as a Ray task; this module does not use Ray."""
 
 from __future__ import annotations
 
@@ -34,46 +32,40 @@ from trainables.runtime import GpuProbe
 from trainables.trial_folder import package_versions
 
 SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
-"""Packages that numbers, or what travels between machines, depend on."""
+"""Packages that affect numbers or messages between machines."""
 LEAST_FREE_BYTES = 10**9
-"""For checkpoints of the trials that run at the same time."""
+"""For checkpoints of concurrent trials."""
 HIDING = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
 TENSOR_CORES = (8, 0)
-"""The compute capability from which GPUs multiply in bf16 and TF32."""
+"""Least compute capability for bf16 and TF32."""
 PROBE_S = 120.0
-"""A driver of GPUs that hangs never answers."""
+"""A GPU driver that hangs never answers."""
 
 
 class Text(Frozen):
-    """A text that trials read."""
-
     name: str
     folder: Path | None
-    """Where it lies."""
     sha256: str | None = None
-    """Of its words on the driver's machine, if they may differ."""
+    """Hash of the words on the driver's machine, if they can differ."""
 
 
 class Question(Frozen):
-    """What a machine is to look for."""
+    """Requirements that a machine checks on itself."""
 
     versions: dict[str, str]
-    """`versions` of the driver's machine."""
     storage: str
     """A folder, or the URL of an object store."""
     marker: str
-    """What was just written there."""
+    """File name just written to the storage."""
     texts: tuple[Text, ...]
     gpus: bool
     precisions: tuple[str, ...] = ()
-    """As `precisions_of` gives them."""
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Of Python, of packages, and of this project by the first digits of a SHA-256 over its
-    files."""
+    """Return versions of Python, packages and this project (a hash of its files)."""
     root, digest = Path(__file__).resolve().parents[2], hashlib.sha256()
     for package in ("orchestrator", "search_spaces", "trainables"):
         for path in sorted((root / package).rglob("*.py")):
@@ -96,11 +88,9 @@ def cluster_question(
     corpus: CorpusIdentity | None = None,
     measurements: Sequence[str] = (),
 ) -> Question:
-    """What the machines of a cluster are to look for before a sweep of these trials; `marker` lies
-    in its storage.
+    """Return the requirements of these trials; `marker` is in their storage.
 
-    `corpus` is what its language models read; None where it trains none.
-    """
+    `corpus` is what language models read; None without language models."""
     texts = []
     if corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name):
         folder = options.runtime.data_dir
@@ -120,10 +110,9 @@ def cluster_question(
 
 
 def look(text: str, address: str, ray_gpus: float) -> list[str]:
-    """What is amiss with this machine: one sentence a fault, with the machine and the cure.
+    """Return a sentence with the fix for each fault of this machine. Fetches missing texts.
 
-    `text` is a `Question` as JSON; Ray calls the machine `address` and counts `ray_gpus` on it.
-    Fetches texts that are missing."""
+    `text` is a `Question` as JSON; `address` and `ray_gpus` are Ray's for this machine."""
     question = Question.model_validate_json(text)
     clauses = (
         _version_fault(question.versions),
@@ -154,7 +143,7 @@ def _storage_fault(question: Question) -> str | None:
     if problem is not None:
         return f"does not see the storage: {problem.rstrip('.')}"
     try:
-        # Where trials write: the storage, or what stands before an object store.
+        # Trials write to the storage, or to a local folder in front of an object store.
         folder = storage.work_folder
         free_bytes = shutil.disk_usage(folder).free
     except (OSError, UserError):
@@ -195,7 +184,7 @@ def _gpu_fault(wanted: float, precisions: Collection[str], *, all_gpus: bool) ->
 
 
 def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
-    """Return the precisions of the products of language models."""
+    """Return the precisions of language models' products."""
     return tuple(
         sorted(
             {
@@ -208,8 +197,8 @@ def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
 
 
 def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
-    """Raise UserError if torch could not train these trials on a GPU of this machine; return a note
-    for the reader if trials would train without Triton's kernels."""
+    """Raise UserError if torch cannot train on a GPU here; return a note if Triton cannot be
+    used."""
     problem = _gpu_fault(1, precisions_of(configs), all_gpus=False)
     if problem is not None:
         raise UserError(
@@ -222,16 +211,16 @@ def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
 
 @cache
 def probe_gpus(*, all_gpus: bool) -> GpuProbe:
-    """Try what trials need of the GPUs of this machine, or of `all_gpus`, also those that
-    CUDA_VISIBLE_DEVICES hides, as Ray does from a task that takes none.
+    """Test this machine's GPUs in another process, because the driver needs no torch.
 
-    In another process, as the driver needs no torch."""
+    With `all_gpus`, includes those that CUDA_VISIBLE_DEVICES hides, as in a Ray task without
+    GPUs."""
     environment = {
         name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)
     }
     try:
-        # In a session of its own: Ctrl-C is for the driver alone, the probe's end must not look
-        # like torch's fault.
+        # In a new session, so that Ctrl-C reaches the driver only. Otherwise the probe's end would
+        # look like torch's fault.
         answer = subprocess.run(
             [sys.executable, *GPU_PROBE],
             cwd=Path(__file__).resolve().parents[2],

@@ -1,5 +1,4 @@
-"""Every private part of Ray that this project uses. Each may be missing in another version of Ray:
-the program works without it, and reports once what is lost."""
+"""Every private part of Ray in use. If one is missing, the loss is reported once."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ LOSSES = {
     HEAD: "a worker that stands still is not noticed",
     STOP: "what waits for a machine that has left waits for another one as large",
 }
-"""All private names, and what is lost without each."""
+"""Effects of missing private names."""
 
 
 def find(name: str) -> Any:
-    """Return what stands behind one of the names of `LOSSES`; None if it is missing."""
+    """Return the object behind a name in `LOSSES`; None if it is missing."""
     assert name in LOSSES
     try:
         return pkgutil.resolve_name(name)
@@ -46,11 +45,11 @@ def losses() -> list[str]:
 
 
 def adapt_ray(*, starts_here: bool) -> None:
-    """Keep Ray from printing a page for every process that dies, which the dispatcher reports in a
-    sentence, and from importing MLflow and others for usage statistics, which are off.
+    """Stop Ray from printing a page per dead process, and from importing MLflow for disabled
+    statistics.
 
-    If Ray `starts_here`, Tune takes the workers that are ready: it would start new ones with
-    environment variables that these have already."""
+    If Ray `starts_here`, Tune also reuses ready workers, whose environment variables are already
+    set."""
     actor_of = functools.cache(ray.remote)
     replacements: dict[str, Callable[..., Any]] = {
         PRINTER: lambda *_, **__: None,
@@ -65,8 +64,7 @@ def adapt_ray(*, starts_here: bool) -> None:
 
 
 def name_process(name: str) -> None:
-    """Show a worker by this name in ps and the dashboard; with every report Ray names it after
-    Tune's function again."""
+    """Set a worker's name in ps and the dashboard. Ray resets it at every report."""
     set_title = find(TITLE)
     if set_title is not None:
         set_title(f"ray::{name}")

@@ -1,5 +1,4 @@
-"""Is Ray alive? Asked of the system and not of Ray, which waits for its dead for minutes or for
-ever."""
+"""Detection of a dead Ray by the system, since Ray may wait for its dead parts forever."""
 
 from __future__ import annotations
 
@@ -18,18 +17,18 @@ from trainables.errors import GO_ON, UserError
 
 LOOK_S = 0.5
 HEAD_AWAY_S = 20.0
-"""How long a cluster's head may not answer."""
+"""Longest time without an answer from a cluster's head."""
 DIRECTORY, NODE = "gcs_server", "raylet"
-"""Ray's processes without which nothing goes on; a raylet ends with either of its agents."""
+"""Ray processes that everything needs; a raylet ends with either of its agents."""
 Look = Callable[[], str | None]
-"""Return why Ray is gone, if it is."""
+"""Returns why Ray is gone, or None."""
 
 _reason: str | None = None
 
 
 @contextmanager
 def watching(look: Look) -> Iterator[None]:
-    """Look again and again, in a thread; have the command started again if Ray is gone."""
+    """Call `look` in a thread, and restart the command if Ray is gone."""
     global _reason
     _reason, over = None, threading.Event()
 
@@ -52,13 +51,13 @@ def watching(look: Look) -> Iterator[None]:
 
 
 def check_ray() -> None:
-    """Raise UserError if Ray is gone and there is no guard to start this command again."""
+    """Raise UserError if Ray is gone and no guard restarts the command."""
     if _reason is not None:
         raise UserError(f"{_reason}: {GO_ON}")
 
 
 def dead_process(*names: str) -> Look:
-    """Look for a process of these names that this one has started and that has ended."""
+    """Return a check that child processes of these names still run."""
     processes: dict[str, psutil.Process] = {}
 
     def look() -> str | None:
@@ -80,7 +79,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def silent_head() -> Look:
-    """Call the head of the cluster that this process has joined."""
+    """Return a check that the cluster's head answers."""
     answered_s = time.monotonic()
 
     def look() -> str | None:

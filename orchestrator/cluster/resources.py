@@ -1,4 +1,4 @@
-"""How many packs fit on the machines there are, and whether what is asked for exists at all."""
+"""How many packs fit on the machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_timeout(options: RunOptions) -> None:
 
 
 def check_gpus(gpus: float) -> None:
-    """Raise UserError for GPUs a trial that no machine could serve."""
+    """Raise UserError unless `gpus` is 0, a fraction of one GPU, or 1."""
     if not 0 <= gpus <= 1:
         raise UserError(
             f"--gpus-per-trial takes 0, a fraction of one GPU or 1, not {gpus:g}: one model trains "
@@ -30,16 +30,15 @@ def check_gpus(gpus: float) -> None:
 
 
 def per_pack(options: RunOptions) -> dict[str, float]:
-    """Ray's resources for one pack. With a GPU cores are asked for too: Ray would give none."""
+    """Return Ray's resources for a pack. Ray gives a GPU request no cores by default."""
     cores: dict[str, float] = {"cpu": options.runtime.threads}
     return {**cores, "gpu": options.gpus_per_trial} if options.gpus_per_trial > 0 else cores
 
 
 def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
-    """How many packs fit at the same time on machines with these resources ("CPU", "GPU").
+    """Return how many packs fit on machines with these resources.
 
-    Raises UserError, with both numbers, where not even one fits.
-    """
+    Raises UserError, with both numbers, if none fits."""
     need = per_pack(options)
     slots = sum(fit_on(node, options) for node in nodes)
     if slots > 0:
@@ -59,10 +58,10 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
 
 
 def fit_on(node: Mapping[str, float], options: RunOptions) -> int:
-    """How many packs fit at the same time on a machine with these resources."""
+    """Return how many packs fit on a machine."""
     need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:
         return slots
-    # Fractions never span two GPUs: 0.4 of one leaves room for one more on it, and a rest.
+    # A fraction never spans two GPUs: at 0.4 a GPU runs two packs, and 0.2 stays free.
     return min(slots, floor(node.get("GPU", 0.0)) * floor(1 / need["gpu"]))

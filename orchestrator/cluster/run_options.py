@@ -1,4 +1,4 @@
-"""The options of one run, from the command to the workers."""
+"""The options of one run."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ from trainables.runtime import Runtime
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Where results go and what may be used to get them. Nothing here changes a result."""
+    """Locations and resources; none changes a result."""
 
     storage: Storage
-    """Of trials and reports; the same place on every machine of the cluster."""
+    """Identical on every machine of the cluster."""
     runtime: Runtime = field(default_factory=Runtime)
     store_url: str = field(default="", repr=False)
-    """Of the results store; empty on workers, which have no use for it."""
+    """Empty on workers."""
     address: str | None = None
-    """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
+    """Ray cluster as "host:port" or "auto"; None starts Ray here."""
     ray_dashboard: bool = False
-    """Whether a Ray that is started here shows its dashboard, which takes seconds of two cores."""
+    """For a Ray that starts here; the dashboard costs seconds of two cores."""
     gpus_per_trial: float = 0.0
-    """0, a fraction of one GPU, or 1: a model trains on one GPU."""
+    """0, a fraction of one GPU, or 1."""
     max_concurrent: int | None = None
-    """At most so many packs at the same time; None: as many as fit."""
+    """Limit on packs; None runs as many as fit."""
     max_attempts: int = 2
-    """How often a trial may be started before a process death counts as its failure."""
+    """Starts of a trial until a process death is its failure."""
     trial_timeout_s: float | None = None
-    """A trial that gives no sign of progress for so long is ended; None: see
-    `orchestrator.schedule.worker_watch`."""
+    """Limit without progress; None applies `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
     """See `orchestrator.watch.log_targets`."""
 
     @property
     def takes_own_gpu(self) -> bool:
-        """Whether trials ask for a GPU of this machine, and not of a cluster's."""
+        """True if trials use this machine's GPUs, not a cluster's."""
         return bool(self.gpus_per_trial) and self.address is None
 
     def for_workers(self) -> RunOptions:
-        """The same without what may hold a password."""
+        """Return a copy without options that may hold a password."""
         return replace(self, store_url="", log_to=())

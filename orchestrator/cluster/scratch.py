@@ -14,17 +14,15 @@ from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine, remove_folder
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's
-path ends at 107."""
+"""Bytes. Ray's sockets are 83 bytes longer, and their paths are limited to 107."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A temporary folder with a path short enough for Ray's sockets, which nobody else removes
-    while this lasts.
+    """Make a temporary folder that fits Ray's sockets and that other runs do not remove.
 
-    In the end it is removed, and what still works in it is killed. Raises UserError where none can
-    be made."""
+    On exit it is removed, with the processes that work in it. Raises UserError if it cannot be
+    made."""
     base = SHORT_BASE
     try:
         if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_BASE:
@@ -44,16 +42,16 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _locked_folder(base: str) -> tuple[Path, int]:
-    """A new folder, and the descriptor that keeps its owner's file locked. Raises OSError."""
+    """Return a new folder, and the descriptor that keeps its owner file locked. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
     unfinished = folder / f"{OWNER}.unfinished"
     try:
         owner = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         with suppress(OSError):
-            # Where a file system has no locks, nobody else gets this one either.
+            # On a file system without locks, other processes cannot lock it either.
             fcntl.flock(owner, fcntl.LOCK_EX)
         os.write(owner, "\n".join(sorted(machine())).encode())
-        # By its name it is there only when it is locked.
+        # Renamed last, so that the owner file exists only while it is locked.
         unfinished.rename(folder / OWNER)
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)

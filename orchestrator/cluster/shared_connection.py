@@ -1,5 +1,4 @@
-"""A Ray cluster that several runs of one command share: starting one takes longer than a small
-study."""
+"""A Ray cluster shared by several runs, since a start takes longer than a small study."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ _shared: ExitStack | None = None
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Within this context a cluster stays up once something has started it, until the context
-    ends."""
+    """Keep a cluster that a run starts up until the context ends."""
     global _shared
     with ExitStack() as stack:
         _shared = stack
@@ -24,8 +22,7 @@ def shared() -> Iterator[None]:
 
 @contextmanager
 def entered(cluster: AbstractContextManager[None]) -> Iterator[None]:
-    """Enter a cluster for as long as this context lasts, or as `shared` lasts, where we are in
-    one."""
+    """Enter a cluster until this context ends, or until `shared` ends if active."""
     if _shared is not None:
         _shared.enter_context(cluster)
         yield

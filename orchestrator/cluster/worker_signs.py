@@ -1,5 +1,4 @@
-"""Small texts that workers leave for their driver with Ray's head, wherever they run: the newest of
-each worker."""
+"""Short texts from workers, kept by Ray's head for the driver; the newest replaces the previous."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ ANSWER_S = 2.0
 
 
 def leave_sign(key: str, text: bytes) -> None:
-    """Leave this text instead of an earlier one; do nothing if Ray's head does not answer."""
+    """Replace the text of `key`; do nothing if Ray's head does not answer."""
     _ask(lambda head: head.internal_kv_put(key.encode(), text, True, NAMESPACE, timeout=ANSWER_S))
 
 
@@ -28,17 +27,17 @@ def signs(keys: Sequence[str]) -> dict[str, bytes] | None:
 
 
 def remove_sign(key: str) -> None:
-    """Forget the text, if there is one and Ray's head answers."""
+    """Delete the text, if present and if Ray's head answers."""
     _ask(lambda head: head.internal_kv_del(key.encode(), False, NAMESPACE, timeout=ANSWER_S))
 
 
 def machine_here() -> str:
-    """Return Ray's id of the machine that this process runs on."""
+    """Return Ray's node id of this machine."""
     return str(ray.get_runtime_context().get_node_id())
 
 
 def _ask(action: Callable[[Any], Any]) -> Any:
-    # The functions beside this one take no time limit.
+    # The public functions of that module take no time limit.
     client = ray_private.find(ray_private.HEAD)
     try:
         return None if client is None else action(client())

@@ -1,5 +1,4 @@
-"""A small process around every command: it answers signals, ends what is left, and starts a crashed
-sweep again."""
+"""A small parent process of every command, which handles signals, cleanup and restarts."""
 
 from trainables import door
 

@@ -1,9 +1,9 @@
-"""The guard of a command: nothing can hang it, since it does next to nothing.
+"""The guard of a command: so simple that it cannot hang.
 
-It is the process that was typed. It has a command run in another one, in a session of its own;
-answers signals within a second and has everything ended within ten, whatever state Ray is in; and
-starts a sweep again that crashed with Ray or stands still. The sweep itself may die at any moment:
-what it has done is durable, and it goes on from there."""
+The user's process is the guard; the command runs in a child process with its own session. The guard
+answers signals within a second and ends everything within ten, in any state of Ray. It restarts a
+sweep that stalls or crashed with Ray. A sweep may die at any moment and resumes from durable
+work."""
 
 from __future__ import annotations
 
@@ -30,38 +30,35 @@ from orchestrator.guard.processes import (
 
 LOOK_S = 0.1
 ANSWER_S = 0.7
-"""So long the command may take to say that it stops, before the guard says it."""
+"""After this the guard itself announces the stop."""
 LATE_S = 0.5
-"""So long a signal that is sent to all processes may need to reach the guard, too."""
+"""A signal sent to all processes may reach the guard this much later."""
 STOP_S = 8.0
-"""So long the command may take to stop, before it is ended."""
+"""After this the command is killed."""
 TWICE_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
-"""What comes again within this time is the same wish: `timeout` signals a process and then its
-group."""
+"""Repeats within this time count once, because `timeout` signals a process and then its group."""
 STILL_S = 60.0
-"""A sweep that has not moved for so long stands still; it moves several times a second."""
+"""A sweep stalls if it does not beat for this long. It normally beats several times a second."""
 MOST_STARTS = 3
-"""A sweep that had to be started so often, and brought no trial to its end in between, is given
-up."""
+"""Limit on starts without a trial that ended in between."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
-"""Blocked and taken up one by one, like the signals that ask for the end."""
+"""Blocked and fetched one by one, like the signals that ask for the end."""
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP = 3
 STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 ORDERLY = (0, 1, 2)
-"""Exit statuses of a command that has cleared up itself."""
+"""Exit statuses of a command that has cleaned up itself."""
 KEPT = "Results and checkpoints are kept; type the same command again to go on."
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Have a command run in another process; returns the exit status, which `run` gives if nothing
-    interferes."""
-    # A parent that ignores it has the kernel reap our children, and nobody learns how they ended.
+    """Run a command in another process; return its exit status."""
+    # If our parent ignores it, the kernel reaps our children, and their exit statuses are lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, [*signals, *JOB_CONTROL])
     adopt_orphans()
-    # What the shell that became this process had started is not for us to end.
+    # Processes started by the shell that became this process are not ours to end.
     strangers = below()
     starts = 0
     again = False
@@ -84,33 +81,30 @@ def guarded(run: Callable[[], int]) -> int:
 
 @dataclass
 class _Command:
-    """One process of the command, until its end."""
-
     pid: int
     pipe: int
     signals: list[signal.Signals]
-    """Those that ask for its end."""
+    """The signals that ask for the end."""
     strangers: Collection[psutil.Process]
-    """Processes below this one that are not the command's."""
+    """Descendants that do not belong to the command."""
     stopped_by: signal.Signals | None = None
-    """The first signal that asked for the end."""
+    """First signal that asked for the end."""
     restart_reason: str | None = None
     brought_on: bool = False
-    """Whether a trial came to its end."""
+    """True if a trial ended."""
     _reported: signal.Signals | None = None
-    """The first signal that reached the command's process."""
+    """First signal that reached the command's process."""
     _stop_s: float = 0.0
     _answered: bool = False
     _left: bool = False
-    """Whether it ended by its own last line, and not by that of a library."""
+    """True if the command itself ended its process, not a library."""
     _patience_s: float | None = None
-    """How long it may stand still now; None: it is at no sweep, which could be started again."""
+    """Longest allowed time without a beat; None outside a sweep, which could be restarted."""
     _moved_s: float = 0.0
     _text: bytes = b""
     _reason: str = "The sweep's process asked for it"
 
     def end(self) -> int:
-        """Wait for its end, whatever comes before; return the exit status."""
         while True:
             number = self._next_signal()
             if number == signal.SIGTSTP:
@@ -139,8 +133,7 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """Return one that is pending; None after a while. (`sigtimedwait` gives any number once
-        this process was stopped.)"""
+        """`sigtimedwait` may return any number after this process was stopped, so this polls."""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
@@ -148,7 +141,7 @@ class _Command:
         return None
 
     def _ends_at_once(self, number: signal.Signals) -> bool:
-        """Pass the wish to stop on; return whether it is the second one."""
+        """Forward the request to stop; return whether it is the second one."""
         now = time.monotonic()
         if self.stopped_by is not None:
             return now - self._stop_s > TWICE_S[number]
@@ -173,8 +166,8 @@ class _Command:
         if self._patience_s is None:
             return False
         now, process = time.monotonic(), state(self.pid)
-        # What is stopped, e.g. by a debugger, or held up by a pager that takes no more lines, has
-        # all its time from when it may go on.
+        # A process that is stopped (e.g. by a debugger) or blocked by a pager gets its full time
+        # once it can continue.
         if process in STOPPED or not (_takes_lines(1) and _takes_lines(2)):
             self._moved_s = now
         if now - self._moved_s < self._patience_s:
@@ -186,7 +179,7 @@ class _Command:
         return True
 
     def _kill(self, why: str) -> int:
-        """Kill all of it; without a word if it is started again."""
+        """Kill everything, silently if it will be restarted."""
         end_all_below(self.strangers)
         self._read()
         os.close(self.pipe)
@@ -196,8 +189,8 @@ class _Command:
         return 128 + self.stopped_by
 
     def _status(self, status: int) -> int:
-        """Return the exit status of the command that ended like this, less than 0 by a signal;
-        print what nothing else could have printed."""
+        """Return the exit status for `status` (negative for a signal); report what the command
+        could not."""
         if status == INTERRUPTED:
             self.stopped_by = self.stopped_by or self._reported
         if self.stopped_by is not None:
@@ -221,8 +214,7 @@ class _Command:
         return status if status >= 0 else 128 - status
 
     def _reaped(self) -> int | None:
-        """Return the wait status of the process if it ended; orphans that were adopted go without a
-        word."""
+        """Return the process's wait status if it ended. Adopted orphans are reaped silently."""
         with suppress(ChildProcessError):
             while True:
                 pid, wait_status = os.waitpid(-1, os.WNOHANG)
@@ -233,7 +225,6 @@ class _Command:
         return None
 
     def _read(self) -> None:
-        """Take in what the process reports."""
         with suppress(BlockingIOError):
             while chunk := os.read(self.pipe, 65536):
                 self._text += chunk
@@ -258,7 +249,7 @@ class _Command:
                     self._reason = rest
 
     def _pause(self) -> None:
-        """Ctrl-Z: everything stops, and goes on with the guard."""
+        """Stop everything on Ctrl-Z; continue with the guard."""
         signal_all_below(signal.SIGSTOP, self.strangers)
         os.kill(os.getpid(), signal.SIGSTOP)
         signal_all_below(signal.SIGCONT, self.strangers)
@@ -278,7 +269,7 @@ def _say(text: str) -> None:
 
 
 def _show_cursor() -> None:
-    """The live picture of a killed sweep had hidden it."""
+    """The live view of a killed sweep had hidden it."""
     with suppress(OSError):
         if os.isatty(1) and _takes_lines(1):
             os.write(1, b"\r\x1b[K\x1b[?25h")

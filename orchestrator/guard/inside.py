@@ -1,7 +1,6 @@
-"""Inside the guarded process: what it tells its guard, and how a signal reaches it.
+"""The guarded process: its reports to the guard, and its signal handling.
 
-Without a guard (in a notebook, in tests) nothing is told, and signals do what they did before.
-"""
+Without a guard (in notebooks and tests) nothing is reported, and signals act as usual."""
 
 from __future__ import annotations
 
@@ -18,47 +17,44 @@ from types import FrameType
 from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What asks a command to end."""
+"""Signals that ask a command to end."""
 INTERRUPTED = 130
 AGAIN = 75
-"""The exit status that asks the guard for a fresh process: what died cannot be fixed in this
-one."""
+"""Exit status that asks the guard for a new process, because the failure cannot be fixed here."""
 
 
 class Word(StrEnum):
-    """The first words of the lines on the pipe to the guard."""
+    """First words of lines on the pipe to the guard."""
 
     BEAT = "beat"
     WAIT = "wait"
-    """Followed by the seconds that may pass until the next beat."""
+    """Followed by the seconds until the next beat is due."""
     REST = "rest"
     """No beat has to follow."""
     STOPPING = "stopping"
     TRIAL_ENDED = "ended"
     LEFT = "left"
-    """The command has come to its own last line."""
+    """The command ended by its own last line."""
     REASON = "reason"
     SIGNAL = "signal"
 
 
 @dataclass
 class _Here:
-    """What this process knows of itself and its guard."""
-
     pipe: int | None = None
     again: bool = False
     beats: bool = False
     over: bool = False
-    """A signal has ended the command, or it has ended: another signal changes nothing."""
+    """The command has ended or was interrupted; another signal changes nothing."""
     dropping: bool = False
-    """Python drops exceptions now."""
+    """Python is dropping an exception."""
 
 
 _HERE = _Here()
 
 
 def end_signals() -> list[signal.Signals]:
-    """Return the signals to answer: all of them, but no SIGHUP under `nohup`."""
+    """Return the signals to handle: all, except SIGHUP under `nohup`."""
     return [
         number
         for number in SIGNALS
@@ -67,31 +63,31 @@ def end_signals() -> list[signal.Signals]:
 
 
 def is_guarded() -> bool:
-    """Return whether this process has a guard, which alone decides what a second signal does."""
+    """Return whether this process has a guard, which then decides what a second signal does."""
     return _HERE.pipe is not None
 
 
 def was_started_again() -> bool:
-    """Return whether a process of this same command went before, and died."""
+    """Return whether an earlier process of this command died."""
     return _HERE.again
 
 
 def beat() -> None:
-    """Tell the guard that the sweep moves; see `watched`."""
+    """Report to the guard that the sweep moves; see `watched`."""
     _HERE.beats = True
     _tell(Word.BEAT)
 
 
 def beat_on() -> None:
-    """Beat while this process waits for something else, if the guard expects a beat."""
+    """Beat while waiting for another process, if the guard expects beats."""
     if _HERE.beats:
         _tell(Word.BEAT)
 
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Within this context the sweep calls `beat` several times a second; if it stands still, the
-    guard starts it again."""
+    """Have the guard restart a sweep that stalls within the context. It must call `beat` several
+    times a second."""
     beat()
     try:
         yield
@@ -101,7 +97,7 @@ def watched() -> Iterator[None]:
 
 @contextmanager
 def patient(seconds: float) -> Iterator[None]:
-    """Within this context a watched sweep may stand still for `seconds`."""
+    """Allow a watched sweep `seconds` without a beat, within the context."""
     beats, _HERE.beats = _HERE.beats, False
     if beats:
         _tell(f"{Word.WAIT} {seconds}")
@@ -113,56 +109,55 @@ def patient(seconds: float) -> Iterator[None]:
 
 
 def stop_beating() -> None:
-    """What follows may take any time: the guard waits for it."""
+    """Allow any time without a beat from now on."""
     _HERE.beats = False
     _tell(Word.REST)
 
 
 def say_stopping() -> None:
-    """The user was told that the sweep is stopping: the guard need not say it."""
+    """Report that the user knows about the stop, so that the guard does not announce it."""
     _tell(Word.STOPPING)
 
 
 def say_signal(number: int) -> None:
-    """Report the signal that asked this process to end: it may have gone to this one alone, and
-    decides the status. SIGHUP means that the terminal was closed: leave it."""
+    """Report the signal that asked for the end, as it decides the exit status; it may have reached
+    this process only. On SIGHUP, leave the closed terminal."""
     _tell(f"{Word.SIGNAL} {number}")
     if number == signal.SIGHUP:
         leave_terminal()
 
 
 def trial_ended() -> None:
-    """Report that a trial came to its end: starting again has brought the sweep on."""
+    """Report that a trial ended, which counts as progress of the current start."""
     _tell(Word.TRIAL_ENDED)
 
 
 def start_again(reason: str) -> None:
-    """End this process at once and have the guard start it again, with the reason. Without a guard
-    this returns."""
+    """Exit and have the guard restart the command, for `reason`. Returns if there is no guard."""
     if is_guarded():
         _tell(f"{Word.REASON} {' '.join(reason.split())}")
-        # Nothing is flushed: whoever holds a stream may wait for ever.
+        # Streams are not flushed: a reader that does not read would block forever.
         os._exit(AGAIN)
 
 
 def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
-    """Run a command to its end, and end this process with the status that it gives."""
+    """Run the command and exit with its status."""
     _HERE.pipe, _HERE.again = pipe, again
     sys.unraisablehook = _interrupt_again
     for number in end_signals():
         signal.signal(number, _interrupt)
     try:
-        # A signal that has waited until now interrupts here.
+        # A signal that was pending until now interrupts here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
         status = run()
         _HERE.over = True
     except BaseException as error:
-        if _HERE.over:  # Python's import system raises other errors for some interrupts
+        if _HERE.over:  # Python's import system turns some interrupts into other errors
             cause = "" if isinstance(error, KeyboardInterrupt) else f" ({error!r})"
             with suppress(OSError, KeyboardInterrupt):
                 print(f"Interrupted{cause}. Type the same command again to go on.", file=sys.stderr)
             status = INTERRUPTED
-        else:  # as the interpreter itself would end
+        else:  # like the interpreter
             _HERE.over = True
             sys.excepthook(*sys.exc_info())
             status = 1
@@ -170,12 +165,12 @@ def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
         with suppress(OSError, ValueError):
             stream.flush()
     _tell(Word.LEFT)
-    # In the interpreter's own end a thread or a late signal could still change the status.
+    # During the interpreter's own shutdown, a thread or a late signal could change the status.
     os._exit(status)
 
 
 def leave_terminal() -> None:
-    """The terminal was closed: whatever is still printed must not fail."""
+    """Detach from the closed terminal, so that output does not fail."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         if os.isatty(stream):
@@ -191,11 +186,12 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Send the interrupt again if Python dropped it: it drops every exception of a finalizer."""
+    """Send the interrupt again if Python dropped it, as it does with any exception of a
+    finalizer."""
     if lost.exc_type is KeyboardInterrupt:
         _HERE.dropping = True
         threading.Thread(target=_send_again).start()
-        _HERE.dropping = False  # the last step: from here to the end Python runs no signal handler
+        _HERE.dropping = False  # last step: Python runs no signal handler from here to the end
     else:
         sys.__unraisablehook__(lost)
 
@@ -209,6 +205,6 @@ def _send_again() -> None:
 
 def _tell(line: str) -> None:
     if _HERE.pipe is not None:
-        # A guard that is stopped does not read, and one that is gone has taken this process along.
+        # A stopped guard does not read; a dead one has ended this process as well.
         with suppress(OSError):
             os.write(_HERE.pipe, f"{line}\n".encode())

@@ -1,7 +1,6 @@
-"""What killed runs left on this machine: temporary folders, and processes that work in them.
+"""Temporary folders of killed runs, and the processes that work in them.
 
-A run's folder holds a file that its process has locked; the kernel gives the lock back, however
-that process dies."""
+A run holds a lock on a file in its folder; the kernel releases it in any death of the process."""
 
 from __future__ import annotations
 
@@ -18,25 +17,23 @@ import psutil
 
 PREFIX = "sweep-"
 SHORT_BASE = "/tmp"
-"""Where runs put their folders when the path of TMPDIR is too long for Ray."""
+"""Parent of runs' folders if TMPDIR is too long for Ray."""
 OWNER = "owner"
-"""The file that is locked. It names the machine: a folder may be shared by machines that do not see
-each other's locks."""
+"""Locked file with the machine's names, since machines that share a folder may not share locks."""
 FOLDER = re.compile(PREFIX + r"[a-z0-9_]{8}")
-"""The names of such folders."""
+"""Names of these folders."""
 END_S = 5.0
-"""How long killed processes are waited for."""
+"""Wait for killed processes."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def remove_leftovers() -> int:
-    """Remove this user's temporary folders whose runs are gone, and kill the processes that work in
-    them; return how many folders were removed.
+    """Remove this user's folders of dead runs and kill the processes that work in them.
 
-    What lives, what is another user's and what a link leads to stays. Raises nothing.
-    """
+    Returns the number of folders removed. Keeps folders of live runs and other users, and targets
+    of links. Raises nothing."""
     bases = {SHORT_BASE}
-    with suppress(OSError):  # nowhere can anything be written
+    with suppress(OSError):  # no folder is writable
         bases.add(tempfile.gettempdir())
     count = 0
     for base in bases:
@@ -47,14 +44,13 @@ def remove_leftovers() -> int:
 
 
 def remove_folder(folder: Path) -> None:
-    """Kill what works in a run's folder, and remove the folder."""
+    """Kill the processes that work in a run's folder, and remove it."""
     processes = [process for process in psutil.process_iter() if _works_in(process, folder)]
     for process in processes:
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(processes, timeout=END_S)
-    # The owner's file goes last: should this process be killed, the folder can still be told from
-    # others.
+    # The owner file goes last, so that an interrupted removal can be recognised later.
     with suppress(OSError):
         for path in folder.iterdir():
             shutil.rmtree(path, ignore_errors=True)
@@ -62,8 +58,8 @@ def remove_folder(folder: Path) -> None:
 
 
 def machine() -> set[str]:
-    """Return the names of this machine: one that lasts, and one that its containers, which share
-    its locks, share too."""
+    """Return this machine's names: a lasting one, and one shared by containers that share its
+    locks."""
     names = {os.uname().nodename}
     with suppress(OSError):
         names.add(BOOT.read_text().strip())
@@ -71,7 +67,6 @@ def machine() -> set[str]:
 
 
 def _remove_abandoned(folder: Path) -> bool:
-    """Remove the folder unless its run may live; return whether it is gone."""
     with suppress(OSError):
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -86,8 +81,8 @@ def _remove_abandoned(folder: Path) -> bool:
 
 
 def _is_given_up(owner: int) -> bool:
-    """Return whether who locked an owner's file is gone; then this process has the lock. Raises
-    OSError if it has not."""
+    """Return whether the owner is gone; then this process has its lock. Raises OSError if another
+    has it."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False
@@ -96,17 +91,17 @@ def _is_given_up(owner: int) -> bool:
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:
-    """Return whether the run that made the folder started the process: it has its temporary files
-    there. A process of Ray has written its title over its environment, and has a log open there.
+    """Return whether the folder's run started the process.
 
-    Who reads a log there, or has joined the run's Ray from elsewhere, was not started by it.
-    """
+    Its temporary files are there. Ray's processes overwrite their environment with their title, but
+    have a log open for writing. Processes that read a log, or joined Ray from elsewhere, do not
+    count."""
     with suppress(psutil.Error):
         if process.pid == os.getpid() or process.uids().effective != os.geteuid():
             return False
         if process.environ().get("TMPDIR") == str(folder):
             return True
-        # By the folder's name, as the path to it may lead over links.
+        # By name, since the path to the folder may contain links.
         return " ".join(process.cmdline()).startswith("ray") and any(
             f"/{folder.name}/" in file.path and file.mode != "r" for file in process.open_files()
         )

@@ -1,4 +1,4 @@
-"""The guarded process and all that it starts: made, listed, ended."""
+"""Start, listing and end of the guarded process and its descendants."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from orchestrator.guard.leftovers import remove_leftovers
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 END_S = 3.0
-"""A process that waits for a dead disk does not end at all."""
+"""A process that waits for a dead disk cannot be killed."""
 
 
 def adopt_orphans() -> None:
-    """Have every process below this one that loses its parent become this one's child."""
+    """Make this process the parent of orphaned descendants."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
-    """Run in a process and session of its own, which dies with this one; return its id and the pipe
-    from it."""
+    """Fork a process with its own session that runs `run` and dies with this one.
+
+    Returns its id and the pipe from it."""
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
     pid = os.fork()
@@ -36,7 +37,7 @@ def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != guard:
             os._exit(1)
-        # A terminal's signals reach the guard alone, and it decides.
+        # The terminal's signals reach the guard only, which decides.
         os.setsid()
         run_inside(run, writing, again=again)
     os.close(writing)
@@ -45,12 +46,11 @@ def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
 
 
 def _clean_up_after(pid: int, guard: int) -> None:
-    """Fork a process that removes what the command leaves if its guard is killed: Ray's processes
-    may run on."""
+    """Fork a process that cleans up if the guard is killed, since Ray's processes may survive."""
     if os.fork() == 0:
         try:
             os.setsid()
-            # A paused guard has paused this process.
+            # A paused guard has stopped this process.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
             select.select([os.pidfd_open(pid)], [], [])
             if os.getppid() != guard:
@@ -60,8 +60,7 @@ def _clean_up_after(pid: int, guard: int) -> None:
 
 
 def below(strangers: Collection[psutil.Process] = ()) -> set[psutil.Process]:
-    """Return the processes that this one started, with those that they started, and so on; without
-    `strangers` and theirs."""
+    """Return this process's descendants, without `strangers` and theirs."""
     ours = _descendants(psutil.Process())
     return ours.difference(strangers, *map(_descendants, strangers))
 
@@ -73,18 +72,16 @@ def _descendants(process: psutil.Process) -> set[psutil.Process]:
 
 
 def signal_all_below(number: int, strangers: Collection[psutil.Process]) -> int:
-    """Send a signal to all below this process but `strangers` and theirs; return how many there
-    were."""
+    """Signal all descendants except `strangers` and theirs; return their number."""
     processes = below(strangers)
     for process in processes:
-        with suppress(psutil.Error):  # it has ended, or is another user's
+        with suppress(psutil.Error):  # it has ended, or belongs to another user
             process.send_signal(number)
     return len(processes)
 
 
 def end_all_below(strangers: Collection[psutil.Process]) -> None:
-    """Kill all below this process but `strangers`, and wait for their end; what is left then is
-    beyond killing."""
+    """Kill all descendants except `strangers` and theirs, and wait; the rest cannot be killed."""
     deadline_s = time.monotonic() + END_S
     while signal_all_below(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):
@@ -94,7 +91,7 @@ def end_all_below(strangers: Collection[psutil.Process]) -> None:
 
 
 def state(pid: int) -> str | None:
-    """Return what psutil calls the state of the process; None if it has ended."""
+    """Return the process's psutil status; None if it has ended."""
     with suppress(psutil.Error):
         return str(psutil.Process(pid).status())
     return None

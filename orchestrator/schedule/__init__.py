@@ -1,4 +1,4 @@
-"""Packs of trials, their order, attempts, and what becomes of a pack."""
+"""Packs of trials: their order, attempts, execution in Ray Tune, and outcomes."""
 
 from trainables import door
 

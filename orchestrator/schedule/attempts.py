@@ -1,4 +1,4 @@
-"""How often a trial is started again after its worker died, and which deaths are not its fault."""
+"""Limits on retries of trials whose worker died."""
 
 from __future__ import annotations
 
@@ -9,33 +9,29 @@ from math import ceil
 from orchestrator.worker import Ending, EndingKind
 
 MOST_MACHINES_LOST = 5
-"""A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial
-that loses so many may be what brings them down."""
+"""A lost machine counts as no attempt, but after this many the trial may be the cause."""
 MORE_MEMORY = (
     "train with a smaller batch (--set training.batch_size=N), or where there is more memory"
 )
 
 
 class Attempts:
-    """Counts, by trial id, the attempts that ended in a death and the machines lost."""
+    """Deaths and lost machines, counted by trial id."""
 
     def __init__(self, most: int) -> None:
-        """`most` attempts has a trial."""
         self._most = most
         self._deaths: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
         self._starved: set[str] = set()
         self._most_mates: dict[str, int] = {}
-        """By id of a trial that ran with others when their process died, with how many it may run
-        next, itself counted."""
+        """Limits for trials whose shared process died, by trial id."""
         self._died_on: dict[str, str] = {}
-        """Trials that go on after their process died, each with the address of its machine."""
+        """Address of the machine on which the process died, by id of an unfinished trial."""
 
     def failure(self, trial_id: str, ending: Ending) -> str | None:
-        """Count a death; where it was the last one that the trial may have, why it fails.
+        """Count a death; return why the trial fails, or None if it may run again.
 
-        One that runs out of memory gets another attempt in any case, alone, and no more after
-        that."""
+        A trial that runs out of memory always gets one more attempt, alone, and none after that."""
         if ending.short_of_memory:
             if trial_id in self._starved:
                 return f"{ending.cause}, alone too: {MORE_MEMORY}"
@@ -54,24 +50,23 @@ class Attempts:
         return None
 
     def halve(self, trial_ids: Collection[str]) -> None:
-        """The process that ran all these trials died, and nobody knows by whose fault: they go on
-        in halves, and in halves again, until the one at fault is alone. It counts as no attempt."""
+        """Halve the number of these trials that may run together, since their shared process died.
+
+        Repeated halving isolates the unknown cause. No attempt is counted."""
         self._most_mates |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
     def most_mates(self, trial_id: str, most: int) -> int:
-        """Return how many trials, at `most`, may run with this one, itself counted."""
+        """Return how many trials, up to `most`, may run with this one (included)."""
         return min(most, self._most_mates.get(trial_id, most))
 
     def starved(self, trial_id: str) -> bool:
-        """Return whether the trial has run out of memory and has to run alone."""
+        """Return whether the trial ran out of memory and must run alone."""
         return trial_id in self._starved
 
     def machines_left(self, present: Collection[str]) -> None:
-        """Only machines of these addresses are there now: what died with another one died by no
-        fault of its own.
+        """Recount deaths on machines that are not `present` as lost machines, not as attempts.
 
-        That a process died is known at once, and that its whole machine did only some time later.
-        """
+        A process's death is known at once, its machine's loss only later."""
         for trial_id, machine in list(self._died_on.items()):
             if machine not in present:
                 del self._died_on[trial_id]
@@ -79,5 +74,5 @@ class Attempts:
                 self._losses[trial_id] += 1
 
     def ended(self, trial_id: str) -> None:
-        """The trial has come to its end, so nothing of it has to be judged any more."""
+        """Forget the address recorded for a trial that has ended."""
         self._died_on.pop(trial_id, None)

@@ -1,8 +1,7 @@
-"""Which pack runs next, and which trials go back into the queue. Knows nothing of Ray.
+"""The choice of the next pack, and the requeueing of trials. Independent of Ray.
 
-Trials are claimed pack by pack, when a worker is about to be free: two drivers that are given the
-same study share it. Trials that are done and lack measurements are handed out unclaimed: whoever
-takes one first, nothing is overwritten."""
+Drivers that share a study claim pack by pack, shortly before a worker is free. Done trials with
+missing measurements need no claim: measuring twice overwrites nothing."""
 
 from __future__ import annotations
 
@@ -23,17 +22,17 @@ from orchestrator.words import counted
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 WELL_OVER = Ending(EndingKind.ERROR)
-"""The ending of a worker that came to its end: a trial that is left then has no report."""
+"""Ending of a worker that finished its pack, for trials that it did not report."""
 
 
 class Dispatcher:
-    """Hands out packs and takes in what they report. Every trial ends in exactly one of: recorded,
-    failed, released."""
+    """Hands out packs and processes reports. Every trial is finally recorded, failed or
+    released."""
 
     def __init__(
         self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int
     ) -> None:
-        """`owner` is this driver's name in the store; `slots` packs fit on the machines at
+        """Queue `trials`. `owner` is this driver's name in the store; `slots` packs fit at
         first."""
         self._work = work
         self._listener, self._source = work.listener, work.source
@@ -49,16 +48,14 @@ class Dispatcher:
         self._wait(trials)
 
     def resize(self, slots: int) -> None:
-        """So many packs fit on the machines that there are now; `slots` says it."""
+        """Adapt to machines on which `slots` packs fit."""
         self.slots, limit = slots, self._work.options.max_concurrent
-        # One pack waits ready for the next free worker, except where that would exceed the user's
-        # own limit.
+        # One pack waits ready for the next free worker, unless that would exceed the user's limit.
         self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
 
     def stop(self, trial_ids: Collection[str]) -> None:
-        """Run these trials no more: they are given back, as they are, and are left to a later
-        run."""
+        """Stop these trials and release them unchanged."""
         self._stop_requests |= set(trial_ids)
         elsewhere = self._table.trials(State.ELSEWHERE)
         self._release(
@@ -66,9 +63,10 @@ class Dispatcher:
         )
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
-        """Return the packs to end that were not returned before: (1) a trial that is to stop runs;
-        (2) the pack has no worker, and all its trials are to stop or no machine fits it any more
-        (`nowhere`)."""
+        """Return packs to end, each once.
+
+        The running trial of such a pack was asked to stop. Or the pack has no worker, and either no
+        machine fits it any more (`nowhere`) or all its trials were asked to stop."""
         running = self._table.trials(State.RUNNING).keys()
         new = []
         for key, flight in self._flights.items():
@@ -88,12 +86,12 @@ class Dispatcher:
 
     @property
     def claimed(self) -> list[PlannedTrial]:
-        """The trials that are ours by the store: claimed, and neither ended nor given back."""
+        """Trials that this driver holds in the store: claimed, not ended, not released."""
         return self._table.claimed
 
     @property
     def waits_for_a_start(self) -> bool:
-        """Whether packs are on their way to workers, and no worker has taken one up."""
+        """True if packs are on their way to workers and no worker has started one."""
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
@@ -102,13 +100,11 @@ class Dispatcher:
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
     def trial_at(self, key: str) -> str | None:
-        """The id of the trial that the pack's worker is at, by what it has told; None after its
-        last one."""
+        """Return the id of the pack's current trial by its reports; None after its last trial."""
         return next(iter(self._flights[key].left), None)
 
     def next_pack(self, key: str) -> Pack | None:
-        """Claim and hand out the next pack under the name `key`; None while there is nothing to
-        hand out."""
+        """Claim and return the next pack, named `key`; None if no pack is ready."""
         if len(self._flights) >= self._most_flights:
             return None
         if not self._queue.shared:
@@ -134,30 +130,28 @@ class Dispatcher:
         return None
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Take in what the pack's worker reports. Raises UserError where its disk takes nothing
-        more."""
+        """Process events from the pack's worker. Raises UserError if it can write no more files."""
         self._enqueue(self._outcomes.events(self._flights[key], events))
 
     def ended(self, key: str, ending: Ending = WELL_OVER) -> None:
-        """Take in that the pack is over, and why.
+        """Process the end of a pack.
 
-        The trial that was running when the process died gets another attempt in a pack of its own,
-        or fails. Trials that were not started go back into the queue, and so does all that came to
-        an unfit machine; one that was asked to stop is given back to the store. Raises UserError
-        where workers do not even start."""
+        The trial that was running when the process died is retried in a pack of its own, or fails.
+        Unstarted trials, and all trials from an unfit machine, return to the queue. Trials that
+        were asked to stop are released. Raises UserError if workers keep ending before they start a
+        trial."""
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
         self._enqueue(self._outcomes.ended(flight, ending))
-        # Trials that are claimed already, and made no attempt, go before all others.
+        # Trials that are already claimed and made no attempt go first.
         left = list(flight.left.values())
         self._table.move(left, State.CLAIMED)
         self._enqueue(left, first=True)
 
     def close(self) -> None:
-        """Record results that are durable already, and give back every other trial that is still
-        ours."""
+        """Record results that are already durable; release all other claimed trials."""
         try:
-            # Where an object store is away, the next run finds these results.
+            # If the object store is unreachable, the next run finds these results.
             with contextlib.suppress(BucketError):
                 for flight in self._flights.values():
                     self._outcomes.recover(flight)
@@ -172,8 +166,6 @@ class Dispatcher:
         self._queue.add(self._packs(trials), first=first)
 
     def _take_over(self) -> None:
-        """Take what is free again of the trials of other drivers; the store is asked now and then
-        only."""
         elsewhere = self._table.trials(State.ELSEWHERE)
         if not elsewhere or time.monotonic() < self._next_poll_s:
             return
@@ -183,7 +175,6 @@ class Dispatcher:
         self._enqueue(self._table.claim(list(self._table.trials(State.ELSEWHERE).values())))
 
     def _ask_source(self) -> None:
-        """Queue what the source has for a free worker; forget the source at its end."""
         if self._source is None or len(self._flights) >= self._workers:
             return
         if time.monotonic() < self._next_ask_s:
@@ -195,7 +186,8 @@ class Dispatcher:
         if more is None or (self._stop_requests and not (more or busy)):
             self._source = None
             return
-        # Without anything new, what it says changes when a trial ends, here or in another driver.
+        # If there is nothing new, the answer changes only when a trial ends, here or in another
+        # driver.
         self._next_ask_s = 0.0 if more else time.monotonic() + POLL_S
         self._wait(more)
 
@@ -203,9 +195,9 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Return packs of trials. Searched ones run at once, together or alone, and never one after
-        another, since their thresholds are those of the moment; later measurements, of whose time
-        nothing is known, and what ran out of memory go alone."""
+        """Trials run alone if they ran out of memory or have later measurements (of unknown
+        duration). Searched trials never run one after another, since their thresholds soon
+        change."""
         lacking, together, searched, apart = self._work.lacking, [], [], []
         for trial in trials:
             alone = self.attempts.starved(trial.trial_id)
@@ -231,7 +223,6 @@ class Dispatcher:
         )
 
     def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Those that nobody asked to stop; the others are given back."""
         self._release([trial for trial in trials if trial.trial_id in self._stop_requests])
         return [trial for trial in trials if trial.trial_id not in self._stop_requests]
 
@@ -241,8 +232,6 @@ class Dispatcher:
             self._listener.stopped(trial.trial_id, trial.name)
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Of queued trials those that may start now; those that another driver runs are kept in
-        mind."""
         waited = self._table.trials(State.ELSEWHERE)
         claimed = self._table.claim(trials)
         if len(claimed) < len(trials):

@@ -1,5 +1,4 @@
-"""One sweep as its executor sees it: packs go out, what workers tell comes in, and around it things
-change: machines come and go, somebody asks for the end, trials are added to the study."""
+"""A sweep as seen by its executor, with its machines, stop requests and errors."""
 
 from __future__ import annotations
 
@@ -34,15 +33,14 @@ from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
-"""A worker that was to end and is there after so long is killed; and one that is there still, after
-so long, is left to a new Ray."""
+"""Delays after which a worker that should have ended is killed, and Ray is restarted."""
 START_S = 300.0
-"""So long Ray may take to start a worker while none is at a pack."""
+"""Limit for Ray to start a worker while no pack has one."""
 
 
 class Driver:
-    """What the executor calls. After the first error, or once a signal came, it does nothing more
-    and is `stopping`."""
+    """The executor's interface. After the first error or signal it is `stopping` and does
+    nothing."""
 
     def __init__(
         self,
@@ -65,22 +63,23 @@ class Driver:
 
     @property
     def stopping(self) -> bool:
-        """True once a signal or an error asks for the end."""
+        """True once a signal or an error has asked for the end."""
         return self._interrupt.requested or self._error is not None
 
     @property
     def finished(self) -> bool:
-        """True when no pack is left and none can follow."""
+        """True if no pack is left and none can follow."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
-        """Raise the error that stopped the sweep, if one did."""
+        """Raise the error that stopped the sweep, if any."""
         if self._error is not None:
             raise self._error
 
     def next_pack(self, key: str) -> Parcel | None:
-        """The next pack, under the name `key`; None while there is none, which Tune asks for again
-        and again where no pack is at work: for so long it does not call `look`."""
+        """Return the next pack, named `key`; None if no pack is ready.
+
+        While no pack runs, Tune calls this instead of `look`."""
         if self._parcels:
             beat()
         else:
@@ -88,24 +87,21 @@ class Driver:
         return self._guarded(lambda: self._next_pack(key), None)
 
     def began(self, key: str) -> None:
-        """A worker has that pack now."""
+        """Record that a worker has the pack."""
         self._looks_without_start = 0
         self._watch.began(key)
 
     def events(self, key: str, text: str) -> None:
-        """What the worker of that pack tells."""
+        """Process a worker's events (JSON)."""
         self._guarded(lambda: self._dispatcher.events(key, EVENTS.validate_json(text)), None)
 
     def ended(self, key: str, ending: Ending = WELL_OVER) -> None:
-        """That pack is over, well or not."""
+        """Process the end of the pack."""
         self._guarded(lambda: self._ended(key, ending), None)
 
     def look(self) -> list[str]:
-        """See what has changed around the sweep, the lease included; returns the packs that are to
-        be ended.
-
-        The cluster and the store are asked every 2 s.
-        """
+        """Return the packs to end, after checking the lease and, every 2 s, the cluster and the
+        store."""
         beat()
         if self._interrupt.requested and not self._stop_announced:
             self._stop_announced = True
@@ -116,10 +112,9 @@ class Driver:
         return given_up
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
-        """Do something unless the sweep is stopping; an error stops it.
+        """Run `action` unless the sweep is stopping; an error stops it.
 
-        Looks at the lease first: a driver that lost it must not speak for trials that another one
-        runs."""
+        Checks the lease first: a driver that lost it must not record trials of another driver."""
         if self.stopping:
             return otherwise
         try:
@@ -174,7 +169,6 @@ class Driver:
         return given_up
 
     def _look_at_workers(self) -> None:
-        """Take in their heartbeats, and see that those end that were to."""
         keys = self._watch.keys
         beats = _beats(keys) if keys else {}
         if beats is None:
@@ -186,7 +180,7 @@ class Driver:
             start_again_or_raise("A worker that stands still cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """See that a Ray of this command starts workers; a cluster may have others to serve."""
+        """Restart if Ray starts no worker, unless it is a shared cluster, which may be busy."""
         self._looks_without_start = (
             self._looks_without_start + 1 if self._dispatcher.waits_for_a_start else 0
         )
@@ -209,7 +203,6 @@ class Driver:
             self._dispatcher.resize(slots)
 
     def _look_at_requests(self, study: StudyKey) -> None:
-        """Do what was asked of the study since this run of it began."""
         requests = self._work.store.requests(study, self._work.run_id)
         if requests.stop_study:
             self._work.listener.note(f"Stopping, as `{PROGRAM} stop` asked.")
@@ -219,7 +212,6 @@ class Driver:
 
 
 def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
-    """The newest of each pack's worker that has sent one; None where they cannot be had."""
     texts = signs(keys)
     return (
         None
@@ -229,6 +221,6 @@ def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
 
 
 def start_again_or_raise(reason: str) -> NoReturn:
-    """Have the guard start this command again; without one, raise UserError."""
+    """Have the guard restart this command; without a guard, raise UserError."""
     start_again(reason)
     raise UserError(f"{reason}: {GO_ON}")

@@ -1,4 +1,4 @@
-"""How a worker is ended that Ray cannot end, and why one ended, by what it said of itself last."""
+"""Why workers ended, by their last heartbeats; and a way to kill workers that Ray cannot end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
 
 def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending:
-    """The ending with where this trial was in the last beat, and what memory it had taken where
-    that ran out.
+    """Return the ending with the position in trial `trial_id` and, if memory ran out, the amount
+    used.
 
-    The beat may be of the trial before it. A process that was killed when its machine was full, or
-    since when the kernel has killed one, ran out of memory."""
+    The beat may be of an earlier trial. A killed process ran out of memory if its machine was full
+    or the kernel has killed a process since the beat."""
     if last is None:
         return ending
     memory = last.machine_memory
@@ -32,10 +32,9 @@ def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending
 
 
 def kill_worker(last: Beat | None) -> None:
-    """Kill the process that sent the beat, if it is on this machine: not another one that has its
-    number by now."""
+    """Kill the sender of the beat if it is on this machine and still a process of Ray."""
     if last is None or last.machine != machine_here():
         return
-    with suppress(OSError):  # it has ended, or is another user's
+    with suppress(OSError):  # it has ended, or belongs to another user
         if Path(f"/proc/{last.pid}/cmdline").read_bytes().startswith(b"ray::"):
             os.kill(last.pid, signal.SIGKILL)

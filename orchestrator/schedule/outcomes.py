@@ -1,5 +1,4 @@
-"""What becomes of trials: by what their workers report and leave behind, by how packs end, and with
-other drivers."""
+"""Trial outcomes, from worker reports, files, pack endings and other drivers."""
 
 from __future__ import annotations
 
@@ -17,11 +16,12 @@ from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
 
 MOST_START_FAILURES, MOST_MEMORY_FAILURES = 3, 20
-"""Numbers of consecutive workers that may end before they take up a trial."""
+"""Limits on consecutive workers that end before they start a trial; the second if memory is
+short."""
 
 
 class Outcomes:
-    """Takes in what trials come to, into the store and the table of this driver's trials."""
+    """Records outcomes in the store and in this driver's trial table."""
 
     def __init__(self, work: StudyWork, table: TrialTable, attempts: Attempts) -> None:
         self._work, self._table, self._attempts = work, table, attempts
@@ -30,13 +30,12 @@ class Outcomes:
         self._start_failures = 0
         self._refusals: set[str] = set()
         self.not_measured: dict[str, str] = {}
-        """By trial id, why a trial that lacked measurements did not get them."""
+        """Reasons, by trial id."""
 
     def events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
-        """Take in what the pack's worker reports; returns the trials that have to run again.
+        """Process events from the pack's worker; return the trials that must run again.
 
-        Raises UserError where its disk takes nothing more.
-        """
+        Raises UserError if the worker can write no more files."""
         events = list(events)
         self._record_starts(events)
         epochs: dict[str, list[EpochMetrics]] = {}
@@ -64,11 +63,10 @@ class Outcomes:
         return retried
 
     def ended(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
-        """The pack is over; returns the trials that get another attempt. What is in `flight.left`
-        then was not started.
+        """Process the end of a pack; return the trials that get another attempt.
 
-        Raises UserError where workers do not even start.
-        """
+        Trials that remain in `flight.left` were not started. Raises UserError if workers keep
+        ending before they start a trial."""
         wait_for_storage(lambda: self.recover(flight))
         unfit = ending.kind is EndingKind.MACHINE_UNFIT
         if unfit and ending.cause not in self._refusals:
@@ -89,7 +87,6 @@ class Outcomes:
     def _halve(
         self, flight: Flight, running: Sequence[PlannedTrial], ending: Ending
     ) -> list[PlannedTrial]:
-        """The process that ran all these trials is over."""
         what_next = "they go on from their last checkpoints"
         if ending.kind is not EndingKind.MACHINE_LEFT:
             self._attempts.halve([trial.trial_id for trial in running])
@@ -108,7 +105,7 @@ class Outcomes:
         self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
 
     def recover(self, flight: Flight) -> None:
-        """Record what the worker made durable and could not report."""
+        """Record what the worker made durable but did not report."""
         if flight.pack.lacking:
             for outcome in self._recorder.unreported_measurements(
                 list(flight.left), flight.pack.lacking
@@ -122,7 +119,7 @@ class Outcomes:
             self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
 
     def ended_elsewhere(self) -> None:
-        """Take in what other drivers have brought to its end."""
+        """Process trials that other drivers have ended."""
         elsewhere = self._table.trials(State.ELSEWHERE)
         for outcome in self._table.ended_elsewhere():
             self._end(elsewhere[outcome.trial_id], outcome)
@@ -138,7 +135,6 @@ class Outcomes:
             self._work.store.record_starts(places, attempts=attempts)
 
     def _record(self, flight: Flight, outcome: TrialOutcome) -> list[PlannedTrial]:
-        """Returns the trial where it has to run again."""
         trial_id, lacking = outcome.trial_id, flight.pack.lacking
         if lacking:
             _, problems = wait_for_storage(lambda: self._recorder.measurements({trial_id: lacking}))
@@ -160,7 +156,6 @@ class Outcomes:
         ending: Ending,
         what_next: str = "it goes on from its last checkpoint",
     ) -> list[PlannedTrial]:
-        """Returns the trial where it gets another attempt."""
         measured = trial.trial_id in self._work.lacking
         failure = self._attempts.failure(trial.trial_id, ending)
         if failure is None:
@@ -183,7 +178,7 @@ class Outcomes:
             "check that every machine has this project, its packages and the same Ray token (or "
             "RAY_AUTH_MODE=disabled)"
         )
-        if ending.short_of_memory:  # of another program, which may give it back
+        if ending.short_of_memory:  # another program used it, and may free it
             fix = "free memory on that machine"
             if self._start_failures == 1:
                 self._listener.note(
@@ -198,8 +193,7 @@ class Outcomes:
             )
 
     def _end_if_taken(self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool) -> None:
-        """The trial came to this end, unless the store has not taken it: then another driver has
-        the trial by now, or has brought it to its end."""
+        """The store refuses the outcome if another driver has claimed or ended the trial."""
         if taken:
             self._end(trial, outcome)
         else:

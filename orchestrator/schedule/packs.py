@@ -1,7 +1,7 @@
-"""Group trials into packs, the unit that Ray Tune schedules.
+"""Packs of trials, the unit that Ray Tune schedules.
 
-Handing a pack to a worker costs Tune about 0.1 s, so short trials share one; long trials go alone,
-so that workers end at about the same time."""
+Each costs Tune about 0.1 s, so short trials share one. Long trials go alone, so that workers end at
+about the same time."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from orchestrator.worker import Pack
 from trainables.stack import stack_key
 
 PACK_S = 10.0
-"""A pack lasts about so long, where trials are shorter."""
+"""Target duration of a pack of short trials."""
 PACKS_PER_SLOT = 4
-"""At least so many packs a slot, so that no slot idles long at the end."""
+"""Lower limit, so that no slot idles long at the end."""
 SMALLEST_PACK_S = 1.0
-"""Packs are not cut below this for the sake of balance: their overhead would outweigh it."""
+"""Lower limit: below it, overhead outweighs balance."""
 MOST_TRIALS = 100
-"""The largest pack: what one lost message or one dead process puts at stake stays small."""
+"""Upper limit, which bounds the loss from one lost message or dead process."""
 
 
 @dataclass
 class Flight:
-    """A pack that is with a worker, or on its way to one."""
+    """A pack that is with a worker or on its way to one."""
 
     pack: Pack
     left: dict[str, PlannedTrial]
-    """The trials without an outcome, in the order in which the worker takes them up."""
+    """Trials without an outcome, in the worker's order."""
     started: bool = False
     given_up: bool = False
-    """It is being ended: what is left of it goes back into the queue."""
+    """Being ended; its remaining trials return to the queue."""
 
     @property
     def some_ended(self) -> bool:
-        """Whether a trial of it has come to its end."""
+        """True if one of its trials has ended."""
         return len(self.left) < len(self.pack.trials)
 
 
 class PackQueue:
-    """Packs that wait for a worker. Those that run alone come last, one at a time."""
+    """Packs that wait for a worker. Packs that must run alone come last, one at a time."""
 
     def __init__(self) -> None:
         self.shared, self._alone = deque[Pack](), deque[Pack]()
@@ -51,7 +51,7 @@ class PackQueue:
         return bool(self.shared or self._alone)
 
     def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
-        """Queue packs behind all others, or before them."""
+        """Queue packs behind all others, or ahead of them if `first`."""
         self._alone.extend(pack for pack in packs if pack.alone)
         shared = [pack for pack in packs if not pack.alone]
         if first:
@@ -60,7 +60,7 @@ class PackQueue:
             self.shared.extend(shared)
 
     def ready(self, out: Collection[Pack]) -> deque[Pack]:
-        """Return the queue from which to take the next pack while these packs are `out`."""
+        """Return the queue to take from while the packs `out` run."""
         if any(pack.alone for pack in out):
             return deque()
         if self.shared:
@@ -75,11 +75,10 @@ def pack(
     seconds_per_trial: float,
     at_once: Callable[[str], int] = lambda _: 1,
 ) -> list[Pack]:
-    """Cut trials into packs, in their order: first those that can run at the same time, as many
-    together as `at_once` returns by trial id.
+    """Return packs of the trials, in order; trials that can run together come first.
 
-    `slots` is how many packs run at the same time, `seconds_per_trial` an estimate.
-    """
+    `slots` packs run at a time. `at_once` returns, by trial id, how many trials may run
+    together."""
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     others: list[PlannedTrial] = []
     for trial in trials:
@@ -88,7 +87,7 @@ def pack(
         (others if key is None else groups.setdefault((key, most), [])).append(trial)
     packs = []
     for (_, most), mates in groups.items():
-        # No slot stays without trials if there are enough of them.
+        # Each slot gets trials if there are enough.
         size = min(most, ceil(len(mates) / slots))
         packs += _cut(mates, size, at_once=size)
     size = pack_size(len(others), slots=slots, seconds_per_trial=seconds_per_trial)
@@ -101,8 +100,8 @@ def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pa
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
-    """How many trials a pack may hold: about 10 s of work, fewer where slots would run dry, at most
-    100."""
+    """Return the size of a pack: about 10 s of work, less if slots would idle, at most 100
+    trials."""
     seconds = max(seconds_per_trial, PACK_S / MOST_TRIALS)
     balanced = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(SMALLEST_PACK_S / seconds))
     return max(1, min(round(PACK_S / seconds), balanced))

@@ -1,7 +1,6 @@
-"""From the files that workers leave to the store; the only road by which results get there.
+"""Recording of workers' files in the store, the only way for results to get there.
 
-A worker makes its result durable before it reports it, so whatever a driver did not live to record
-is found again."""
+A worker makes its result durable before it reports it, so an unrecorded result is found later."""
 
 from __future__ import annotations
 
@@ -20,13 +19,13 @@ T = TypeVar("T")
 
 
 def wait_for_storage(action: Callable[[], T]) -> T:
-    """Do it as `patiently` does; the guard knows that the sweep stands still meanwhile."""
+    """Run `action` with `patiently`, while the guard allows the wait."""
     with patient(2 * AWAY_S):
         return patiently(action)
 
 
 class Recorder:
-    """Takes what trials left in their folders to the store, for one run."""
+    """Recorder of trial files for one run."""
 
     def __init__(
         self,
@@ -35,8 +34,8 @@ class Recorder:
         run_id: int | None,
         attempts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """`attempts`: those for which trials are claimed, by trial id, always the last; none of
-        them: for whoever finds results."""
+        """`attempts` maps trial ids to their latest claimed attempts; empty for a caller without
+        claims."""
         self._store, self._storage, self._run_id = store, storage, run_id
         self._attempts = attempts
 
@@ -47,12 +46,12 @@ class Recorder:
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
     ) -> list[tuple[TrialOutcome, bool]]:
-        """Record results that a driver or a worker left as files when it died; return them, each
-        with whether the store took it.
+        """Record results that a dead driver or worker left; return each with whether the store took
+        it.
 
-        Looks at trials that are planned or running. One that was stopped early counts only if
-        `may_be_pruned`; any other runs on. Files that are truncated or belong to another trial are
-        set aside with a note: such a trial simply runs again."""
+        Considers planned and running trials; a trial stopped early counts only if `may_be_pruned`.
+        Truncated files, and files of other trials, are set aside with a note; such a trial runs
+        again."""
         states = self._store.states([trial.trial_id for trial in trials])
         left = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
         self._storage.bring([trial.trial_id for trial in left])
@@ -73,10 +72,10 @@ class Recorder:
         return self._store.record(outcome, run_id=self._run_id, spectrum=spectrum, attempt=attempt)
 
     def outcome(self, outcome: TrialOutcome) -> bool:
-        """Record a reported outcome and its spectrum; returns whether the store took it.
+        """Record a reported outcome and its spectrum; return whether the store took it.
 
-        Raises DamagedFileError, with the result set aside, where its spectrum was damaged
-        meanwhile: a done trial never changes, so it could never get its spectrum later."""
+        Raises DamagedFileError, with the result set aside, if its spectrum is damaged: a done trial
+        never changes, so it could not get its spectrum later."""
         if outcome.state != "done":
             return self._record(outcome, None)
         wait_for_storage(lambda: self._storage.bring([outcome.trial_id]))
@@ -88,10 +87,9 @@ class Recorder:
         return self._record(outcome, spectrum)
 
     def measurements(self, lacking: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
-        """Record those of these later measurements, by trial id, that lie in the trials' folders.
+        """Record later measurements (names by trial id) found in the trials' folders.
 
-        Returns how many were new, for what the store has stays, and by trial id why one could not
-        be recorded."""
+        Returns the number of new ones (existing ones are kept), and problems by trial id."""
         self._storage.bring(lacking, measurement_files(set[str]().union(*lacking.values())))
         recorded, problems = 0, {}
         for trial_id, names in lacking.items():
@@ -110,9 +108,10 @@ class Recorder:
     def unreported_measurements(
         self, trial_ids: Sequence[str], names: Sequence[str]
     ) -> list[TrialOutcome]:
-        """Record those of these later measurements that lie in the trials' folders; an outcome for
-        each trial of which all do. One that cannot be recorded is measured again, and its trouble
-        said then."""
+        """Record later measurements that are present; return an outcome for each trial with all of
+        them.
+
+        A measurement with a problem is taken again; the problem is reported then."""
         _, problems = self.measurements(dict.fromkeys(trial_ids, names))
         folders = {
             trial_id: self._storage.trial(trial_id)

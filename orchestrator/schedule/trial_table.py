@@ -1,8 +1,6 @@
-"""The trials of a sweep, each in exactly one state; every change of a state is one of those that
-are listed here.
+"""The trials of a sweep, each in exactly one state, and the permitted changes of state.
 
-Whose a trial is says the store: drivers that are given the same study share it.
-"""
+The store records which driver owns a trial. Several drivers can share a study."""
 
 from __future__ import annotations
 
@@ -14,24 +12,20 @@ from trainables.trial_folder import TrialOutcome
 
 
 class State(Enum):
-    """Where a trial is. In the end it is ENDED."""
+    """State of a trial, finally ENDED."""
 
     WAITING = auto()
-    """In the queue, and not ours yet."""
+    """Queued, not claimed."""
     CLAIMED = auto()
-    """Ours for an attempt that no worker has begun: about to be handed out, or back in the
-    queue."""
+    """Claimed for an attempt that no worker has begun; about to be handed out, or queued again."""
     RETRIED = auto()
-    """In the queue and claimed: its worker died at it, and it is claimed again for another
-    attempt."""
+    """Queued and still claimed after its worker died; claimed again for the next attempt."""
     HANDED_OUT = auto()
-    """In a pack that is with a worker, or on its way to one."""
+    """In a pack that is with a worker or on its way to one."""
     RUNNING = auto()
-    """Its worker is at it."""
     ELSEWHERE = auto()
-    """Another driver runs it."""
     ENDED = auto()
-    """Its outcome is in the store, or it was given back to it as it is, for a later run."""
+    """Recorded in the store, or released for a later run."""
 
 
 OURS = (State.CLAIMED, State.RETRIED, State.HANDED_OUT, State.RUNNING)
@@ -42,33 +36,31 @@ NEXT: dict[State, set[State]] = {
     State.HANDED_OUT: {State.RUNNING, State.CLAIMED, State.RETRIED, State.ELSEWHERE, State.ENDED},
     State.RUNNING: {State.CLAIMED, State.RETRIED, State.ELSEWHERE, State.ENDED},
     State.ELSEWHERE: {State.CLAIMED, State.ENDED},
-    # A search may want a trial whole that it has stopped early.
+    # A search may want a trial in full that it stopped early.
     State.ENDED: {State.WAITING},
 }
-"""Which states may follow one."""
 
 
 class TrialTable:
-    """The table from trial to state, of one driver."""
+    """The state of every trial of one driver."""
 
     def __init__(self, store: Store, owner: str, unclaimed: Collection[str] = ()) -> None:
-        """`owner` is the driver's name in the store; trials that are `unclaimed` are anybody's."""
+        """`owner` is the driver's name in the store; `unclaimed` trials need no claim."""
         self._store, self._owner, self._unclaimed = store, owner, unclaimed
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
         self.attempts: dict[str, int] = {}
-        """Of each trial that was claimed, the attempt for which it was, last: what the store knows
-        this driver by."""
+        """Attempt number of our latest claim, by trial id. The store uses it as our claim token."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
-        """Those in one of these states, by id."""
+        """Return the trials in any of these states, by id."""
         return {
             trial_id: trial for state in states for trial_id, trial in self._trials[state].items()
         }
 
     @property
     def claimed(self) -> list[PlannedTrial]:
-        """The trials that are ours by the store: claimed, and neither ended nor given back."""
+        """Trials that this driver holds in the store: claimed, not ended, not released."""
         return [
             trial
             for trial_id, trial in self.trials(*OURS).items()
@@ -76,7 +68,7 @@ class TrialTable:
         ]
 
     def move(self, trials: Iterable[PlannedTrial], state: State) -> None:
-        """Put trials into a state; new ones begin by waiting."""
+        """Move trials to a state. A new trial must begin as WAITING."""
         for trial in trials:
             before = self._states.get(trial.trial_id)
             assert state in ({State.WAITING} if before is None else NEXT[before]), (
@@ -88,21 +80,20 @@ class TrialTable:
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials for an attempt, unless they are; returns those that are ours now, the others
-        are elsewhere."""
+        """Claim unclaimed trials; return those that are ours now. The others move to ELSEWHERE."""
         new = [trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED]
         ids = [trial.trial_id for trial in new if trial.trial_id not in self._unclaimed]
         claimed = self._store.claim(ids, owner=self._owner, lease_s=LEASE_S) if ids else {}
         self.attempts |= claimed
         lost = set(ids).difference(claimed)
-        # At once: whatever fails from here on, these are known to be ours and are given back.
+        # Immediately: if anything fails from here on, these are known as ours and are released.
         self.move([trial for trial in new if trial.trial_id not in lost], State.CLAIMED)
         elsewhere = self._trials[State.ELSEWHERE].keys()
         self.move([trial for trial in new if trial.trial_id in lost - elsewhere], State.ELSEWHERE)
         return [trial for trial in trials if trial.trial_id not in lost]
 
     def release(self, trials: Iterable[PlannedTrial]) -> None:
-        """Give trials back, as they are."""
+        """Release trials unchanged."""
         trials, ours = list(trials), {trial.trial_id for trial in self.claimed}
         ids = [trial.trial_id for trial in trials if trial.trial_id in ours]
         if ids:
@@ -110,7 +101,7 @@ class TrialTable:
         self.move(trials, State.ENDED)
 
     def ended_elsewhere(self) -> list[TrialOutcome]:
-        """How those ended that another driver has brought to their end."""
+        """Return outcomes of ELSEWHERE trials that another driver has ended."""
         elsewhere = list(self._trials[State.ELSEWHERE])
         states = self._store.states(elsewhere) if elsewhere else {}
         return [

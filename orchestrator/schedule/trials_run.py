@@ -1,4 +1,4 @@
-"""A sweep's trials, from a connection to Ray to the last result."""
+"""A sweep's trials, from the connection to Ray to the last result."""
 
 from __future__ import annotations
 
@@ -29,16 +29,14 @@ from orchestrator.worker import Job
 
 
 def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
-    """Run trials that are registered in the store and not done, and return when every one of them
-    has ended.
+    """Run registered trials that are not done; return when all have ended.
 
-    Those in `work.lacking` are done already: they are measured, not trained. Trials that
-    `work.source` gives follow, and requests to stop the study or a trial reach this sweep. Machines
-    may come and go. SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on
-    from its checkpoint next time, and what was measured is kept. Trials that another driver runs
-    are waited for. Raises UserError for an address where no cluster is, a Ray that cannot start,
-    machines that could not run the trials, and a disk or store that can no longer be written; no
-    trial stays claimed then."""
+    Trials of other drivers are awaited; those in `work.lacking` are only measured; those from
+    `work.source` follow. Machines may join or leave. After SIGINT, SIGTERM or a stop request,
+    running trials resume from their checkpoints next time, and measurements are kept.
+
+    Raises UserError if no cluster answers, Ray cannot start, a machine cannot run the trials, or
+    the disk or store fails. Then no trial stays claimed."""
     if not trials and work.source is None:
         return RunSummary()
     store, options = work.store, work.options
@@ -52,7 +50,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         connected(options, work.listener.note),
         LeaseKeeper(store, owner) as keeper,
         options.storage.watched() as check_storage,
-        # By this every machine of a cluster can tell that it sees the same storage.
+        # Each machine of a cluster uses this marker to check that it sees the same storage.
         options.storage.marked() if options.address else nullcontext("") as marker,
     ):
         machines, late = machine_resources(nodes()), None

@@ -1,8 +1,7 @@
-"""A sweep's packs as trials of Ray Tune; nothing else here knows Tune.
+"""Execution of packs as trials of Ray Tune, which only this module uses.
 
-A searcher hands out packs, a callback takes in what they report, and a function trainable runs them
-in Tune's workers. The decisions are the driver's. Nothing of Tune's own state is read back: what is
-done is known from the store."""
+A searcher hands out packs, a callback processes their reports, and a function trainable runs them.
+The driver decides; Tune's own state is never read back, since the store has it."""
 
 from __future__ import annotations
 
@@ -46,15 +45,13 @@ from trainables.errors import last_line
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
 LOW_ON_MEMORY = "low on memory"
-"""In what Ray says of a process that its memory monitor ended."""
+"""Part of Ray's message when its memory monitor killed a process."""
 KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of
-every number in it."""
+"""Keys that Tune needs. It keeps each pack's last report, and statistics of every number."""
 
 
 class _Shared:
-    """Tune pickles all it is given for a restore that never happens, and copies it; these keep what
-    they hold."""
+    """Base that Tune neither copies nor pickles: its pickles are for restores that never happen."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -64,8 +61,6 @@ class _Shared:
 
 
 def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dict[str, Any]], None]:
-    """The function that Tune runs in a worker: its config holds a `Parcel` under "pack"."""
-
     def run(config: dict[str, Any]) -> None:
         if late is not None:
             late.refuse_unfit()
@@ -84,8 +79,10 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
 
 
 def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> None:
-    """Let Tune run until the driver has nothing more; raises what it met. The dashboard calls the
-    workers `title`."""
+    """Run Tune until the driver has no more packs; `title` names workers in the dashboard.
+
+    Raises the driver's error, or UserError if Ray or Tune fails and there is no guard to
+    restart."""
     bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
@@ -129,8 +126,6 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
 
 
 def _why(error: RayError | OSError) -> str:
-    """Return why Tune ended, e.g. memory that another program took, or a folder that was
-    removed."""
     if isinstance(error, OutOfMemoryError):
         return "Memory ran out, and Ray ended one of its processes"
     return f"Ray Tune failed ({last_line(error)})"
@@ -141,15 +136,13 @@ def _name(trial: Trial) -> str:
 
 
 class _Packs(_Shared, Searcher):
-    """Suggests packs instead of hyper-parameters."""
-
     def __init__(self, driver: Driver) -> None:
         super().__init__()
         self._driver = driver
 
     @override
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """The next pack, None while there may be more later, FINISHED at the end."""
+        """Return the next pack, None if more may follow, FINISHED at the end."""
         pack = self._driver.next_pack(trial_id)
         if pack is None:
             return FINISHED if self._driver.finished else None
@@ -159,19 +152,19 @@ class _Packs(_Shared, Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Nothing: the callback hears of it too, and knows the error."""
+        """Do nothing: `_Reports` receives this with the error."""
 
     @override
     def save(self, checkpoint_path: str) -> None:
-        """Nothing: the store is the truth."""
+        """Do nothing: the store holds the state."""
 
     @override
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing: the store is the truth."""
+        """Do nothing: the store holds the state."""
 
 
 class _Tune(_Shared, FIFOScheduler):
-    """Tune's own order of packs, and a hold on Tune itself."""
+    """Tune's FIFO scheduler, with access to its controller."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Ray has no type for it
@@ -179,7 +172,6 @@ class _Tune(_Shared, FIFOScheduler):
 
     @override
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
-        """Keep hold of Tune."""
         self._controller = tune_controller
 
     def end_waiting(self, trial: Trial) -> None:
@@ -189,8 +181,6 @@ class _Tune(_Shared, FIFOScheduler):
 
 
 class _AtTheEnd(_Shared, tune.Stopper):
-    """Ends all packs once the sweep is to stop."""
-
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
 
@@ -204,21 +194,15 @@ class _AtTheEnd(_Shared, tune.Stopper):
 
 
 class _Reports(_Shared, TrialProgressCallback):
-    """Takes what workers report to the driver, and kills them where the sweep has to stop.
-
-    Stands where Tune would put a printer of its own, whatever its verbosity.
-    """
+    """Passes reports to the driver and kills workers; replaces the printer that Tune would add."""
 
     def __init__(self, driver: Driver, controller: _Tune) -> None:
         self._driver, self._controller = driver, controller
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill running workers when stopping, or whose trial was asked to stop: Tune would wait for
-        an epoch's end.
-
-        Packs that wait for a machine that is gone end, too.
-        """
+        """Kill workers that must stop, as Tune would wait for an epoch to end, and end packs
+        without a machine."""
         given_up, stopping = self._driver.look(), self._driver.stopping
         for trial in trials if given_up or stopping else ():
             actor = trial.temporary_state.ray_actor
@@ -232,14 +216,12 @@ class _Reports(_Shared, TrialProgressCallback):
     def on_trial_start(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
-        """A worker has the pack now."""
         self._driver.began(trial.trial_id)
 
     @override
     def on_trial_result(
         self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
     ) -> None:
-        """Take events in."""
         text = result["events"]
         for key in set(result) - KEPT_OF_RESULTS:
             del result[key]
@@ -249,20 +231,17 @@ class _Reports(_Shared, TrialProgressCallback):
     def on_trial_complete(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
-        """A pack came to its end."""
         self._driver.ended(trial.trial_id)
 
     @override
     def on_trial_error(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
-        """A pack's worker died or raised."""
         self._driver.ended(trial.trial_id, _ending(trial))
 
 
 def _ending(trial: Trial) -> Ending:
-    """Why a worker ended, from the error that Tune has just written to a file in this run's own
-    folder."""
+    """The error comes from a file that Tune wrote in this run's own folder."""
     if trial.pickled_error_file is None:
         if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(
             encoding="utf-8"
@@ -277,7 +256,7 @@ def _ending(trial: Trial) -> Ending:
         return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.why})")
     if not isinstance(error, RayActorError | OutOfMemoryError):
         return Ending(EndingKind.ERROR, last_line(error))
-    # Ray tells these apart in words alone.
+    # Ray distinguishes these only in the message.
     if LOW_ON_MEMORY in text:
         kind = EndingKind.LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:

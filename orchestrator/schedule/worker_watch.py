@@ -1,13 +1,10 @@
-"""How long each worker has given no sign of progress, and when that is too long.
+"""Detection of workers without progress.
 
-Progress counts, not that a process lives. By default a training step may take ten times as long as
-the longest one of the trial so far, and never less than two minutes; where there is no pace yet, or
-none to be had (the start, validation, measuring), ten minutes pass, and more where the work itself
-says so: a decomposition of a large matrix. So a trial whose steps take minutes goes on, and one
-that hangs is ended within minutes.
+Progress counts, not whether a process lives. By default a training step may take ten times as long
+as the trial's longest so far, and at least two minutes. Without a pace (at the start, in validation
+or measuring) the limit is ten minutes, or more if the work announces it, e.g. for a large matrix.
 
-Only time counts in which the driver itself looked: a laptop that slept, or a sweep that was stopped
-and continued, ends no trial."""
+Only time in which the driver looked counts: a laptop's sleep or a suspended sweep ends no trial."""
 
 from __future__ import annotations
 
@@ -21,8 +18,7 @@ from trainables.pulse import TRAINING
 
 SHORTEST_S, STEPS, WITHOUT_PACE_S = 120.0, 10, 600.0
 LONGEST_LOOK_S = 3 * POLL_S
-"""After a longer time between two looks the driver itself stood still: of that, one usual look
-counts."""
+"""After a longer gap, in which the driver was suspended, one usual interval counts."""
 
 
 @dataclass
@@ -30,52 +26,50 @@ class _Worker:
     beat: Beat | None = None
     silent_s: float = 0.0
     longest_step_s: float = 0.0
-    """Of the running trial; as it is looked at, at least the time between two looks."""
+    """Measured between looks."""
     same_beat_s: float = 0.0
-    """For so long it has sent no new beat."""
+    """Time without a new beat."""
     ending_s: float | None = None
-    """For so long it has been about to end."""
+    """Time since its end was requested."""
 
 
 class WorkerWatch:
-    """The workers of one driver, by the names of their packs."""
+    """The workers of one driver, by pack name."""
 
     def __init__(self, limit_s: float | None) -> None:
-        """`limit_s` without a sign are too long, whatever the worker does; None: as the file's head
-        says."""
+        """Allow `limit_s` without progress in any phase; None applies the module's defaults."""
         self._limit_s = limit_s
         self._workers: dict[str, _Worker] = {}
         self._looked_s: float | None = None
 
     @property
     def keys(self) -> list[str]:
-        """Of packs that have a worker."""
+        """Names of packs that have a worker."""
         return list(self._workers)
 
     def began(self, key: str) -> None:
-        """A worker has taken the pack up."""
+        """Record that a worker has started the pack."""
         self._workers[key] = _Worker()
 
     def ended(self, key: str) -> None:
-        """The pack is over."""
+        """Forget the pack."""
         self._workers.pop(key, None)
 
     def ends(self, key: str) -> None:
-        """The worker of this pack, if it has one, is being ended."""
+        """Record that the pack's worker, if any, is being ended."""
         worker = self._workers.get(key)
         if worker is not None and worker.ending_s is None:
             worker.ending_s = 0.0
 
     def look(self, now_s: float, beats: Mapping[str, Beat]) -> None:
-        """Take in the newest beats of those workers that have sent one."""
+        """Process the newest beats, by pack name."""
         looked_s = 0.0 if self._looked_s is None else now_s - self._looked_s
         self._looked_s = now_s
         for key, worker in self._workers.items():
             _take_in(worker, beats.get(key), POLL_S if looked_s > LONGEST_LOOK_S else looked_s)
 
     def standing_still(self) -> dict[str, Ending]:
-        """Those that gave no sign for too long and are not being ended, by the names of their
-        packs, and why."""
+        """Return the endings of stalled workers that are not being ended yet, by pack name."""
         return {
             key: Ending(EndingKind.STOOD_STILL, _cause(worker))
             for key, worker in self._workers.items()
@@ -83,7 +77,7 @@ class WorkerWatch:
         }
 
     def lingering(self, seconds: float) -> list[Beat | None]:
-        """The last beats of those that should have ended so long ago."""
+        """Return the last beats of workers that should have ended more than `seconds` ago."""
         workers = self._workers.values()
         return [
             worker.beat

@@ -1,4 +1,4 @@
-"""One run of a study: what is missing, run it, recover what an earlier run left, report."""
+"""One run of a study: missing trials, recovery of earlier results, and reports."""
 
 from trainables import door
 

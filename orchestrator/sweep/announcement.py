@@ -1,4 +1,4 @@
-"""What a run prints before it starts."""
+"""The text that a run prints before it starts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from orchestrator.variants import Variant
 from orchestrator.words import counted, duration, on_corpus
 
 START_S = 10.0
-"""Ray's start and its workers' imports."""
+"""Start of Ray and imports of its workers."""
 
 
 def concurrent_trials(options: RunOptions) -> int:
-    """Return how many trials run at a time, as far as that is known before Ray has started."""
+    """Return how many trials run at a time, as far as known before Ray starts."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
     fitting = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)
@@ -31,8 +31,7 @@ def opening(
     options: RunOptions,
     typed: Typed,
 ) -> str:
-    """Return what will run and for how long; `seconds_each` is the time of a trial and its
-    basis."""
+    """Return what will run and for how long; `seconds_each` is a trial's time and its basis."""
     variant = Variant.read(plan.key.overrides)
     changes = f", with {' '.join(variant.typed)}" if variant.typed else ""
     names_protocol = plan.study.reads_text and not variant.model
@@ -57,7 +56,6 @@ def opening(
 
 
 def _counts(plan: Plan, state: StudyState) -> str:
-    """Return the sentence "72 trials: 4 to run, 68 already done."."""
     done, stopped = state.count("done"), state.count("pruned")
     others = plan.total - done - stopped - state.missing
     seeds = f" ({plan.seeds} seeds of each setting)" if plan.seeds > 1 else ""

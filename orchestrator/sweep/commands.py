@@ -1,4 +1,4 @@
-"""Commands that the program prints for its reader to type."""
+"""Commands that the program prints for the user to type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainables.corpora import NO_TEXT, corpus_argument, corpus_name
 from trainables.errors import PROGRAM
 
 Options = Mapping[str, Sequence[str]]
-"""By the name of an option its values, one of a switch being no value."""
+"""Values by option name; a switch has none."""
 RESULTS = ("--storage", "--store")
 PLACES = (*RESULTS, "--data-dir")
 INPUTS = ("--contexts", "--benchmarks")
@@ -27,13 +27,13 @@ SIZES = ("--seeds", "--budget", "--all-trials")
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """The study and the options of the command that runs, as they were typed."""
+    """The study and options of the current command, as typed."""
 
     study: str
     options: Options = field(default_factory=dict)
 
     def only(self, *names: str) -> Options:
-        """Return the options of these names."""
+        """Return the options with these names."""
         return {name: values for name, values in self.options.items() if name in names}
 
 
@@ -50,8 +50,8 @@ def command_line(*words: str, options: Options) -> str:
 def run_command(
     typed: Typed, study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()
 ) -> str:
-    """Return the command that runs the trials of this variant, `rows` of the store, with the
-    places that were typed."""
+    """Return the command that runs the variant's trials (`rows` of the store) with the typed
+    paths."""
     options = {
         **_variant_options(key, typed),
         **_seeds(study, key, rows),
@@ -61,11 +61,11 @@ def run_command(
 
 
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
-    """Return the command for the paper's scale, with the places that were typed; None at that
+    """Return the command for the paper's scale, with the typed paths; None if already at that
     scale.
 
-    The corpora are the paper's, except for a generated language, which is a question of its own; a
-    study without corpora keeps the one at hand, or reads Penn Treebank in place of the built-in."""
+    The corpora are the paper's, except for a generated language, which is its own question. A study
+    without corpora keeps the current one, or uses Penn Treebank instead of the built-in one."""
     if is_paper_scale(study, key.scale):
         return None
     at_hand = "ptb" if key.corpus == "pydocs" else key.corpus
@@ -81,9 +81,9 @@ def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
 
 
 def retry_command(key: StudyKey) -> str:
-    """Return the command that runs the trials of this variant without a result again, as far as a
-    store knows it: files of the user have their names, and number of seeds and budget are left
-    out."""
+    """Return the `retry` command of this variant, from the store alone.
+
+    It assumes the user's file is named after the study, and leaves out seeds and budget."""
     study = key.study if key.study in NAMES else f"{key.study}.py"
     return command_line("retry", study, options=_variant_options(key, Typed(study=study)))
 
@@ -95,7 +95,7 @@ def _variant_options(key: StudyKey, typed: Typed) -> dict[str, Sequence[str]]:
 
 
 def _corpora(corpora: Sequence[str], typed: Typed) -> list[str]:
-    """Return the arguments of corpora: a folder as it was typed."""
+    """Return `--corpus` arguments; a folder as it was typed."""
     folders = {corpus_name(value): value for value in typed.options.get("--corpus", ())}
     return [
         folders.get(corpus) or corpus_argument(corpus)
@@ -105,7 +105,7 @@ def _corpora(corpora: Sequence[str], typed: Typed) -> list[str]:
 
 
 def _seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Options:
-    """Return `--seeds` if each setting has another number than the study says."""
+    """Return `--seeds` if the number of seeds per setting is not the study's default."""
     counts = set(Counter(setting_hash(row["config"]) for row in rows).values())
     if len(counts) != 1 or counts == {study.seeds.get(key.scale, 1)} or not takes_seeds(study):
         return {}

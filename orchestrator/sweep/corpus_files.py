@@ -1,4 +1,4 @@
-"""The texts that a plan's trials read, brought here and checked before any of them starts."""
+"""Texts of a plan's trials, fetched and checked before any trial starts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trainables.errors import UserError
 
 
 def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
-    """Fetch what is missing of the corpus and of the benchmarks, and look up the user's own
-    contexts in the test text.
+    """Fetch missing corpora and benchmarks, and check that the user's contexts are in the test
+    text.
 
-    Returns the ids of trials that have to wait, as a text of their own cannot be had, which is
-    said. Raises UserError where what the whole study needs cannot be had, is not the right one, or
-    does not fit."""
+    Prints which trial-specific texts are unavailable, and returns the ids of their trials. Raises
+    UserError if a file that the whole study needs is unavailable or wrong, or the contexts do not
+    fit."""
     if plan.corpus != NO_TEXT:
         ensure(plan.corpus.name, data_dir=plan.data_dir)
     if WORD_SIMILARITY in plan.measurements:
@@ -32,7 +32,7 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
 
 
 def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
-    """The trials that count word pairs and cannot: of two corpora one may be missing."""
+    """Word pairs are counted in two corpora; if one is missing, trials with the other still run."""
     texts = {
         trial.trial_id: trial.config.text
         for trial in plan.trials

@@ -1,4 +1,4 @@
-"""Whether the trials of a run will find room for their files."""
+"""A check that the trials' files will fit on the disk."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from trainables.errors import UserError
 def disk_warning(
     configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: RunOptions
 ) -> str | None:
-    """A sentence where the disk has no room for all that these trials keep; None where it has, or
-    nobody can tell.
+    """Return a warning if the disk has too little room for all files of these trials.
 
-    Raises UserError where it has none for the largest of those that run at the same time.
-    """
+    Returns None if there is enough or it is unknown. Raises UserError if the disk has no room for
+    the largest trials that run together."""
     storage = options.storage
     if not isinstance(storage, FolderStorage):
         return None
     at_once = min(len(configs), concurrent_trials(options))
     running = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - at_once :]
-    # Where trials go on, their last checkpoints lie there already, and make room for the next ones.
+    # Trials that resume already have a checkpoint there, which makes room for the next one.
     lying = [path for config in configs for path in storage.trial(config.trial_id).checkpoints()]
     free = shutil.disk_usage(storage.root).free + sum(map(_size_bytes, lying))
     needed = sum(running)
@@ -52,7 +51,7 @@ def disk_warning(
 
 
 def _size_bytes(path: Path) -> int:
-    # Another command's worker may have removed it meanwhile.
+    # A worker of another command may have removed it.
     with suppress(FileNotFoundError):
         return path.stat().st_size
     return 0

@@ -20,18 +20,18 @@ from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
 EVERY_S, REST = 180.0, 20
-"""A report is written again after this many seconds, and after `REST` times what the last one
-took."""
+"""Seconds between reports, or `REST` times the duration of the last one if that is longer."""
 NICENESS = 19
-"""Trials on the same machine go first: Ray's workers have 15."""
+"""Ray's workers have 15, so trials on the same machine go first."""
 
 
 @contextmanager
 def live_report(
     store: Store, url: str, storage: str, key: StudyKey, typed: Typed
 ) -> Iterator[None]:
-    """Write the report again whenever trials have ended, in a process of its own, until the block
-    ends. `url` is the address of `store`."""
+    """Update the report in another process when trials have ended, until the block ends.
+
+    `url` is the address of `store`."""
     over, written = threading.Event(), store.versions(key)
 
     def write_again() -> None:
@@ -52,7 +52,7 @@ def live_report(
 
 
 def _write_beside(arguments: tuple[str, str, StudyKey, Typed], over: threading.Event) -> float:
-    """Return the seconds that it took. A fork would copy Ray's threads."""
+    """Return the duration in seconds. Spawns, because a fork would copy Ray's threads."""
     start_s = time.monotonic()
     process = get_context("spawn").Process(target=_write, args=arguments, daemon=True)
     process.start()
@@ -64,7 +64,7 @@ def _write_beside(arguments: tuple[str, str, StudyKey, Typed], over: threading.E
 
 
 def _write(url: str, storage: str, key: StudyKey, typed: Typed) -> None:
-    """Write the report. The next one, or that at the end of the run, shows what fails here."""
+    """Errors are suppressed: the next report, or the last one, shows them."""
     os.nice(NICENESS)
     place = storage_at(storage)
     with (

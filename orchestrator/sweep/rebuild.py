@@ -1,4 +1,4 @@
-"""A new store made from the files in the storage, and a store compared with these files."""
+"""Rebuilding of a store from the files in the storage, and their comparison."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 CHECKED_AT_ONCE = 500
-"""Trials; their spectra lie in memory meanwhile."""
+"""Trials, whose spectra are held in memory."""
 
 
 def rebuild_store(url: str, storage: Storage, say: Callable[[str], None]) -> None:
-    """Make the store at `url` again from the studies and trials whose files lie in the storage.
+    """Rebuild the store at `url` from the studies and trials in the storage.
 
-    A SQLite file at `url` is moved aside; a PostgreSQL database has to be empty. What no file says
-    is lost: attempts, runs, and why trials failed, which are planned again. Each damaged file is
-    named. Raises UserError while another command has the store open, and as any other error does,
-    leaves it as it was."""
+    A SQLite file is moved aside; a PostgreSQL database must be empty. Attempts, runs and causes of
+    failures are lost, and failed trials are planned again. Damaged files are reported. Raises
+    UserError if another command has the store open. Any error leaves the store unchanged."""
     files, study_files = storage.trial_files(), storage.study_files()
     if not files and not study_files:
         raise UserError(f"--storage: {storage} holds no trials. Name the folder of the results.")
@@ -67,7 +66,6 @@ def rebuild_store(url: str, storage: Storage, say: Callable[[str], None]) -> Non
 def _without_study(
     storage: Storage, trial_ids: Sequence[str], say: Callable[[str], None]
 ) -> list[PlannedTrial]:
-    """Those trials that are in no study's file, by their own configs."""
     storage.bring(trial_ids, [CONFIG])
     trials = []
     for trial_id in trial_ids:
@@ -85,7 +83,7 @@ def _record(
     files: Mapping[str, Sequence[str]],
     say: Callable[[str], None],
 ) -> int:
-    """Record the results and later measurements of trials; returns how many have a result."""
+    """Returns the number of trials with a result."""
     recorder = Recorder(store, storage, run_id=None)
     recovered = recorder.recover(trials, note=say, may_be_pruned=lambda _: True)
     states = store.states([trial.trial_id for trial in trials])
@@ -100,8 +98,9 @@ def _record(
 
 
 def check_store(url: str, storage: Storage) -> list[str]:
-    """Return a sentence for each done trial of the store that its files in the storage do not
-    prove. Raises UserError for a store that is damaged."""
+    """Return a sentence for each done trial whose files differ or are missing.
+
+    Raises UserError if the store is damaged."""
     sentences = []
     with open_store(url, create=False) as store:
         done = store.done()
@@ -116,7 +115,6 @@ def check_store(url: str, storage: Storage) -> list[str]:
 
 
 def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
-    """In which parts the store differs from a trial's files; None if it does not."""
     try:
         result = folder.result()
         if result is None:

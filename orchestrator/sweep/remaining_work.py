@@ -1,5 +1,4 @@
-"""What a study still lacks: trials that have not ended, and measurements that done ones do not
-have."""
+"""Missing trials and measurements of a study."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingWork:
-    """What one study still lacks, and the way to run it."""
+    """The unfinished part of a study, and its execution."""
 
     plan: Plan
     options: RunOptions
@@ -39,15 +38,15 @@ class RemainingWork:
     store: Store
     console: Console
     members: Sequence[PlannedTrial]
-    """All trials of the study so far; `tuner` names others."""
+    """Trials so far; `tuner` adds others."""
     retried: Sequence[PlannedTrial] | None
-    """Members that alone are run, without taking measurements later; None for everything."""
+    """Run only these members, without later measurements; None runs everything."""
     tuner: Tuner | None
     logs: Listener
-    """Receives the events of every trial."""
+    """Receives every trial's events."""
 
     def run(self) -> RunSummary:
-        """Run the trials, then take the measurements; first print what and for how long."""
+        """Print the plan and its time, run the trials, then take the measurements."""
         state = self._state()
         if not (state.missing or state.lacking):
             self._announce(state)
@@ -96,19 +95,21 @@ class RemainingWork:
         self.console.print(opening(self.plan, state, seconds_each, self.options, self.typed))
 
     def _prepare(self, state: StudyState) -> StudyState:
-        """Check what the trials need, before Ray is started and anything is downloaded; return the
-        state without the trials whose texts cannot be had."""
+        """Check requirements before Ray starts; return the state without trials whose texts are
+        missing."""
         if self.options.takes_own_gpu and (note := check_torch_gpu(self._configs(state))):
             self.console.print(note)
-        # A retry has brought the texts here before it forgot any result.
+        # A retry has fetched the texts before it reset any result.
         if self.retried is None:
             state = state.without(ensure_texts(self.plan, self.console))
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:
-        """Record what an earlier run left as files, results and measurements; return whether there
-        was any. A trial that was stopped early counts if it is searched."""
-        expire_dead_owners(self.store)  # trials that they claimed take any result
+        """Record results and measurements that an earlier run left as files; return whether there
+        were any.
+
+        A trial that was stopped early counts if it is searched."""
+        expire_dead_owners(self.store)  # trials with expired claims accept any result
         recorder = Recorder(self.store, self.options.storage, run_id)
         found = recorder.recover(
             state.trials,
@@ -129,7 +130,7 @@ class RemainingWork:
     def _train(self, state: StudyState, work: StudyWork) -> RunSummary:
         if not state.missing:
             return RunSummary()
-        # Ray takes seconds to import; without trials to run nothing needs it.
+        # Ray takes seconds to import, and is not needed without trials.
         from orchestrator.schedule import run_trials
 
         with watching(self.console, state.missing) as listener:
@@ -139,7 +140,7 @@ class RemainingWork:
             )
 
     def _measure_later(self, work: StudyWork) -> RunSummary:
-        """Take the measurements that done trials lack by now, from the weights that they kept."""
+        """Take missing measurements of done trials, from their saved weights."""
         if not (lacking := self._state().lacking):
             return RunSummary()
         from orchestrator.schedule import run_trials
@@ -150,7 +151,6 @@ class RemainingWork:
             return run_trials(trials, replace(work, listener=listener, lacking=lacking))
 
     def _configs(self, state: StudyState) -> list[AnyConfig]:
-        """Configs of the trials to run, those that a tuner has yet to name included."""
         if self.plan.tuning is not None and self.retried is None:
             rows = self.store.trials(self.plan.key)
             return configs_left(self.plan.tuning, rows)

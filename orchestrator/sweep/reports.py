@@ -1,5 +1,4 @@
-"""Reports of what the store holds: that of one variant of a study, and the page over all of
-them."""
+"""Reports from the store, and their index page."""
 
 from __future__ import annotations
 
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def report_folder(storage: Storage, key: StudyKey) -> Path:
-    """A folder for each variant of a study, so that none overwrites another."""
+    """Return the report folder of a variant."""
     return storage.folder / "reports" / key.variant
 
 
 def write_report(
     store: Store, study: Study, key: StudyKey, out: Path, *, typed: Typed, pdf: bool = False
 ) -> ReportResult:
-    """Write the report of this variant; its pages link to that of `write_index`."""
+    """Write the report of a variant; its pages link to the index."""
     from orchestrator.report import Commands, StudyRecords, build_report
 
     records = StudyRecords(
@@ -49,8 +48,7 @@ def write_report(
 
 
 def write_index(page: Path, storage: Storage, console: Console) -> Path:
-    """Write the page over all reports beside the one at `page`, also to an object store if the
-    reports of `storage` lie in one."""
+    """Write the index of all reports; publish it and `page` if the storage is an object store."""
     from orchestrator.report import CARD_FILE
     from orchestrator.report import write_index as write_page
 

@@ -1,4 +1,4 @@
-"""Which trials the command `retry` runs again."""
+"""Choice of the trials that `retry` runs again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from orchestrator.sweep.corpus_files import ensure_texts
 def retried_trials(
     plan: Plan, members: Sequence[PlannedTrial], store: Store, options: RunOptions, console: Console
 ) -> list[PlannedTrial] | None:
-    """Plan failed and diverged trials again, a diverged one from its beginning, a failed one from
-    its checkpoint, and return them; None if there are none.
+    """Plan failed and diverged trials again and return them; None without such trials.
 
-    Before any result is forgotten, raise UserError if a GPU is missing; trials whose text is
-    missing stay as they are. A process that was started again goes on with what was planned
-    again."""
+    Diverged trials restart from the beginning, failed ones from their checkpoint. Raises UserError
+    if a GPU is missing, before any result is removed. Trials with a missing text stay unchanged. A
+    restarted process continues with the trials already planned."""
     if was_started_again():
         return still_open(members, store, plan.key)
     states = store.states([trial.trial_id for trial in members])
@@ -39,6 +38,6 @@ def retried_trials(
 
 
 def still_open(members: Sequence[PlannedTrial], store: Store, key: StudyKey) -> list[PlannedTrial]:
-    """Return the trials that a `retry` planned again and did not bring to an end."""
+    """Return the trials that a `retry` planned again and did not finish."""
     begun = {row.trial_id for row in store.trials(key) if row.attempt > 0 and row.state in OPEN}
     return [trial for trial in members if trial.trial_id in begun]

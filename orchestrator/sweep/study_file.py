@@ -1,4 +1,4 @@
-"""The file of a study: which trials it has, so that a new store can be made from the storage."""
+"""The file that lists a study's trials, from which a store can be rebuilt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """What a study's file says."""
+    """Content of a study's file."""
 
     key: StudyKey
     planned_at: AwareDatetime
@@ -33,7 +33,7 @@ _FORMAT = TypeAdapter(StudyFile)
 def write_study_file(
     storage: Storage, key: StudyKey, planned_at: AwareDatetime, trials: Sequence[PlannedTrial]
 ) -> None:
-    """Write which trials a study has. Raises UserError if the storage takes no file."""
+    """Write the file of a study. Raises UserError if it cannot be written."""
     content = _FORMAT.dump_json(StudyFile(key=key, planned_at=planned_at, trials=trials))
     try:
         storage.write_study(f"{key.variant}.json", sealed(content.decode()))
@@ -45,7 +45,7 @@ def write_study_file(
 
 
 def read_study_file(path: Path) -> StudyFile:
-    """Return what `write_study_file` wrote. Raises DamagedFileError."""
+    """Return the content of a study's file. Raises DamagedFileError."""
     try:
         content = _FORMAT.validate_json(unsealed(path))
         if any(trial.validated.trial_id != trial.trial_id for trial in content.trials):

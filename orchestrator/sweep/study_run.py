@@ -31,16 +31,15 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 REPORT_NEEDS = ("orchestrator.report.build", "matplotlib.backends.backend_svg")
-"""A second of imports: made while the workers start, they are not waited for at the end."""
+"""Slow imports, made while the workers start."""
 
 
 def run_study(
     plan: Plan, options: RunOptions, typed: Typed, console: Console, *, again: bool = False
 ) -> int:
-    """Run what is missing of the plan and report; returns the exit status.
+    """Run the missing trials of the plan and write the report; return the exit status.
 
-    With `again` (the command `retry`), run those that failed or diverged, and just these.
-    """
+    With `again` (the command `retry`), run only failed or diverged trials."""
     from orchestrator.store import open_store
 
     say = console.print
@@ -107,13 +106,12 @@ def run_study(
 
 
 def _certain(plan: Plan) -> list[PlannedTrial]:
-    """Return the trials that are known without any result."""
+    """Return the trials that depend on no result."""
     return [trial.planned() for trial in plan.trials]
 
 
 def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
-    """Register the trials of a study that tunes nothing. Those that a tuning has stopped early are
-    wanted in full."""
+    """Register all trials; those that an earlier tuning stopped early are run in full."""
     trials = _certain(plan)
     planned = {trial.trial_id for trial in trials}
     if others := sum(
@@ -138,7 +136,6 @@ def _tuner(plan: Plan, store: Store, *, plans: bool = True) -> Tuner | None:
 
 
 def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console: Console) -> None:
-    """Write the report; print its numbers and where it is."""
     from orchestrator.report import summary_group
 
     out = report_folder(options.storage, plan.key)

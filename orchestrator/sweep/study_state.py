@@ -1,4 +1,4 @@
-"""The store's trials of a plan at one moment: read once, and passed on."""
+"""The trials of a plan in the store at one moment."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from orchestrator.store import PlannedTrial, TrialState
 
 @dataclass(frozen=True, kw_only=True)
 class StudyState:
-    """How far a plan's trials are, and what is to be done."""
+    """Progress of a plan's trials, and the work that remains."""
 
     states: Mapping[str, TrialState]
-    """By trial id."""
+    """States by trial id."""
     trials: Sequence[PlannedTrial]
     """To run now."""
     unnamed: int
-    """To run later: trials that a tuning has yet to name."""
+    """Trials that a tuning has yet to name, to run later."""
     lacking: Mapping[str, Sequence[str]]
-    """By id of a done trial, the measurements of the plan that it does not have."""
+    """Missing measurements of done trials, by trial id."""
 
     @property
     def missing(self) -> int:
-        """Trials to run in all."""
+        """Number of trials still to run."""
         return len(self.trials) + self.unnamed
 
     def count(self, state: TrialState) -> int:
-        """Return how many trials are in this state."""
+        """Return the number of trials in this state."""
         return sum(other == state for other in self.states.values())
 
     def without(self, waiting: Collection[str]) -> StudyState:
-        """Return the state with fewer trials to run."""
+        """Return the state without the `waiting` trials to run."""
         return replace(self, trials=[t for t in self.trials if t.trial_id not in waiting])

@@ -1,4 +1,4 @@
-"""What runs on another machine, and the messages both ways."""
+"""Code that runs in worker processes, and the messages between worker and driver."""
 
 from trainables import door
 

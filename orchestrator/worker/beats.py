@@ -1,5 +1,4 @@
-"""Heartbeats: again and again a worker says how far it has come, from a thread of its own, while it
-is at a pack."""
+"""Heartbeats that a worker sends from a thread while it runs a pack."""
 
 from __future__ import annotations
 
@@ -21,39 +20,37 @@ from trainables.measurements import status_mib
 from trainables.pulse import PULSE, TRAINING
 
 BEAT_S, LOOK_S = 2.0, 0.25
-"""A beat goes out so often, and where the work has come to another phase, as soon as that is
-seen."""
+"""A beat is sent every `BEAT_S` seconds, and within `LOOK_S` of a change of phase."""
 DIES_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of Linux' prctl."""
+"""Linux `PR_SET_PDEATHSIG`."""
 
 
 class Beat(Frozen):
-    """What a worker says of itself."""
+    """Progress and state of a worker."""
 
     number: int
-    """Of this beat; one that stays shows that the process lets no thread of its own run."""
+    """Count of beats; if it stops, the process runs no thread."""
     trial_id: str
     phase: str
     epoch: int
-    """With `step` counted from 1; 0 outside of training."""
+    """`epoch` and `step` count from 1; 0 outside of training."""
     step: int
     progress: int
-    """Grows with every sign of progress of this trial."""
+    """Grows with each sign of progress in the trial."""
     quiet_s: float
-    """So long the work may go on now without one."""
+    """Time that the work may now take without progress."""
     line: str
-    """The innermost line that the work stands at, of the user's own layer where it is in one:
-    "my_layer.py, line 3"."""
+    """Innermost line of the work, preferably in the user's own layer: "my_layer.py, line 3"."""
     memory_bytes: int
-    """The most that was resident since the trial began."""
+    """Peak resident memory since the trial began."""
     machine_memory: MachineMemory
     machine: str
-    """Ray's id of it."""
+    """Ray's node id."""
     pid: int
 
     @property
     def place(self) -> str:
-        """Where in the trial it is, to stand behind "it stood still"."""
+        """Position in the trial, as it follows "it stood still"."""
         return f"in epoch {self.epoch}, step {self.step}" if self.phase == TRAINING else self.phase
 
 
@@ -61,10 +58,9 @@ class Beat(Frozen):
 def beating(
     send: Callable[[bytes], None], machine: str, layer_files: Sequence[str]
 ) -> Iterator[None]:
-    """Send beats, as JSON, of what this thread works at, for so long; the last one when it is over.
+    """Send beats (JSON) about this thread until the context ends, and a last one then.
 
-    A process that the work forks from this one sends none, and ends with it.
-    """
+    A process forked by the work sends none, and ends with this process."""
     if sys.platform == "linux":
         _end_forks_with_their_parent()
     PULSE.begin("")
@@ -112,7 +108,7 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
 
 @cache
 def _end_forks_with_their_parent() -> None:
-    """Once in a process: what an output layer forks must not outlive the trial, whose folder's lock
-    it holds, too."""
+    """A process that an output layer forks must not outlive the trial: it holds the folder's
+    lock."""
     libc = ctypes.CDLL(None)
     os.register_at_fork(after_in_child=lambda: libc.prctl(DIES_WITH_PARENT, signal.SIGKILL))

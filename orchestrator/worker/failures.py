@@ -1,4 +1,4 @@
-"""What a trial's trouble means: for the trial, for the process, and for the sweep."""
+"""Classification of errors: failures of a trial, of the process, or of the sweep."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from trainables.trial_folder import TrialFolder, UnreadableFileError
 
 
 class BrokenProcessError(Exception):
-    """This process can run no further trial; the driver hands the rest of the pack to another
-    one."""
+    """This process can run no further trial; another one gets the rest of the pack."""
 
 
 class MemoryShortageError(BrokenProcessError):
-    """The trial that it was at asked for memory that there was not."""
+    """The running trial asked for more memory than there was."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -25,18 +24,16 @@ class MemoryShortageError(BrokenProcessError):
 
 
 class HaltError(BrokenProcessError):
-    """No process can: see `TrialEvent.halt`."""
+    """No process can run a trial; see `TrialEvent.halt`."""
 
 
 def cause_of(
     error: BaseException, folder: TrialFolder | None, storage: Storage, runtime: Runtime
 ) -> str:
-    """Why the trial failed, told in its log; `folder` is its folder here, None where that could not
-    be had.
+    """Return why the trial failed, and log it in `folder` (None if the folder is unavailable).
 
-    Raises HaltError if the disk takes nothing more, or the storage fails or is gone, which is no
-    trial's failure. And MemoryShortageError, since alone, in a process of its own, the trial may
-    have enough."""
+    Raises HaltError if the disk or storage fails, which is not the trial's fault. Raises
+    MemoryShortageError if memory ran out: alone, in a new process, the trial may have enough."""
     trouble = DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
     if trouble is not None:
         raise HaltError(
@@ -61,12 +58,11 @@ def cause_of(
 
 
 def asks_for_memory(error: BaseException) -> bool:
-    """Whether the error, or the one behind it, says that there is too little memory, of the machine
-    or of its GPU."""
+    """Return whether the error or its cause is a shortage of host or GPU memory."""
     return (
         isinstance(error, MemoryError)
         or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        # torch's own, for a GPU, and what it raises for the machine.
+        # torch's errors, for a GPU and for the host.
         or type(error).__name__ == "OutOfMemoryError"
         or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
         or (error.__cause__ is not None and asks_for_memory(error.__cause__))
@@ -74,8 +70,7 @@ def asks_for_memory(error: BaseException) -> bool:
 
 
 def gpu_is_lost(runtime: Runtime) -> bool:
-    """True after an error that leaves the process' CUDA context unusable (running out of memory
-    does not)."""
+    """Return whether the CUDA context is unusable, which running out of memory does not cause."""
     if "torch" not in sys.modules:
         return False
     from trainables.device import wait

@@ -1,5 +1,4 @@
-"""The memory of the machine that this process runs on, or of its container where that has a
-limit."""
+"""Memory of this machine, or of its container if that has a limit."""
 
 from __future__ import annotations
 
@@ -9,40 +8,39 @@ from typing import NamedTuple
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 FULL_BELOW = 0.05
-"""The share of free memory below which a machine counts as full."""
+"""Share of free memory below which a machine counts as full."""
 
 
 class MachineMemory(NamedTuple):
-    """Zeros where the system does not say."""
+    """Memory of a machine; unknown values are 0."""
 
     total_bytes: int = 0
     free_bytes: int = 0
     kills: int = 0
-    """How many processes the kernel has ended for want of memory, since the machine or container
-    started."""
+    """Processes killed by the kernel for memory since the machine or container started."""
 
     def ran_out_since(self, earlier: MachineMemory) -> bool:
-        """Whether the kernel has ended a process since, or the machine was full already."""
+        """Return whether the kernel has killed a process since `earlier`, or memory was full
+        then."""
         return self.kills > earlier.kills or earlier.free_bytes < FULL_BELOW * earlier.total_bytes
 
 
 def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
-    """As it is now, by the files of Linux."""
+    """Return the current memory from Linux's files."""
     meminfo, kills = _numbers(proc / "meminfo"), _numbers(proc / "vmstat").get("oom_kill", 0)
     total, free = 1024 * meminfo.get("MemTotal:", 0), 1024 * meminfo.get("MemAvailable:", 0)
     for group in _groups(proc, cgroups):
         kills += _numbers(group / "memory.events").get("oom_kill", 0)
         limit, used = (_number(group / name) for name in ("memory.max", "memory.current"))
         if limit is not None and used is not None:
-            # What the kernel keeps of files it gives up where memory is wanted.
+            # The kernel frees its file cache if memory is needed.
             used -= _numbers(group / "memory.stat").get("inactive_file", 0)
             total, free = min(total, limit), min(free, max(0, limit - used))
     return MachineMemory(total, free, kills)
 
 
 def _groups(proc: Path, cgroups: Path) -> Iterator[Path]:
-    """Those of control groups, version 2, that this process is in, from the innermost one
-    outwards."""
+    """Yield this process's control groups (version 2), innermost first."""
     lines = _lines(proc / "self/cgroup")
     inner = next(
         (line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), None

@@ -1,5 +1,4 @@
-"""What driver and worker tell each other, as JSON (Ray moves one string, whatever it holds), and
-why a worker ended."""
+"""Messages between driver and worker, as JSON strings, and the reasons why workers end."""
 
 from __future__ import annotations
 
@@ -18,18 +17,18 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 @dataclass(frozen=True)
 class Pack:
-    """Trials for one worker, in plan order: to train, or to measure later."""
+    """Trials for one worker to train or measure, in plan order."""
 
     trials: tuple[PlannedTrial, ...]
     stop_above: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    """By the ids of trials that a search may stop early: after which epochs, above which validation
-    loss in nats per token."""
+    """Early-stopping thresholds of searched trials: validation loss (nats per token) by trial id
+    and epoch."""
     lacking: tuple[str, ...] = ()
-    """Measurements to take of these trials, which are done; empty where they are trained."""
+    """Measurements to take of these done trials; empty to train them."""
     alone: bool = False
     """No other pack of the sweep runs meanwhile."""
     at_once: int = 1
-    """At most so many of the trials run at the same time, in one process."""
+    """Limit on trials that run together, as one model."""
 
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
@@ -37,31 +36,28 @@ PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 @dataclass(frozen=True)
 class Place:
-    """What a pack asks of the machine that it runs on."""
+    """A pack's requirements on its machine."""
 
     memory_bytes: int
-    """0 where that is unknown."""
+    """0 if unknown."""
     not_on: tuple[str, ...]
-    """Machines that must not get it, by Ray's ids."""
+    """Excluded machines, by Ray's node id."""
 
 
 class Parcel:
-    """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one
-    text, emptied later.
+    """A pack on its way to a worker, as text shared by all copies of the config that Tune keeps.
 
-    It is in this file so that workers import nothing of the driver's.
-    """
+    Defined here so that workers import no driver code."""
 
     def __init__(self, key: str, pack: Pack, place: Place) -> None:
-        """`key`: the driver's name for the pack."""
         self.key, self.place, self._text = key, place, PACK.dump_json(pack)
 
     def open(self) -> Pack:
-        """What is to be done."""
+        """Return the pack."""
         return PACK.validate_json(self._text)
 
     def empty(self) -> None:
-        """Forget the trials."""
+        """Free the text."""
         self._text = b""
 
     def __str__(self) -> str:
@@ -72,26 +68,25 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """What a worker tells: a trial was taken up, ended an epoch, met damaged files or ended, or
-    that no trial can go on."""
+    """A worker's report: a trial started, finished an epoch or ended, or a file or the storage
+    failed."""
 
     trial_id: str
     place: str | None = None
-    """Where it was taken up: "host, GPU 3"."""
+    """Host and GPU on which it started: "host, GPU 3"."""
     epoch: EpochMetrics | None = None
     outcome: TrialOutcome | None = None
     note: str | None = None
-    """What was damaged, and what follows from it; without a dot."""
+    """A problem and its consequence, without a period."""
     halt: str | None = None
-    """What is amiss with the disk or the object store, which any trial would meet, and the cure."""
+    """Problem of the disk or object store that would affect any trial, and its fix."""
 
 
 EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...])
-"""Several events in the order in which they happened."""
 
 
 class EndingKind(StrEnum):
-    """What ended a worker before it came to the end of its pack, in one clause."""
+    """Reason, as a clause, why a worker ended before the end of its pack."""
 
     PROCESS_DIED = "its process died (killed by a signal, or left by an exit call)"
     STOOD_STILL = "it stood still"
@@ -104,14 +99,13 @@ class EndingKind(StrEnum):
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a worker ended; made where Ray tells it, and nothing else reads Ray's errors."""
+    """The ending of a worker, translated from Ray's errors in one place."""
 
     kind: EndingKind
     text: str = ""
-    """For the reader; the kind's own clause where nothing more is known."""
+    """Details for the reader; empty to use the kind's clause."""
     machine: str | None = None
-    """The address of the worker's machine, of an unfit one Ray's id; None where that is not
-    known."""
+    """Address of the worker's machine (Ray's node id if unfit), if known."""
 
     @property
     def cause(self) -> str:
@@ -120,20 +114,21 @@ class Ending:
 
     @property
     def died(self) -> bool:
-        """Whether the process died, or had to end, under the trial that it was at."""
+        """True if the process died, or had to be killed, while it ran a trial."""
         return self.kind not in (EndingKind.MACHINE_UNFIT, EndingKind.ERROR)
 
     @property
     def short_of_memory(self) -> bool:
-        """Whether there was not enough memory for the trial that it was at."""
+        """True if there was too little memory for the running trial."""
         return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFunctions:
-    """What is done with a trial, as `run_trial` and `measure_kept` of `trainables.trial` do it.
-    None: these, imported in the worker so that the driver needs no torch; any other must be
-    importable there."""
+    """Replacements of `run_trial` and `measure_kept` of `trainables.trial`, importable in the
+    worker.
+
+    None: the originals, imported in the worker so that the driver needs no torch."""
 
     run_trial: Callable[..., TrialOutcome] | None = None
     measure_kept: Callable[..., object] | None = None
@@ -141,7 +136,7 @@ class TrialFunctions:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is the same for all packs of a sweep."""
+    """Settings shared by all packs of a sweep."""
 
     options: RunOptions
     measurements: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a worker tells the driver, several events in one message."""
+"""Batching of a worker's events into messages."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from collections.abc import Callable
 from orchestrator.worker.messages import EVENTS, TrialEvent
 
 REPORT_EVERY_S = 0.5
-"""A report makes the worker wait for the driver, so it reports no more often, but for the start and
-end of trials that last longer than this."""
+"""Least interval of reports, since each makes the worker wait for the driver. Starts and ends of
+longer trials are reported at once."""
 
 
 class Outbox:
-    """Collects events and sends them together. `running` is the name of the trial whose events they
-    are.
+    """Collects events and sends them together. `running` names the current trial.
 
-    What an output layer has forked from this process, and comes to speak here, ends.
-    """
+    A process that an output layer forked exits if it gets here."""
 
     def __init__(self, send: Callable[[str], None], tell: Callable[[str], None] | None) -> None:
         self._send, self._tell = send, tell
@@ -32,13 +30,13 @@ class Outbox:
         self._events.append(event)
 
     def add(self, event: TrialEvent, *, now: bool = False) -> None:
-        """Keep an event, and send all of them if the last message is long enough ago, or `now`."""
+        """Keep an event; send all if `now`, or if the last message is old enough."""
         self.hold(event)
         if now or time.monotonic() - self._sent_s >= REPORT_EVERY_S:
             self.flush()
 
     def flush(self) -> None:
-        """Send what is there; return once the driver has taken it."""
+        """Send all events; return once the driver has received them."""
         if os.getpid() != self._pid:
             os._exit(0)
         if self._events:

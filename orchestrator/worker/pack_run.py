@@ -1,6 +1,6 @@
-"""What runs in a worker process: the trials of one pack, each one's trouble its own.
+"""Running of one pack in a worker process. A failed trial does not affect the others.
 
-They run one after another, or, if several may run at a time, as one model."""
+Trials run one after another or, if several may run together, as one model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from trainables.trial import TrialTask
 
 Result = TrialOutcome | BaseException
-"""The outcome of a trial, or what it raised."""
 
 
 def run_pack(
@@ -36,12 +35,10 @@ def run_pack(
     send: Callable[[str], None],
     running: Callable[[str], None] | None = None,
 ) -> None:
-    """Train or measure the trials and send their events, several in one message if trials are
-    short.
+    """Train or measure the trials and send their events, batched if trials are short.
 
-    `running` gets the name of the trial that runs, after every message again: with each one, Ray
-    names this process after its own function. Raises BrokenProcessError, with the rest of the pack
-    not started, if no trial could run any more."""
+    `running` receives the current trial's name after every message, because Ray then renames the
+    process. Raises BrokenProcessError if no further trial can run here; the rest is not started."""
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
@@ -55,11 +52,10 @@ class _PackRun:
         self._trials = {trial.trial_id: trial for trial in pack.trials}
         self._folders: dict[str, TrialFolder] = {}
         self._exits: dict[str, ExitStack] = {}
-        """By trial id, how its folder is left."""
+        """Exit of each trial's folder."""
         self._current = pack.trials[0].trial_id
 
     def run(self) -> None:
-        """See `run_pack`."""
         ends = self._as_one() if self._pack.at_once > 1 else self._one_after_another()
         try:
             for trial, result in ends:
@@ -97,7 +93,7 @@ class _PackRun:
         try:
             for task, result in ended:
                 yield self._trials[task.config.trial_id], result
-        except Exception as error:  # of the step of all
+        except Exception as error:  # in the step shared by all
             first = next(iter(self._folders.values()), None)
             cause = cause_of(error, first, self._storage, self._options.runtime)
             raise BrokenProcessError(cause) from error
@@ -105,7 +101,6 @@ class _PackRun:
             ended.close()
 
     def _most(self) -> int:
-        """Return how many trials are trained at a time, and report why."""
         runtime = self._options.runtime
         if not runtime.device.startswith("cuda"):
             return self._pack.at_once
@@ -123,7 +118,6 @@ class _PackRun:
         return size
 
     def _tasks(self) -> Iterator[TrialTask]:
-        """Every trial when its turn comes, with its folder."""
         from trainables.trial import TrialTask
 
         for trial in self._pack.trials:
@@ -140,14 +134,12 @@ class _PackRun:
         self._report_start(trial, f"{self._pack.at_once} trials", now=True)
 
     def _enter(self, trial: PlannedTrial) -> TrialFolder:
-        """Return the trial's folder on this machine, to work in until its end."""
         exits = self._exits[trial.trial_id] = ExitStack()
         folder = exits.enter_context(self._storage.working(trial.trial_id))
         self._folders[trial.trial_id] = folder
         return folder
 
     def _run(self, trial: PlannedTrial, folder: TrialFolder) -> TrialOutcome:
-        """Train the trial, or measure it if that is assigned."""
         runtime = self._options.runtime
         note, functions = partial(self._report_note, trial), self._job.functions
         if self._pack.lacking:
@@ -173,9 +165,9 @@ class _PackRun:
         )
 
     def _end(self, trial: PlannedTrial, result: Result) -> None:
-        """Leave the trial's folder, whose files are in the storage then, and report the end.
+        """Leave the trial's folder, whose files are then in the storage, and report the end.
 
-        A trial that another worker has taken over is left to it."""
+        A trial that another worker has taken over gets no outcome here."""
         self._current = trial.trial_id
         folder = self._folders.pop(trial.trial_id, None)
         try:
@@ -191,9 +183,9 @@ class _PackRun:
             outcome = self._outcome(trial, error, None)
         failed = outcome.state == "failed"
         self._outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome))
-        # The end of one trial is sent with the start of the next: in one message, and the driver
-        # knows what runs if this process dies. But a failed trial leaves no file by which the
-        # driver could tell it from the next one.
+        # The end of one trial is sent with the start of the next, so that the driver knows which
+        # trial runs if this process dies. A failed trial is sent now: it leaves no file that shows
+        # its end.
         if failed or self._pack.at_once > 1:
             self._outbox.flush()
         if failed and gpu_is_lost(self._options.runtime):
@@ -202,8 +194,6 @@ class _PackRun:
     def _outcome(
         self, trial: PlannedTrial, result: Result, folder: TrialFolder | None
     ) -> TrialOutcome:
-        """Return what came of the trial: what it raised makes it a failed one, unless that is no
-        failure of a trial, see `cause_of`."""
         if not isinstance(result, BaseException):
             return result
         cause = cause_of(result, folder, self._storage, self._options.runtime)
@@ -225,7 +215,6 @@ class _PackRun:
 
 
 def _place(device: str) -> str:
-    """Return this machine, and the GPU that Ray gave this process."""
     host = socket.gethostname()
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "?")
     return f"{host}, GPU {gpu}" if device.startswith("cuda") else host
