@@ -62,7 +62,7 @@ mount -o remount,bind,ro "$root"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
     --bounding-set=-all env --chdir=/app "$@"
 """
-"""What an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
+"""Do as an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
 `--tmpfs /tmp` if TMPDIR is not set. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
@@ -79,8 +79,7 @@ class Images:
         self.folder = folder
 
     def __call__(self, *arguments: str) -> str:
-        """Run a command of buildah; its output is shown where it is `build` or `run`, else
-        returned."""
+        """Run a command of buildah; show the output of `build` and `run`, return that of others."""
         options = (
             "--root",
             f"{self.folder}/images",
@@ -143,7 +142,7 @@ def report_sizes(root: Path) -> None:
 
 
 def check_contents(root: Path, config: dict[str, Any]) -> None:
-    """Raise AssertionError where the image holds what running does not need, or runs as root."""
+    """Raise AssertionError if the image has files that running does not need, or runs as root."""
     assert int(config["User"]) > 0, config["User"]
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
     found = [

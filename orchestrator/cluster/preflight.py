@@ -134,7 +134,7 @@ def _version_fault(of_driver: dict[str, str]) -> str | None:
         ", ".join(f"{package} {machine.get(package, 'missing')}" for package in different)
         for machine in (versions(), of_driver)
     )
-    return f"has {here}, where the driver has {there}: install the same on every machine"
+    return f"has {here}, but the driver has {there}: install the same versions on every machine"
 
 
 def _storage_fault(question: Question) -> str | None:

@@ -20,8 +20,8 @@ LOSSES = {
     TITLE: "ps does not show which trial a worker runs",
     ACTORS: "each worker starts some seconds later",
     USAGE: "a sweep imports MLflow first, if it is installed",
-    HEAD: "a worker that stands still is not noticed",
-    STOP: "what waits for a machine that has left waits for another one as large",
+    HEAD: "a hanging worker is not noticed",
+    STOP: "trials that wait for a machine that left wait for another of its size",
 }
 """Effects of missing private names."""
 

@@ -15,8 +15,8 @@ def check_timeout(options: RunOptions) -> None:
     """Raise UserError for a time limit shorter than a worker's reports."""
     if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
         raise UserError(
-            f"--trial-timeout takes seconds from {SHORTEST_TIMEOUT_S:g}, as workers say every 2 s "
-            f"how far they are, not {options.trial_timeout_s:g}."
+            f"--trial-timeout: {options.trial_timeout_s:g} s is too short, because workers report "
+            f"every 2 s. Use at least {SHORTEST_TIMEOUT_S:g}."
         )
 
 

@@ -10,9 +10,7 @@ from orchestrator.worker import Ending, EndingKind
 
 MOST_MACHINES_LOST = 5
 """A lost machine counts as no attempt, but after this many the trial may be the cause."""
-MORE_MEMORY = (
-    "train with a smaller batch (--set training.batch_size=N), or where there is more memory"
-)
+MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine with more memory"
 
 
 class Attempts:

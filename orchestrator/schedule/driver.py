@@ -177,7 +177,7 @@ class Driver:
         for heartbeat in self._watch.lingering(KILL_S):
             kill_worker(heartbeat)
         if self._watch.lingering(GONE_S):
-            start_again_or_raise("A worker that stands still cannot be ended")
+            start_again_or_raise("A hanging worker cannot be ended")
 
     def _look_at_starts(self) -> None:
         """Restart if Ray starts no worker, unless it is a shared cluster, which may be busy."""

@@ -45,8 +45,8 @@ def disk_warning(
         return None
     return (
         f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} "
-        f"will keep about {_gigabytes(kept)}: where it fills up the sweep stops, and with room "
-        "there the same command goes on."
+        f"will keep about {_gigabytes(kept)}. If it fills up, the sweep stops; free space and type "
+        "the same command to resume."
     )
 
 

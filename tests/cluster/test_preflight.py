@@ -65,7 +65,7 @@ def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
     shared.join("fourth", PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert shared.join("fifth").run("mount", "--bind", changed, file).returncode == 0
     error = refusal(shared)
-    assert "The machine fourth (10.77.0.4) has torch 0.0.1, where the driver has torch " in error
+    assert "The machine fourth (10.77.0.4) has torch 0.0.1, but the driver has torch " in error
     assert "The machine fifth (10.77.0.5) has this project's code " in error
     with open_store(shared.store_url_from_outside, create=False) as store:
         assert {summary.counts["done"] for summary in store.studies()} == {0}

@@ -65,11 +65,11 @@ def test_machine_in_order_has_no_fault(in_order: Question) -> None:
     [
         (
             {"versions": {**versions(), "torch": "2.0.1"}},
-            ", where the driver has torch 2.0.1: install the same",
+            ", but the driver has torch 2.0.1: install the same",
         ),
         (
             {"versions": {**versions(), "this project's code": "0"}},
-            "where the driver has this project's code 0",
+            "but the driver has this project's code 0",
         ),
         ({"marker": "another"}, "does not see the storage: "),
         ({"texts": (Text(name="no-such", folder=None),)}, "has not got what trials read: "),

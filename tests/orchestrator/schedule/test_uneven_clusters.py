@@ -115,4 +115,4 @@ def test_waiting_trials_run_on_fit_machines(tmp_path: Path) -> None:
     assert places == [large, small, small, small]
     assert WENT in notes
     (refusal,) = (note for note in notes if "torch 0.0.1" in note)
-    assert "where the driver has torch" in refusal
+    assert "but the driver has torch" in refusal
