@@ -53,7 +53,7 @@ SOFTCAPS = (
     *(SoftcapConfig(form="tanh", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 30.0)),
     *(SoftcapConfig(form="sigmoid", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 23.0, 30.0)),
 )
-"""Functions of `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid 23."""
+"""Tested in `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid 23."""
 
 
 class PlifConfig(Frozen):
