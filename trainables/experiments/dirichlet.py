@@ -115,9 +115,9 @@ def compare(
 def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) -> dict[str, int]:
     """Minimise the model's loss in place by `FitConfig`; `floor` is a lower bound of the loss.
 
-    Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients; more, by
-    the line search) and `met_rule` (1 if the rule was met within the limit, else 0). Raises
-    DivergedError if the loss is not finite."""
+    Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients, with
+    those of the line search) and `met_rule` (1 if the rule was met within the limit, else 0).
+    Raises DivergedError if the loss is not finite."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     passes = 0
 
