@@ -66,7 +66,7 @@ def triton_note(device: str) -> str | None:
 
 @contextmanager
 def products_in(precision: Precision, device: str) -> Iterator[None]:
-    """Inside, set the precision of a GPU's matrix products; torch's flags are restored afterwards.
+    """Set the precision of a GPU's matrix products inside the context; restore torch's flags after.
 
     Factors of float32 products are rounded to TF32 (10 bits of mantissa) with "tf32" only; bf16
     products are summed in float32. On a CPU, float32 stays float32.
@@ -199,8 +199,8 @@ class Graphs:
     another left there.
 
     The work must not copy from the host, read back or draw random numbers. All graphs are freed
-    together and no others use their stream: the first one freed takes the stream's cuBLAS workspace
-    with it (pytorch 193402)."""
+    together, and no others use their stream. Otherwise the first graph freed would free the
+    stream's cuBLAS workspace, to which others still write (pytorch 193402)."""
 
     _alive: ClassVar = WeakSet[Any]()
 

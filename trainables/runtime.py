@@ -1,5 +1,5 @@
-"""Settings of a worker. None is part of a trial's identity: training does not depend on them, and
-measurements name the files they read."""
+"""Settings of a worker. None is part of a trial's identity: training does not depend on them, and a
+measurement's name identifies the files it reads."""
 
 from __future__ import annotations
 

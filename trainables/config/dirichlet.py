@@ -64,7 +64,6 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def parameters(self) -> int:
-        """Return the number of fitted numbers: vectors and output layer."""
         d = self.width
         return (self.targets + self.outcomes) * d + layer_parameters(
             self.output_layer, vocabulary=self.outcomes, embedding_width=d, context_width=d
@@ -81,5 +80,4 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the size of a few N x M matrices."""
         return 4.0 * 30 * self.targets * self.outcomes

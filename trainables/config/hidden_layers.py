@@ -98,7 +98,6 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def parameters(self) -> int:
-        """Return weights of experts, gates and output, and output biases."""
         hidden = self.layer.experts * self.width * self.input_width
         if isinstance(self.layer, ExpertsLayerConfig) and self.layer.gates == "softmax":
             gates = 1 if self.layer.gate_for == "expert" else self.width
@@ -112,6 +111,5 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the size of examples and a batch's activations."""
         examples = self.train_examples + self.valid_examples + self.test_examples
         return 4.0 * 3 * examples * (self.input_width + self.outputs + 4 * self.width)

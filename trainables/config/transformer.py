@@ -30,12 +30,10 @@ class TransformerConfig(Frozen):
 
     @property
     def embedding_width(self) -> int:
-        """Return d."""
         return self.width
 
     @property
     def context_width(self) -> int:
-        """Return d."""
         return self.width
 
     @property
