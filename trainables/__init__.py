@@ -1,5 +1,5 @@
-"""What one trial does: train a model, measure it. Needs torch, numpy, scipy and pydantic; neither
-Ray nor SQL."""
+"""Training and measuring of single trials. Imports torch, numpy, scipy and pydantic; not Ray or
+SQL."""
 
 import ast
 import importlib
@@ -9,12 +9,10 @@ from typing import Any
 
 
 def door(room: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a room: each name in the stub beside its `file` is
-    imported when it is first used.
+    """Return `__getattr__` and `__dir__` that import a package's names on first use.
 
-    A plan needs neither torch nor Ray, and is made before they would be imported. No name is that
-    of its module, which Python would put in its place.
-    """
+    The names come from the `.pyi` stub next to `file`. A plan thus needs neither torch nor Ray. No
+    name may equal its module's, which Python would set in its place."""
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     modules = {
         alias.name: node.module

@@ -16,8 +16,8 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, tri
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one trial; the outcome goes to standard output as JSON. 0 done, 1 diverged, 2 bad input,
-    130 interrupted."""
+    """Run one trial and print its outcome as JSON. Return 0 (done), 1 (diverged), 2 (bad input) or
+    130 (interrupted)."""
     parser = argparse.ArgumentParser(prog="python -m trainables", description=__doc__)
     parser.add_argument(
         "config",
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("Interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
         return 130
     result = outcome.model_dump_json(indent=1)
-    # For a program every character is kept, and it stays JSON.
+    # Another program gets the JSON unchanged; only a terminal gets escaped characters.
     print(terminal_text(result) if sys.stdout.isatty() else result)
     return 0 if outcome.state == "done" else 1
 
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     config = _read_config(options.config)
     if options.threads < 1:
         raise UserError(f"--threads takes a number from 1; got {options.threads}")
-    # Imported late, so that a wrong config is answered at once.
+    # Imported late, so that a wrong config is reported at once.
     import torch
 
     from trainables.trial import run_trial
@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     except Exception as error:
         if not runtime.layer_files:
             raise
-        # A mistake in the user's own layer is theirs to fix; any other is ours, and shows its
+        # An error in the user's own layer is shown as a message; any other is a bug and keeps its
         # traceback.
         cause = folder.failure_cause(error, runtime.layer_files)
         raise UserError(

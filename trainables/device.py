@@ -1,9 +1,7 @@
-"""What torch is asked differently on a CPU and on a GPU; only the size of a chunk, which a plan
-needs without torch, is elsewhere (`trainables.config.chunk_rows`).
+"""Code that differs between CPU and GPU, except chunk sizes (`trainables.config.chunk_rows`).
 
-Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken for a GPU, so that
-torch's device "meta", which has shapes and dtypes but no numbers, goes a GPU's way on a machine
-without one."""
+Any device but the CPU counts as a GPU, so that "meta" tensors take the GPU's path on a host without
+one."""
 
 from __future__ import annotations
 
@@ -21,28 +19,25 @@ from trainables.errors import first_line
 
 Precision = Literal["float32", "tf32", "bf16"]
 GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
-"""The states of torch's own generators, in a checkpoint."""
+"""Checkpoint names of the states of torch's global generators."""
 
 
 def on_gpu(device: str | torch.device | Tensor) -> bool:
-    """Whether a device, or what a tensor lies on, is a GPU."""
+    """Return whether a device or tensor is on a GPU."""
     where = device.device if isinstance(device, Tensor) else torch.device(device)
     return where.type != "cpu"
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Whether kernels written in Triton run there: on a GPU, if one launch succeeded in this
-    process."""
+    """Return whether Triton kernels run on the device, by one test launch per process."""
     return device.type == "cuda" and triton_problem("cuda") is None
 
 
 @functools.cache
 def triton_problem(device: str) -> str | None:
-    """Why Triton's kernels do not run on this GPU, from a launch that is tried once a process; None
-    if they do.
+    """Return why Triton kernels fail on this GPU, or None. Tried once per process.
 
-    Raises RuntimeError if the GPU is occupied, which says nothing of Triton.
-    """
+    Raises RuntimeError if the GPU is occupied, as the test is then inconclusive."""
     try:
         from trainables.one_element_kernel import launch
 
@@ -55,13 +50,13 @@ def triton_problem(device: str) -> str | None:
 
 
 def occupied(error: Exception) -> bool:
-    """Whether a GPU failed because another program has it, or its memory."""
+    """Return whether another program uses the GPU or its memory."""
     return any(words in str(error) for words in ("out of memory", "busy or unavailable"))
 
 
 def triton_note(device: str) -> str | None:
-    """A clause for a reader if trials on this device train without Triton's kernels; None if not,
-    and for a CPU."""
+    """Return a clause for the user if trials on this device train without Triton kernels; None for
+    a CPU."""
     problem = triton_problem(device) if on_gpu(device) else None
     return problem and (
         "trains without Triton's kernels, slower and with more memory, because a first launch "
@@ -71,12 +66,12 @@ def triton_note(device: str) -> str | None:
 
 @contextmanager
 def products_in(precision: Precision, device: str) -> Iterator[None]:
-    """Inside, a GPU's products of float32 tensors round their factors to TF32 (10 bits of mantissa)
-    with "tf32", and not otherwise, and those of bf16 tensors are summed in float32; afterwards
-    torch's flags are as before. On a CPU, float32 is always float32.
+    """Set the precision of a GPU's matrix products inside the context; restore torch's flags after.
 
-    By default torch rounds those of an LSTM and not those of other layers, and may add up parts of
-    a sum in bf16."""
+    Factors of float32 products are rounded to TF32 (10 bits of mantissa) with "tf32" only; bf16
+    products are summed in float32. On a CPU, float32 stays float32.
+
+    By default torch rounds only an LSTM's factors, and may sum parts of bf16 products in bf16."""
     if not on_gpu(device):
         yield
         return
@@ -98,25 +93,24 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
 
 
 def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
-    """What the products between embedding and output layer are cast to; on a CPU the weights' own,
-    as few have bf16."""
+    """Return the dtype of the products between embedding and output layer. A CPU ignores bf16,
+    which few CPUs support."""
     return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
 
 
 ALIGNMENT = 8
-"""Numbers: 16 bytes of bf16."""
+"""Elements: 16 bytes of bf16."""
 
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Return an empty tensor whose rows begin at multiples of 16 bytes: a GPU is slower at products
-    of others."""
+    """Return an empty tensor whose rows start at multiples of 16 bytes, for faster GPU products."""
     *before, width = shape
     return like.new_empty(*before, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
 
 
 def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
-    """Return a product's factor with such rows, times the mask, rounded once to this dtype; a copy
-    only if needed."""
+    """Return the factor with aligned rows, times `mask`, rounded once to `dtype`. Copied only if
+    needed."""
     if mask is None and factor.dtype == dtype and factor.shape[-1] % ALIGNMENT == 0:
         return factor
     copy = aligned_empty(factor, factor.shape, dtype)
@@ -124,14 +118,14 @@ def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> T
 
 
 def batched_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return left @ right in this dtype; a GPU does not round it to the factors' dtype first."""
+    """Return left @ right in `dtype`, on a GPU without rounding to the factors' dtype first."""
     if left.dtype != dtype and on_gpu(left):
         return torch.bmm(left, right, out_dtype=dtype)
     return torch.bmm(left, right).to(dtype)
 
 
 def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right to the total; a GPU does not round it to the factors' dtype first."""
+    """Add left @ right to `total`, on a GPU without rounding to the factors' dtype first."""
     if left.dtype == total.dtype:
         total.baddbmm_(left, right)
     elif on_gpu(left):
@@ -141,51 +135,51 @@ def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def repeat_bits(wanted: bool) -> None:
-    """Have every GPU kernel of this process repeat its bits, or not; where one cannot, torch warns.
-    A CPU's do."""
+    """Turn deterministic GPU kernels on or off; torch warns about a kernel without a deterministic
+    version. CPU kernels are always deterministic."""
     if wanted:
         os.environ.setdefault(
             "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
         )  # read when cuBLAS is first used
-    # (`use_deterministic_algorithms` does the same, and imports the compiler: see
-    # `trainables.training.optimizers`.)
+    # `use_deterministic_algorithms` does the same, but imports the compiler: see
+    # `trainables.training.optimizers`.
     torch.set_deterministic_debug_mode("warn" if wanted else "default")
     # The module gets this attribute by a property, which the type checker does not see.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def generator(seed: int, device: str) -> torch.Generator:
-    """A stream of random numbers that are drawn on the device."""
+    """Return a generator of random numbers on the device."""
     return torch.Generator(device).manual_seed(seed)
 
 
 def global_random_states(device: str) -> dict[str, Tensor]:
-    """Of torch's own generators, from which output layers of a user's own may draw."""
+    """Return the states of torch's global generators, which a user's own output layers may use."""
     states = {GLOBAL: torch.get_rng_state()}
     return states | {GLOBAL_CUDA: torch.cuda.get_rng_state()} if on_gpu(device) else states
 
 
 def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
-    """Go back to what `global_random_states` gave; on a CPU, it gave none of a GPU."""
+    """Restore the states from `global_random_states`."""
     torch.set_rng_state(states[GLOBAL].cpu())
     if on_gpu(device) and GLOBAL_CUDA in states:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
 def seed_gpu(seed: int, device: str) -> None:
-    """Start torch's own generator of a GPU from this seed; of a CPU there is nothing to do."""
+    """Seed torch's global generator of a GPU."""
     if on_gpu(device):
         torch.cuda.manual_seed(seed)
 
 
 def numbers(vector: Tensor) -> Sequence[Any]:
-    """The elements, for arithmetic with tensors: floats on a CPU, where they are faster, and on a
-    GPU, which a float would have to be waited for, tensors."""
+    """Return the elements for arithmetic with tensors: floats on a CPU, for speed; tensors on a
+    GPU, to avoid a wait."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
 
 
 def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
-    """Add `factor`, one of `numbers`, times the values."""
+    """Add `values` times `factor`, one of `numbers`."""
     if isinstance(factor, Tensor):
         total.addcmul_(values, factor)
     else:
@@ -193,44 +187,44 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
 
 
 def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
-    """Overwrite the vector. A GPU does so in its own time, from pages that torch gives to nobody
-    else until then."""
+    """Overwrite the vector; asynchronously on a GPU, from pinned memory that torch does not reuse
+    before."""
     vector.copy_(
         torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True
     )
 
 
 class Graphs:
-    """CUDA graphs of work on tensors that stay where they are, whose own memory is one pool: none
-    of them needs what another one left there.
+    """CUDA graphs of work on tensors at fixed addresses, with one memory pool: no graph needs what
+    another left there.
 
-    Such work copies nothing from the host, reads nothing back and draws nothing. The graphs go all
-    at once, and no others have their stream: the first one to go takes the workspace that cuBLAS
-    has for its stream along, which the others would still write to (pytorch 193402)."""
+    The work must not copy from the host, read back or draw random numbers. All graphs are freed
+    together, and no others use their stream. Otherwise the first graph freed would free the
+    stream's cuBLAS workspace, to which others still write (pytorch 193402)."""
 
     _alive: ClassVar = WeakSet[Any]()
 
     def __init__(self) -> None:
         if not Graphs._alive:
-            # Of streams that are gone: torch keeps them until 2.13.
+            # Workspaces of freed streams: torch keeps them until 2.13.
             torch._C._cuda_clearCublasWorkspaces()
         Graphs._alive.add(self)
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
         self._graphs = list[torch.cuda.CUDAGraph]()
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do the work as it stands, which comes before its capture."""
+        """Run the work eagerly, once before its capture."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             work()
         torch.cuda.current_stream().wait_stream(self._stream)
 
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
-        """What will do the work, which is not done now."""
+        """Capture the work and return a function that runs it."""
         graph = torch.cuda.CUDAGraph()
-        self._graphs.append(graph)  # also where its capture fails
-        # Other threads of the process may go on asking the GPU for things. A capture that cannot be
-        # ended does not go back to the stream before, hence the first context.
+        self._graphs.append(graph)  # also if its capture fails
+        # Other threads of the process may keep using the GPU. A failed capture does not restore the
+        # previous stream, hence the first context.
         with (
             torch.cuda.stream(self._stream),
             torch.cuda.graph(
@@ -242,46 +236,45 @@ class Graphs:
 
 
 def graphs_on(device: torch.device) -> Graphs | None:
-    """None where there are none."""
+    """Return new graphs; None on a CPU."""
     return Graphs() if device.type == "cuda" else None
 
 
 def wait(device: str) -> None:
-    """Until the device has done what it was given. Raises RuntimeError where a GPU is lost."""
+    """Wait for the device's queued work. Raises RuntimeError if the GPU is lost."""
     if on_gpu(device):
         torch.cuda.synchronize()
 
 
 def forget_cache(device: str) -> None:
-    """Give back the GPU's memory that torch keeps for what may come."""
+    """Release the GPU memory that torch caches."""
     if on_gpu(device):
         torch.cuda.empty_cache()
 
 
 def free_bytes() -> int:
-    """What the GPU has left, after torch has given back what it keeps and does not use."""
+    """Return the GPU's free bytes, after torch released its cache."""
     torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info()
     return int(free)
 
 
 def gpu_name() -> str:
-    """The GPU's model."""
+    """Return the GPU's model."""
     return torch.cuda.get_device_name()
 
 
 def svd_driver(matrices: Tensor) -> str | None:
-    """LAPACK's only, or on a GPU the QR algorithm, as Jacobi's, its default, stops at a
+    """Return the driver for `torch.linalg.svd`: QR on a GPU, whose default (Jacobi) stops at a
     tolerance."""
     return "gesvd" if on_gpu(matrices) else None
 
 
 def running_sum(values_K: Tensor) -> Tensor:
-    """Cumulative sum along the last axis in float64, the same bits every time, but where autograd
-    follows it.
+    """Return the cumulative sum along the last axis in float64, bitwise reproducible except under
+    autograd.
 
-    A GPU's scan of floats depends on which block comes first; of integers it does not.
-    """
+    A GPU's scan of floats depends on the order of blocks; that of integers does not."""
     differentiated = torch.is_grad_enabled() and values_K.requires_grad
     return (
         integer_running_sum(values_K)
@@ -291,7 +284,7 @@ def running_sum(values_K: Tensor) -> Tensor:
 
 
 def integer_running_sum(values_K: Tensor) -> Tensor:
-    """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than
-    float64."""
+    """Return the cumulative sum in units of 2^-60 of the sum of absolute values: cannot overflow,
+    and is finer than float64."""
     unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
     return (values_K / unit).round().long().cumsum(-1).double() * unit

@@ -1,5 +1,4 @@
-"""The error whose text is written for the person at the keyboard, and how the texts of others are
-cut for one."""
+"""The error written for the user, and helpers that shorten other errors."""
 
 import difflib
 import os
@@ -14,34 +13,32 @@ PROGRAM = (
     os.environ.get("SWEEP_PROGRAM")
     or f"python {'sweep.py' if Path('sweep.py').is_file() else '-m sweep'}"
 )
-"""What is typed before the name of a command or a study: the installed script, the module, or the
-checkout's file. Python code outside the checkout, such as a notebook, has the module."""
+"""Words typed before a command or study. Python code outside the checkout, such as a notebook, uses
+the module."""
 KEPT = "results and checkpoints are kept"
 GO_ON = f"type the same command again to go on; {KEPT}."
-"""What may be said wherever a sweep stops before its end."""
+"""Printed when a sweep stops early."""
 COMMANDS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )
-"""To a terminal: control characters but tab and line feed, marks of the direction of writing,
-halves of characters."""
+"""Characters that control a terminal: control characters except tab and line feed, marks of writing
+direction, surrogates."""
 
 
 class UserError(Exception):
-    """Bad input: one sentence with the rule, the value received and what to do next. The command
-    exits with 2."""
+    """Bad input: one sentence with the rule, the value received and the fix. The command exits with
+    2."""
 
 
 def first_line(error: BaseException | str) -> str:
-    """The first line of what an error says, without the dot or colon at its end: to stand inside a
-    sentence.
+    """Return the first line of an error without its final dot or colon, to use inside a sentence.
 
-    An error without a text gives the name of its type, an empty text "".
-    """
+    An error without a text gives its type's name; an empty string gives ""."""
     return _lines(error)[0].rstrip(".:")
 
 
 def last_line(error: BaseException | str) -> str:
-    """The last line: of an error that another process has passed on, what went wrong there."""
+    """Return the last line, which names the cause in another process's error."""
     return _lines(error)[-1]
 
 
@@ -52,25 +49,24 @@ def _lines(error: BaseException | str) -> list[str]:
 
 
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
-    """ "my_layer.py, line 3": the first of these files and lines in a file whose name begins with
-    one of `names`."""
+    """Return "my_layer.py, line 3" for the first of `frames` whose file name starts with one of
+    `names`."""
     for file, line in frames:
-        # What has no file of its own is "<frozen importlib._bootstrap>" and the like.
+        # A frame without a file is named "<frozen importlib._bootstrap>" or similar.
         if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
             return f"{Path(file).name.partition(' ')[0]}, line {line}"
     return None
 
 
 def terminal_text(text: str) -> str:
-    """The text as a terminal may get it: what would command the terminal is spelled out, as in
-    "\\x1b[2J"."""
+    """Return the text with terminal control characters escaped, as in "\\x1b[2J"."""
     return COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def first_problem(error: ValidationError) -> str:
-    """ "training.epochs: Input should be greater than 0": the first thing wrong, after its place in
-    the content; a name that does not exist goes before one that is missing, which it may be a
-    misspelling of."""
+    """Return the first problem, such as "training.epochs: Input should be greater than 0".
+
+    An unknown key goes before a missing one, which it may misspell."""
     problems = error.errors()
     first = next(
         (problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0]
@@ -86,15 +82,14 @@ def _place(problem: ErrorDetails) -> str:
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """ "did you mean grid? ", to stand before the list of choices; nothing where none of them is
-    near."""
+    """Return "did you mean grid? ", to precede a list of choices; "" if none is similar."""
     near = nearest(word, choices, most=2, cutoff=0.5)
     return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) -> list[str]:
-    """Of the choices the word itself, else those it abbreviates, else the `most` that look most
-    like it, by difflib's ratio of at least `cutoff`. Upper and lower case are the same."""
+    """Return the choice equal to `word`, else those it abbreviates, else up to `most` similar ones
+    by difflib's ratio. Case is ignored."""
     by_look = {choice.casefold(): choice for choice in sorted(choices)}
     look = word.casefold()
     if look in by_look:
@@ -105,7 +100,6 @@ def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) 
 
 
 def _is_abbreviation(word: str, name: str) -> bool:
-    """Whether the word is the initials of a name of several words: "training.lr" of
-    "training.learning_rate"."""
+    """ "training.lr" abbreviates "training.learning_rate"."""
     (before, _, last), (place, _, full) = word.rpartition("."), name.rpartition(".")
     return before == place and "_" in full and last == "".join(part[:1] for part in full.split("_"))

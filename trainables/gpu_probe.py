@@ -1,5 +1,4 @@
-"""Whether the GPUs of this machine can run trials: `python -m trainables.gpu_probe` tries them and
-prints JSON."""
+"""Test of this host's GPUs: `python -m trainables.gpu_probe` prints JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def _triton_note() -> str | None:
 
 
 def gpu_fault(index: int) -> str | None:
-    """Why trials would fail on this GPU, with the fix; None if they would not."""
+    """Return why trials would fail on this GPU, with the fix, or None."""
     name = torch.cuda.get_device_name(index)
     try:
         with torch.cuda.device(index):

@@ -1,6 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
-"""The smallest Triton kernel: what keeps it from running, such as a missing C compiler, keeps the
-others."""
+"""The smallest Triton kernel: if it cannot run, for example without a C compiler, none can."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ def _write_one(element) -> None:
 
 
 def launch(device: torch.device) -> None:
-    """Compile the kernel, run it and check its result. Raises whatever Triton, the compiler or the
-    GPU raise."""
+    """Compile, run and check the kernel. Passes on errors of Triton, the compiler and the GPU."""
     element = torch.zeros(1, device=device)
     _write_one[(1,)](element)
     if element.item() != 1.0:

@@ -1,5 +1,4 @@
-"""How many parameters a config's model has, by arithmetic: a plan says so without building a
-model."""
+"""Parameter counts by arithmetic, so that a plan builds no model."""
 
 from __future__ import annotations
 
@@ -13,11 +12,10 @@ from trainables.errors import UserError
 
 
 def parameter_count(config: LanguageTrialConfig, vocabulary_size: int) -> int:
-    """Trainable numbers: embedding, layers, output layer, and output weights if they are not the
-    embedding.
+    """Return the number of trainable parameters.
 
     An LSTM layer has two biases. A Transformer layer has query, key, value and projection, three
-    matrices of the feed-forward layer, and two norms."""
+    feed-forward matrices, and two norms."""
     model = config.model
     width, embedding = model.embedding_width, vocabulary_size * model.embedding_width
     head = (model.head_rank or 0) * (vocabulary_size + width)
@@ -36,7 +34,7 @@ def _count_layer(config: LanguageTrialConfig, vocabulary_size: int) -> int:
     widths = {"embedding_width": model.embedding_width, "context_width": model.context_width}
     if not isinstance(layer, CustomConfig):
         return layer_parameters(layer, vocabulary=vocabulary_size, **widths)
-    # Only the class itself knows; the study that names it has loaded torch already.
+    # Only the class knows its parameters; the study that names it has loaded torch already.
     import torch
 
     from trainables.output_layers import LayerShape, build_output_layer
@@ -46,12 +44,11 @@ def _count_layer(config: LanguageTrialConfig, vocabulary_size: int) -> int:
         try:
             with torch.device("meta"):
                 built = build_output_layer(layer, shape)
-        except UserError:  # a constructor may need real numbers, which this device has not
+        except UserError:  # a constructor may need real numbers
             built = build_output_layer(layer, shape)
     return sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad)
 
 
 def in_millions(parameters: int) -> str:
-    """Two decimals of a million, cut off and not rounded: so the paper prints them (33,556,078 is
-    its 33.55)."""
+    """Return millions with two decimals, truncated as in the paper (33,556,078 is its 33.55)."""
     return f"{parameters // 10_000 / 100:.2f}"

@@ -1,48 +1,43 @@
-"""How far the work of this process has come: said by whoever works, read by whoever watches over
-it.
+"""Progress of this process, for the thread that watches it.
 
-One trial is at work in a process at a time, so there is one pulse. To say something takes no lock
-and no system call."""
+A process works on one trial at a time, so there is one pulse. Recording takes no lock and no system
+call."""
 
 from __future__ import annotations
 
 START, TRAINING = "at its start", "in training"
 SLOWEST_FLOPS = 3e8
-"""Floating-point operations a second that LAPACK makes on the slowest machine: by this the longest
-stretches of work that give no sign are judged."""
+"""LAPACK's FLOP/s on the slowest host; bounds the longest work without a sign of progress."""
 SLOWEST_GPU_FLOPS = 1e11
-"""What `SLOWEST_FLOPS` is, for a GPU in float64."""
+"""FLOP/s of the slowest GPU in float64."""
 
 
 class Pulse:
-    """What this process is at, and a count that grows with every sign of progress."""
+    """The current phase, and a count of signs of progress."""
 
     def __init__(self) -> None:
         self.begin("")
 
     def begin(self, trial_id: str) -> None:
-        """Another trial is taken up."""
+        """Start another trial."""
         self.trial_id, self.count = trial_id, 0
         self.epoch = self.step = 0
         self.enter(START)
 
     def enter(self, phase: str, quiet_s: float = 0.0) -> None:
-        """The work comes to this phase, as it stands behind "it stood still"; `quiet_s` as for
-        `touch`."""
+        """Enter a phase, worded to follow "it stood still"; `quiet_s` as for `touch`."""
         self.phase = phase
         self.touch(quiet_s)
 
     def begin_step(self, epoch: int, step: int) -> None:
-        """Training begins this step of this epoch, both counted from 1, steps over all epochs."""
+        """Enter a training step. Both numbers start at 1; steps count over all epochs."""
         self.epoch, self.step = epoch, step
         self.enter(TRAINING)
 
     def touch(self, quiet_s: float = 0.0) -> None:
-        """The work goes on, and what comes now may take `quiet_s` seconds without a sign on the
-        slowest machine."""
+        """Record progress. The next sign may take `quiet_s` seconds on the slowest host."""
         self.quiet_s = quiet_s
         self.count += 1
 
 
 PULSE = Pulse()
-"""Of this process."""

@@ -1,5 +1,5 @@
-"""Where and how a trial runs. Nothing here is part of its identity: nothing changes what is
-trained, and what measurements read is known by their names."""
+"""Settings of a worker. None is part of a trial's identity: training does not depend on them, and a
+measurement's name identifies the files it reads."""
 
 from __future__ import annotations
 
@@ -15,39 +15,37 @@ class Runtime:
     """Folders, device and threads of one worker."""
 
     data_dir: Path | None = None
-    """Where corpora lie; None: `data/` in the current directory."""
+    """Folder of corpora; None: `data/`."""
     device: str = "cpu"
     """`cpu` or `cuda`."""
     threads: int = 1
-    """Threads of one trial on a CPU."""
+    """Per trial, on a CPU."""
     checkpoint_every_s: float = 30.0
-    """Seconds of work that are lost at most when a process dies, or more if checkpoints would take
-    over 5% of the time; 0 saves after every step."""
+    """Maximum seconds of work lost when a process dies; more if checkpoints would take over 5% of
+    the time. 0 saves every step."""
     deterministic: bool = False
-    """On a GPU: the same bits every time, at some cost of speed. On a CPU it is always so."""
+    """On a GPU: bitwise reproducible, at some cost of speed. A CPU always is."""
     layer_files: tuple[TextFile, ...] = ()
-    """The files of output layers of the user's own."""
+    """The user's own output layers."""
     benchmarks_dir: Path | None = None
-    """Where the folder `word-similarity` with the published benchmarks lies; None: in
-    `data_dir`."""
+    """Folder that contains the published benchmarks in `word-similarity`; None: `data_dir`."""
     contexts: ContextsFile | None = None
-    """The user's own contexts for the likeliest words."""
+    """The user's own contexts for `top_k`."""
     benchmarks: BenchmarkFolder | None = None
     """The user's own word-similarity benchmarks."""
 
 
 class GpuProbe(Frozen):
-    """What `trainables.gpu_probe` found on a machine."""
+    """Result of `trainables.gpu_probe` on one host."""
 
     usable: int
-    """GPUs on which trials can run."""
+    """GPUs that can run trials."""
     torch: str
-    """Its version."""
     cuda: str | None
-    """The version that torch was built for; None without any."""
+    """Version that torch was built for; None without CUDA."""
     capability: tuple[int, int] | None = None
-    """The lowest compute capability of these."""
+    """Lowest of the usable GPUs."""
     faults: tuple[str, ...] = ()
-    """Why trials would fail on the others, with the fix."""
+    """Why the other GPUs would fail, with the fix."""
     triton: str | None = None
-    """Note for the reader if trials train without Triton's kernels."""
+    """Note if trials train without Triton kernels."""

@@ -1,4 +1,4 @@
-"""Every config class: the complete description of a trial, and its identity."""
+"""Config classes of all kinds of trial."""
 
 from trainables import door
 

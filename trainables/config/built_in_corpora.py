@@ -1,5 +1,4 @@
-"""The corpora that need no file: their names, and what is settled before they are made. Imports
-nothing heavy."""
+"""Names and constants of the corpora that need no file."""
 
 from __future__ import annotations
 
@@ -9,35 +8,30 @@ import re
 from trainables.errors import UserError
 
 PYDOCS = "pydocs"
-"""Made from Python's own documentation; see `trainables.corpora.pydocs`."""
+"""See `trainables.corpora.pydocs`."""
 MARKOV = "markov"
-"""A generated language; see `trainables.corpora.markov`. `markov-R` is the one whose log-P matrix
-has rank R."""
+"""See `trainables.corpora.markov`; `markov-R` has a log-P matrix of rank R."""
 MARKOV_RANK = 100
-"""Of `markov`: beyond what softmax reaches with the 24 wide embedding of scale quick, which is
-26."""
+"""Rank of `markov`: above the 26 that softmax reaches at embedding width 24 (scale quick)."""
 LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
-"""`<eos>` among them."""
+"""Includes `<eos>`."""
 MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
-"""Each split has so many, and the rest of its last line."""
+"""Minimum per split; the last line is completed."""
 
 SPAM = "spam"
-"""`spam-V` is a generated language whose texts repeat one of V symbols; see
-`trainables.corpora.spam`."""
+"""See `trainables.corpora.spam`; each text of `spam-V` repeats one of V symbols."""
 LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
-"""Of the symbol in every text, before its `<eos>`."""
+"""Repeats of the symbol in a text, before `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
-"""Each split has at least so many, and every symbol equally often; train has every symbol at least
-twice."""
+"""Minimum per split. Symbols are equally frequent, and occur at least twice in train."""
 
 _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Whether the name is of a built-in corpus, or would be with a right number: no folder can have
-    it."""
+    """Return whether the name is reserved for a built-in corpus, even with an invalid number."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -46,10 +40,7 @@ def is_built_in(name: str) -> bool:
 
 
 def markov_rank(name: str) -> int | None:
-    """The rank of the generated language of that name; None for any other corpus.
-
-    Raises UserError for `markov-` with anything but a rank that there is.
-    """
+    """Return the rank of a `markov` language, or None. Raises UserError for an invalid rank."""
     if name == MARKOV:
         return MARKOV_RANK
     if not name.startswith(f"{MARKOV}-"):
@@ -59,10 +50,7 @@ def markov_rank(name: str) -> int | None:
 
 
 def spam_symbols(name: str) -> int | None:
-    """V of the generated language `spam-V`; None for any other corpus.
-
-    Raises UserError for a number of symbols that there is not.
-    """
+    """Return V of `spam-V`, or None. Raises UserError for an invalid V."""
     if not _SPAM.fullmatch(name):
         return None
     rule = f"a language of repeated symbols is {SPAM}-V, with V their number"
@@ -70,7 +58,6 @@ def spam_symbols(name: str) -> int | None:
 
 
 def _number(name: str, rule: str, least: int, greatest: int) -> int:
-    """The number after the hyphen. Raises UserError unless it is spelt plainly and in the range."""
     kind, _, digits = name.partition("-")
     number = int(digits) if re.fullmatch("[0-9]{1,9}", digits) else 20
     nearest = min(max(number, least), greatest)
@@ -80,20 +67,20 @@ def _number(name: str, rule: str, least: int, greatest: int) -> int:
 
 
 def spam_floor(symbols: int) -> float:
-    """Entropy of `spam-V` in nats a token, for a reader that does not remember earlier texts: ln V
-    for the first symbol of a text, and nothing for the rest of it, `<eos>` included, which is
-    certain."""
+    """Return the entropy of `spam-V` in nats per token, for a reader without memory of earlier
+    texts.
+
+    It is ln V for a text's first symbol; the rest is certain."""
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 
 def is_generated(name: str) -> bool:
-    """Whether the name is of a generated language, of which the truth is known. Raises as
-    `markov_rank` and `spam_symbols` do."""
+    """Return whether the true distribution is known. Raises UserError for an invalid number."""
     return markov_rank(name) is not None or spam_symbols(name) is not None
 
 
 def one_name(name: str) -> str:
-    """The name under which a built-in corpus is known: `markov-100` is `markov`. Raises as
-    `is_generated` does."""
-    spam_symbols(name)  # a number that there is not has no name either
+    """Return the canonical name: `markov-100` is `markov`. Raises UserError for an invalid
+    number."""
+    spam_symbols(name)  # raises for an invalid number
     return MARKOV if markov_rank(name) == MARKOV_RANK else name

@@ -1,8 +1,6 @@
-"""Contexts of the test text at which the top words are asked for: published ones, evenly spaced
-ones, a user's own.
+"""Contexts of the test text for `top_k`: published, evenly spaced, or a user's own.
 
-A context is everything up to one token of the test text, and is named by that token's index, 0 for
-the first. Imports neither torch nor numpy."""
+A context is the text up to one test token, and is named by that token's index, from 0."""
 
 from __future__ import annotations
 
@@ -20,21 +18,20 @@ from trainables.config.text_file import TextFile
 from trainables.errors import UserError, first_problem
 
 PTB = Path(__file__).with_name("contexts_ptb.json")
-"""The 18 of the qualitative analysis (AAAI 2021, Fig. 3 and SM Table 2): six from Yang et al. 2018,
-six that its authors chose, six drawn at random."""
+"""18 contexts of the qualitative analysis (AAAI 2021, Fig. 3 and SM Table 2): six from Yang et al.
+2018, six chosen by its authors, six random."""
 EVEN_CONTEXTS = 18
 
 
 class Context(Frozen):
-    """One context."""
+    """A context, identified by group and number within its file."""
 
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: Annotated[int, Field(ge=1, lt=10**18)] = 0
-    """With the group, what tells it from the others of a file; where the file does not say, its
-    place in the list."""
+    """Default: position in the list, from 1."""
     last_token_index: Annotated[int, Field(ge=0)]
     next_token: str | None = None
-    """What follows in the test text as it is written; None where the file does not say."""
+    """Expected next token; None: not checked."""
 
 
 _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...])
@@ -46,22 +43,19 @@ class ContextsFile(TextFile):
 
     @property
     def tag(self) -> str:
-        """The first 8 hexadecimal digits of the file's SHA-256: another text is another
-        measurement."""
+        """Return 8 hexadecimal digits of the file's SHA-256."""
         return self.sha256[:TAG_DIGITS]
 
     @property
     def measurement(self) -> str:
-        """The measurement that takes the top words there."""
+        """Return the name of the measurement."""
         return f"top_k-{self.tag}@1"
 
     @property
     def contexts(self) -> tuple[Context, ...]:
-        """The contexts: a JSON list of objects with last_token_index and, if wanted, group, number
-        and next_token.
+        """Return the contexts.
 
-        Raises UserError where the text is no such list, is empty, or names two alike.
-        """
+        Raises UserError if the text is not a JSON list of contexts, is empty, or has duplicates."""
         try:
             listed = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
@@ -89,20 +83,20 @@ class ContextsFile(TextFile):
 
 
 def read_contexts(path: Path) -> ContextsFile:
-    """The user's own file of contexts. Raises UserError where it cannot be read or is not one."""
+    """Return the user's contexts file. Raises UserError if it cannot be read or is invalid."""
     file = ContextsFile.read(path, "--contexts takes a JSON file")
-    assert file.contexts  # parsed, so that a bad file is refused here
+    assert file.contexts  # parse, so that a bad file is refused here
     return file
 
 
 @functools.cache
 def published_contexts() -> tuple[Context, ...]:
-    """The 18 published contexts of Penn Treebank's test text."""
+    """Return the published contexts of Penn Treebank."""
     return read_contexts(PTB).contexts
 
 
 def even_contexts(tokens: int) -> tuple[Context, ...]:
-    """18 contexts that cut `tokens` test tokens evenly; fewer in a tiny text."""
+    """Return 18 evenly spaced contexts, fewer for a tiny text."""
     return tuple(
         Context(group="even", number=number, last_token_index=index)
         for number, index in enumerate(even_indices(tokens, EVEN_CONTEXTS), start=1)
@@ -110,15 +104,13 @@ def even_contexts(tokens: int) -> tuple[Context, ...]:
 
 
 def even_indices(tokens: int, most: int) -> list[int]:
-    """The indices that cut `tokens` tokens evenly, at most `most`; the last one is before the last
-    token."""
+    """Return up to `most` evenly spaced indices, all before the last token."""
     count = min(most, tokens - 1)
     return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 
 
 def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> None:
-    """Raise UserError where a context is not in the test text `words`, or another word follows than
-    the file says."""
+    """Raise UserError if a context is outside the test text `words`, or its next token differs."""
     for context in file.contexts:
         index = context.last_token_index
         if index > len(words) - 2:

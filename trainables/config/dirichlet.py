@@ -1,4 +1,4 @@
-"""Fits to known distributions."""
+"""Config of fits to known distributions."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from trainables.config.output_layer import (
 )
 
 PASSES = 900.0
-"""About how often a fit to known distributions goes through them."""
+"""Typical passes of a fit over its targets."""
 
 
 class FitConfig(Frozen):
-    """Adam, whose step falls to zero by half a cosine, then L-BFGS in rounds until a round brings
-    next to nothing.
+    """Adam with half a cosine decay to zero, then rounds of L-BFGS until a round improves little.
 
-    Adam leaves the bad optima in which L-BFGS ends from a random start, above all with a piecewise
-    function; L-BFGS goes on while that brings something. A fit that meets the rule may still lie
-    above what more steps would reach."""
+    Adam avoids bad optima in which L-BFGS alone ends, especially with a piecewise function. A fit
+    that meets the stopping rule may still be above its optimum."""
 
     adam_steps: Annotated[int, Field(ge=0)] = 700
     step_size: PositiveFloat = 0.05
-    """Of Adam's first step."""
+    """First step of Adam."""
     round_iterations: PositiveInt = 20
-    """Iterations of L-BFGS from one look at the rule to the next, at most: its line search may find
-    nothing before."""
+    """Maximum L-BFGS iterations between two checks of the rule; the line search may fail
+    earlier."""
     tolerance: NonNegative = 0.02
-    """The rule is met: a round lowered the gap to the floor by less than this share of it."""
+    """Stop if a round lowers the gap to the floor by less than this share of the gap."""
     gap_nats: NonNegative = 1e-4
-    """And where the gap is below this."""
+    """Or if the gap is below this."""
     most_rounds: PositiveInt = 50
-    """A fit that ends here has not met the rule, and says so."""
+    """At this limit, a fit is reported as not converged."""
 
 
 class DirichletConfig(ExperimentConfig):
-    """Fit N categorical targets drawn from Dir(alpha) over M outcomes (Ganea et al. 2019, the
-    talk's synthetic experiment): each context has a vector of its own in R^d, and the outcomes'
-    vectors are shared."""
+    """Fit N categorical targets from Dir(alpha) over M outcomes (Ganea et al. 2019, the talk's
+    synthetic experiment).
+
+    Each context has its own vector in R^d; the outcomes' vectors are shared."""
 
     kind: Literal["dirichlet"] = "dirichlet"
     targets: Annotated[int, Field(ge=2)] = 1_000
@@ -60,12 +59,11 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def family(self) -> str:
-        """The output layer: each takes its own time for a pass over the targets."""
+        """Return kind and output layer, which determines the time of a pass."""
         return f"{self.kind} {self.output_layer.name}"
 
     @property
     def parameters(self) -> int:
-        """Vectors of contexts and outcomes, and what the output layer owns."""
         d = self.width
         return (self.targets + self.outcomes) * d + layer_parameters(
             self.output_layer, vocabulary=self.outcomes, embedding_width=d, context_width=d
@@ -73,8 +71,8 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Of so many passes forward and backward as a fit takes, in operations of a language
-        model's training: the matrix products here are larger and faster."""
+        """Return a typical fit's cost in operations of language-model training, whose smaller
+        matrix products are slower."""
         layer = self.output_layer
         experts = layer.mixtures if isinstance(layer, MosConfig | MosPlifConfig) else 1
         per_logit = 64.0 * layer.units if isinstance(layer, MonotoneNnConfig) else 130.0
@@ -82,5 +80,4 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """A few matrices of targets by outcomes."""
         return 4.0 * 30 * self.targets * self.outcomes

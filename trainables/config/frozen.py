@@ -1,4 +1,4 @@
-"""What all configs have in common, and the ranges that their numbers come in."""
+"""Base classes of all configs, and the ranges of their numbers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "true_rank": {"evaluation": _EVALUATION},
 }
-"""By kind and section: settings that are newer than stored trials, with the value that those were
-trained with. At that value, whatever the default, a setting is no part of the identity, so that
-trials from before it keep theirs."""
+"""Settings newer than stored trials, by kind and section, with those trials' value. At that value a
+setting is left out of the identity, so that older trials keep theirs."""
 
 
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a config's JSON data that its trial is identified by, and that is stored."""
+    """Return the stored part of a config's JSON data, which identifies the trial."""
     result = dict(content)
     for section, added in _added(content).items():
         values = content[section].items()
@@ -39,7 +38,7 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole config that was stored as its identity."""
+    """Return the whole config from its identity."""
     sections = _added(content).items()
     return {**content, **{section: {**added, **content[section]} for section, added in sections}}
 
@@ -50,13 +49,12 @@ def _added(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 class Frozen(BaseModel):
-    """Base of all configs: immutable, no unknown keys, no NaN or infinity, one spelling of zero."""
+    """Base of all configs: immutable, no unknown keys, no NaN or infinity, no negative zero."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """A copy with fields replaced, validated like any other config (pydantic's own would take
-        anything)."""
+        """Return a copy with fields replaced, validated (unlike in pydantic)."""
         return type(self).model_validate({**dict(self), **(update or {})})
 
     @field_validator("*", mode="after")
@@ -71,10 +69,9 @@ class Identified(Frozen):
     seed: Seed
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
-        """A copy with other values at these dotted keys, such as {"training.learning_rate": 10.0}.
+        """Return a copy with other values at dotted keys, such as {"training.learning_rate": 10.0}.
 
-        Raises UserError for a key that this config does not have, and for a value that it cannot
-        have."""
+        Raises UserError for an unknown key or invalid value."""
         content = self.model_dump(mode="json")
         keys = set(dotted_keys(content)) - set(NO_SETTINGS)
         for key in values:
@@ -87,7 +84,7 @@ class Identified(Frozen):
         return replaced(content, values, type(self).model_validate, "with_values")
 
     def canonical_json(self) -> str:
-        """The identity as JSON, keys sorted, no white space."""
+        """Return the identity as JSON, keys sorted, no white space."""
         return json.dumps(
             identity(self.model_dump(mode="json")),
             sort_keys=True,
@@ -97,5 +94,5 @@ class Identified(Frozen):
 
     @property
     def trial_id(self) -> str:
-        """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+        """Return the SHA-256 of the canonical JSON in hexadecimal."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()

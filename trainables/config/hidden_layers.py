@@ -1,4 +1,4 @@
-"""Hidden layers with and without experts: their Jacobians, and what they learn."""
+"""Configs of hidden layers with and without experts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ class ExpertsLayerConfig(Frozen):
     experts: Annotated[int, Field(ge=2)]
     """K."""
     gates: Literal["softmax", "constant"] = "softmax"
-    """Softmax over the experts of v_k x, or 1/K for each."""
+    """Softmax over the experts of v_k x, or 1/K each."""
     gate_for: Literal["expert", "unit"] = "expert"
-    """Whether an expert has one gate or one for each of its output units; constant gates are the
-    same in both."""
+    """One gate per expert, or per output unit; no difference for constant gates."""
 
 
 Examples = Annotated[int, Field(ge=2)]
-"""How many: the targets of one alone have no variance to measure errors by."""
+"""Two or more, so that the targets have a variance."""
 
 HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
 
@@ -41,26 +40,24 @@ class LayerJacobianConfig(ExperimentConfig):
     (Orhan 2018)."""
 
     schema_version: Literal[2] = 2
-    """In which a Jacobian is measured beside a Gaussian matrix, and random streams are independent
-    of each other."""
+    """2: compared with a Gaussian matrix; independent random streams."""
     kind: Literal["layer_jacobian"] = "layer_jacobian"
     layer: HiddenLayerConfig
     width: Annotated[int, Field(ge=4)] = 128
-    """Of input and output."""
+    """Input and output."""
     inputs: PositiveInt = 1_000
-    """How many inputs the singular values are averaged over."""
+    """Inputs averaged over."""
     input_distribution: Literal["normal", "uniform"] = "normal"
-    """Standard normal as in the post, or uniform on [0, 1) as in the program released with it."""
+    """Standard normal as in the post, or uniform on [0, 1) as in its program."""
 
     @property
     def operations(self) -> float:
-        """Of the singular values, mostly; products of small matrices are slow for their number of
-        operations."""
+        """Return operations, mainly of singular values; small products are slow."""
         return self.inputs * (30.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2)
 
     @property
     def memory_bytes(self) -> float:
-        """Weights, and a few batches of 100 Jacobians."""
+        """Return the size of weights and a few batches of 100 Jacobians."""
         return (
             8.0 * self.width**2 * (2 * self.layer.experts + 100 * 8)
             + 8.0 * self.inputs * self.width
@@ -68,17 +65,16 @@ class LayerJacobianConfig(ExperimentConfig):
 
 
 class LayerTaskConfig(ExperimentConfig):
-    """Learn an invented function with one hidden layer: input, hidden layer of `width` units,
-    linear output."""
+    """Learn an invented function with one hidden layer of `width` units and a linear output."""
 
     schema_version: Literal[2] = 2
-    """In which every stream of random numbers is independent of the others."""
+    """2: independent random streams."""
     kind: Literal["layer_task"] = "layer_task"
     task: Literal["regions", "wide", "deep"]
-    """The function: see `trainables.experiments.layer_task`."""
+    """See `trainables.experiments.layer_task`."""
     layer: HiddenLayerConfig
     width: PositiveInt
-    """Output units of the hidden layer, of each expert where it has experts."""
+    """Output units of the hidden layer, or of each expert."""
     input_width: PositiveInt = 32
     outputs: PositiveInt = 4
     train_examples: Examples = 10_000
@@ -93,16 +89,15 @@ class LayerTaskConfig(ExperimentConfig):
         1e-1,
         3e-1,
     )
-    """Each is tried; the one with the lowest validation error counts."""
+    """Rates to try; the lowest validation error counts."""
 
     @property
     def family(self) -> str:
-        """The layer: a mixture has more to do than a dense layer of as many parameters."""
+        """Return kind and layer: a mixture costs more per parameter than a dense layer."""
         return f"{self.kind} {self.layer.name}"
 
     @property
     def parameters(self) -> int:
-        """Weights of experts, gates and output, and the output's biases."""
         hidden = self.layer.experts * self.width * self.input_width
         if isinstance(self.layer, ExpertsLayerConfig) and self.layer.gates == "softmax":
             gates = 1 if self.layer.gate_for == "expert" else self.width
@@ -111,12 +106,10 @@ class LayerTaskConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Forward and backward of all steps; most of a step's time is what calling it costs, not
-        arithmetic."""
+        """Return operations of all steps, dominated by a step's fixed cost."""
         return len(self.learning_rates) * self.steps * (6.0 * self.batch * self.parameters + 2e7)
 
     @property
     def memory_bytes(self) -> float:
-        """The examples, and a batch's activations."""
         examples = self.train_examples + self.valid_examples + self.test_examples
         return 4.0 * 3 * examples * (self.input_width + self.outputs + 4 * self.width)

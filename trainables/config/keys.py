@@ -1,5 +1,4 @@
-"""Dotted keys of a config's JSON data: "training.epochs" is the key "epochs" of its part
-"training"."""
+"""Dotted keys of a config's JSON data, such as "training.epochs"."""
 
 from __future__ import annotations
 
@@ -13,17 +12,16 @@ from trainables.errors import UserError, first_problem
 Config = TypeVar("Config")
 
 NO_SETTINGS = ("schema_version", "kind")
-"""Keys that say what the content is, and are no settings of it."""
+"""Keys that are not settings."""
 
 
 def dotted_keys(content: Mapping[str, Any]) -> list[str]:
-    """Every key, those of whole parts such as `training.averaging` as well, each before the keys
-    inside it."""
+    """Return every key, each section's before the keys inside it."""
     return [key for key, _ in _items(content)]
 
 
 def flat_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The single settings of a config by their dotted keys: whole parts are left out."""
+    """Return the settings by dotted key, without sections."""
     return {
         key: value
         for key, value in _items(content)
@@ -39,17 +37,16 @@ def _items(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def value_at(content: Mapping[str, Any], key: str) -> Any:
-    """The value of a dotted key. Raises KeyError where the content has no such key."""
+    """Return the value at a dotted key. Raises KeyError."""
     for part in key.split("."):
         content = content[part]
     return content
 
 
 def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the content with other values at these dotted keys, whose parts it has.
+    """Return a copy with other values at these keys, whose sections must exist.
 
-    Raises UserError for a key inside a part that another one makes a single value.
-    """
+    Raises UserError for a key inside a section that another key replaces by a value."""
     replaced = dict(content)
     for key, value in values.items():
         *parts, last = key.split(".")
@@ -73,11 +70,9 @@ def replaced(
     read: Callable[[Any], Config],
     asked_by: str,
 ) -> Config:
-    """The config that `read` makes of the content with other values at these dotted keys, which it
-    has.
+    """Return `read` of the content with other values at existing keys.
 
-    Raises UserError for a value that cannot be, in a sentence about what `asked_by` does.
-    """
+    Raises UserError for an invalid value, in a message that begins with `asked_by`."""
     try:
         return read(with_values(content, values))
     except ValidationError as error:

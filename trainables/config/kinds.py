@@ -1,4 +1,4 @@
-"""Every kind of trial, told apart by `kind`."""
+"""Union of all kinds of trial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainables.config.output_layer import OutputLayerConfig
 from trainables.config.transformer import TransformerTrialConfig
 
 LanguageTrialConfig = TrialConfig | TransformerTrialConfig
-"""A trial that trains a language model. For `isinstance`, too."""
+"""Trials that train a language model; also for `isinstance`."""
 _Kind = (
     TrialConfig
     | TransformerTrialConfig
@@ -27,12 +27,12 @@ _Kind = (
 )
 AnyConfig = Annotated[_Kind, Field(discriminator="kind")]
 KINDS: tuple[type[_Kind], ...] = get_args(_Kind)
-"""The classes of `AnyConfig`, for `isinstance`."""
+"""For `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 
 
 def read_config(content: Any) -> AnyConfig:
-    """The config in its JSON data; data without a kind are a language model's. Raises pydantic's
+    """Return the config of JSON data; the default kind is language_model. Raises
     ValidationError."""
     if isinstance(content, dict) and "kind" not in content:
         content = {**content, "kind": "language_model"}
@@ -40,6 +40,6 @@ def read_config(content: Any) -> AnyConfig:
 
 
 def output_layer_of(config: AnyConfig) -> OutputLayerConfig | None:
-    """The output layer of a trial that has one."""
+    """Return the trial's output layer, if any."""
     layer: OutputLayerConfig | None = getattr(config, "output_layer", None)
     return layer

@@ -1,4 +1,4 @@
-"""The measurements by name and version, for plans: imports neither torch nor numpy."""
+"""Names and versions of measurements."""
 
 PERPLEXITY = "perplexity@1"
 SPECTRUM = "spectrum@1"
@@ -20,9 +20,9 @@ NAMES = (
     *(SPECTRUM_BY_EPOCH, BENT_SOFTMAX, CENTRED_SPECTRUM),
     *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),
 )
-"""What a study may ask for; the last line of trials that train no language model. A user's own
-contexts and benchmarks make others: "top_k-1a2b3c4d@1"."""
+"""Measurements that a study may request; the last line is for trials without a language model. A
+user's own contexts and benchmarks add others: "top_k-1a2b3c4d@1"."""
 WITH_SPECTRUM = ("spectrum", "layer_jacobian")
-"""Those, of any version, that leave singular values beside their metrics."""
+"""Measurements, of any version, with singular values."""
 TAG_DIGITS = 8
-"""Hexadecimal digits of a SHA-256 that tell such names apart."""
+"""Hexadecimal digits of the SHA-256 in names."""

@@ -1,5 +1,4 @@
-"""What training a language model of either kind takes, token by token: the arithmetic behind times
-and memory."""
+"""Compute and memory of language-model training, per token."""
 
 from __future__ import annotations
 
@@ -11,39 +10,38 @@ from trainables.config.output_layer import MixtureConfig
 from trainables.config.transformer import TransformerTrialConfig
 
 LONGEST_DRAW = 40
-"""Tokens by which a window of truncated back-propagation may be longer than `bptt`."""
+"""Tokens by which a window may exceed `bptt`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSize:
-    """Of one model and the longest window of its batches."""
+    """Size of a model with its longest window."""
 
     products: float
-    """Products a token between embedding and context vector, forward."""
+    """Forward multiplications per token between embedding and context vector."""
     tokens: int
-    """Of the longest window of a batch."""
+    """In the longest window of a batch."""
     activations: int
-    """Numbers a token that the way back needs, between embedding and context vector."""
+    """Numbers per token for the backward pass, between embedding and context vector."""
     copies: int
-    """Of the weights, in training: gradients, moments, averages and the kept ones among them."""
+    """Copies of the weights in training, including gradients and moments."""
     kept: int
-    """Of these, the ones in a checkpoint."""
+    """Copies of the weights in a checkpoint."""
 
 
 def model_size(config: LanguageTrialConfig) -> ModelSize:
-    """The size of a trial's model."""
+    """Return the size of a trial's model."""
     return _transformer(config) if isinstance(config, TransformerTrialConfig) else _awd_lstm(config)
 
 
 def head_products(config: LanguageTrialConfig, vocabulary: int) -> float:
-    """Products a token of making the output weights A B, once a step; 0 where they are one
-    matrix."""
+    """Return multiplications per token to form A B once per step; 0 for a single matrix."""
     model, tokens = config.model, model_size(config).tokens
     return vocabulary * (model.head_rank or 0) * model.embedding_width / tokens
 
 
 def _awd_lstm(config: TrialConfig) -> ModelSize:
-    """Weights, their gradients twice, average and kept copy; with Adam two moments."""
+    """Copies: weights, gradients twice, average and kept weights; with Adam, two moments."""
     model, training = config.model, config.training
     adam = training.optimizer == "adam"
     return ModelSize(
@@ -56,9 +54,9 @@ def _awd_lstm(config: TrialConfig) -> ModelSize:
 
 
 def _transformer(config: TransformerTrialConfig) -> ModelSize:
-    """Weights, their gradients twice, two moments and kept copy. A layer has four d x d matrices
-    and SwiGLU's three; its attention goes over the whole window, and is reckoned to keep the
-    weights of every head."""
+    """Copies: weights, gradients twice, two moments and kept weights. A layer has four d x d
+    matrices and SwiGLU's three. Attention is assumed to keep every head's weights over the window.
+    """
     model, window = config.model, config.training.window
     width, inner = model.width, model.feed_forward_width
     return ModelSize(
@@ -71,8 +69,8 @@ def _transformer(config: TransformerTrialConfig) -> ModelSize:
 
 
 def mixture_products(config: LanguageTrialConfig) -> float:
-    """Products a token of the layer between a mixture's context vector and its experts; 0 for any
-    other layer."""
+    """Return multiplications per token from a mixture's context vector to its experts; 0
+    otherwise."""
     model, layer = config.model, config.output_layer
     if not isinstance(layer, MixtureConfig):
         return 0.0

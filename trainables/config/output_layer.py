@@ -1,5 +1,4 @@
-"""The output layers by name, with their settings: from logits or context vectors to log P (see
-`output_layers`)."""
+"""Configs of output layers (see `output_layers`)."""
 
 from __future__ import annotations
 
@@ -39,33 +38,32 @@ class GssConfig(Frozen):
 
 
 class SoftcapConfig(Frozen):
-    """log_softmax(f(x)) with f bounded: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30), or
-    modded-nanogpt's 23 sigmoid((x + 5) / 7.5) with all three numbers in proportion to the cap (see
-    `output_layers.softcap`)."""
+    """log_softmax(f(x)) with a bounded f: see `output_layers.softcap`.
+
+    tanh: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30). sigmoid: modded-nanogpt's 23
+    sigmoid((x + 5) / 7.5), all three numbers scaled with the cap."""
 
     name: Literal["softcap"] = "softcap"
     form: Literal["tanh", "sigmoid"] = "tanh"
     cap: PositiveFloat
-    """The greatest value of f in size; of the sigmoid form, whose least is 0, the greatest
-    value."""
+    """Upper bound of f; the lower bound is -cap (tanh) or 0 (sigmoid)."""
 
 
 SOFTCAPS = (
     *(SoftcapConfig(form="tanh", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 30.0)),
     *(SoftcapConfig(form="sigmoid", cap=cap) for cap in (5.0, 10.0, 15.0, 20.0, 23.0, 30.0)),
 )
-"""The bends of `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid
-23."""
+"""Tested in `bent_softmax@1`: Gemma 2 has tanh 30, nanochat tanh 15, modded-nanogpt sigmoid 23."""
 
 
 class PlifConfig(Frozen):
-    """A piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al.
+    """Piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al.
     2019)."""
 
     knots: Annotated[int, Field(ge=2)] = 100_000
-    """How many intervals there are, each with a slope of its own."""
+    """Number of intervals, each with its own slope."""
     limit: PositiveFloat = 20.0
-    """T; logits beyond continue the first or the last piece."""
+    """T; the outermost pieces continue beyond it."""
 
 
 class LmsPlifConfig(PlifConfig):
@@ -73,7 +71,7 @@ class LmsPlifConfig(PlifConfig):
 
     name: Literal["lms_plif"] = "lms_plif"
     learning_rate: PositiveFloat = 0.02
-    """Of the slopes, in place of the model's."""
+    """For the slopes."""
 
 
 class LmsPlifFrozenConfig(PlifConfig):
@@ -98,8 +96,7 @@ class MosConfig(MixtureConfig):
 
 
 class MocConfig(MixtureConfig):
-    """Mixture of Contexts: mixed before one softmax, so that the rank stays at most d + 2 (Yang et
-    al. 2018)."""
+    """Mixture of Contexts: mixed before one softmax, so rank at most d + 2 (Yang et al. 2018)."""
 
     name: Literal["moc"] = "moc"
 
@@ -110,12 +107,12 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
     name: Literal["mos_plif"] = "mos_plif"
     knots: Annotated[int, Field(ge=2)] = 1_000_000
     learning_rate: PositiveFloat = 0.02
-    """Of the slopes, in place of the model's."""
+    """For the slopes."""
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b with u, v >= 0: any increasing function, with
-    enough units."""
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0: any increasing function, given enough
+    units."""
 
     name: Literal["monotone_nn"] = "monotone_nn"
     units: PositiveInt = 16
@@ -126,24 +123,21 @@ _files: dict[str, TextFile] = {}
 
 
 class CustomConfig(Frozen):
-    """An output layer of the user's own: a class in a file, known by the file's content."""
+    """A user's own output layer: a class, identified by its file's content."""
 
     name: Literal["custom"] = "custom"
     layer: str
-    """Name of the class, a `trainables.output_layers.OutputLayer`, called with a `LayerShape` and
-    `settings`."""
+    """A `trainables.output_layers.OutputLayer`, called with a `LayerShape` and `settings`."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """Of the file that defines it: another text is another trial."""
+    """SHA-256 of the defining file."""
     settings: dict[str, float | int | str | bool | None] = {}
 
     @classmethod
     def of(cls, layer: type, /, **settings: float | str | bool | None) -> Self:
-        """The config of a class and its settings; remembers the class, and its file for
-        `layer_files`.
+        """Return the config of a class with settings, and register the class and its file.
 
-        Raises UserError for a class that no worker could find by its name in its file, and for a
-        file that imports one lying beside it: that one would not travel, and its changes would not
-        show in the trial's identity."""
+        Raises UserError if the class is not at the top level of its file, or the file imports a
+        neighbour. The neighbour would not reach workers, nor its changes the trial's identity."""
         if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
             raise UserError(
                 f"an output layer is a class at the top of its file, and {layer.__qualname__} is "
@@ -165,7 +159,7 @@ def _refuse_neighbours(path: Path, text: str) -> None:
         for name in (name.partition(".")[0] for name in names):
             beside = path.parent / name
             if beside == Path(__file__).parents[1]:
-                continue  # of this project, which every worker has
+                continue  # this project, which every worker has
             if (
                 not name
                 or beside.with_suffix(".py").is_file()
@@ -179,13 +173,12 @@ def _refuse_neighbours(path: Path, text: str) -> None:
 
 
 def defined_here(config: CustomConfig) -> type | None:
-    """The class that `CustomConfig.of` made this config from, if it was in this process."""
+    """Return the class registered in this process, or None."""
     return _defined.get((config.sha256, config.layer))
 
 
 def layer_files(configs: Iterable[Frozen]) -> tuple[TextFile, ...]:
-    """The files that `CustomConfig.of` met in this process and that the layer configs among these
-    need."""
+    """Return the registered files of the custom layers among `configs`."""
     needed = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
     return tuple(_files[digest] for digest in needed if digest in _files)
 
@@ -209,8 +202,7 @@ OutputLayerConfig = Annotated[
 def layer_parameters(
     layer: OutputLayerConfig, *, vocabulary: int, embedding_width: int, context_width: int
 ) -> int:
-    """The trainable numbers of an output layer of this package beside the tied embedding: its bias,
-    and what its kind adds."""
+    """Return the trainable numbers of a built-in output layer, without the tied embedding."""
     count = vocabulary
     if isinstance(layer, LmsPlifConfig | MosPlifConfig):
         count += layer.knots
@@ -222,18 +214,15 @@ def layer_parameters(
 
 
 CPU_CHUNK_BYTES = 5 * 2**19
-"""2.5 MiB: a chunk and its slopes stay in a core's share of the cache (benchmarks/loss.py compares
-sizes)."""
+"""2.5 MiB: a chunk and its slopes fit in one core's share of the cache (benchmarks/loss.py)."""
 GPU_CHUNK_BYTES = 2**28
 MOST_ROWS_FOR_WIDTH = 256
 
 
 def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type: str) -> int:
-    """How many rows of logits to hold at a time: so few that they stay in the cache, so many that
-    products are fast.
+    """Return the rows of logits per chunk: few enough for the cache, enough for fast products.
 
-    As many as the budget holds, and at least as many as the weights are wide, up to 256: each chunk
-    also reads and writes the V x D gradient of the weights, which outweighs its own n x V where n
-    is below D."""
+    A chunk fills the budget, but has at least as many rows as the weights are wide, up to 256. With
+    fewer, access to the V x D weight gradient outweighs the n x V chunk."""
     budget = CPU_CHUNK_BYTES if device_type == "cpu" else GPU_CHUNK_BYTES
     return max(32, min(width, MOST_ROWS_FOR_WIDTH), budget // (vocabulary_size * element_size))

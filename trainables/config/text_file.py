@@ -1,4 +1,4 @@
-"""A file, as text, so that it reaches workers on other machines."""
+"""Text files that are sent to workers on other hosts."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class TextFile:
-    """A file in UTF-8, or one that was made."""
+    """A UTF-8 file, on disk or generated."""
 
     name: str
-    """Of the file, without its folder."""
+    """Without folder."""
     text: str
 
     @property
     def content(self) -> bytes:
-        """The file's bytes."""
+        """Return the file's bytes."""
         return self.text.encode()
 
     @property
     def sha256(self) -> str:
-        """Of the file, as 64 hexadecimal digits."""
+        """Return the SHA-256 in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     @classmethod
     def read(cls, path: Path, rule: str) -> Self:
-        """The file at `path`; the rule starts the sentence about one that cannot be read: "--layers
-        takes a file".
+        """Return the file at `path`.
 
-        Raises UserError where it cannot be read or is not UTF-8.
-        """
+        Raises UserError if it is not UTF-8 or, in a message that begins with `rule`, cannot be
+        read."""
         try:
             return cls.of(path, path.read_bytes())
         except OSError as error:
@@ -44,7 +43,8 @@ class TextFile:
 
     @classmethod
     def of(cls, path: Path, content: bytes) -> Self:
-        """The file that was read from `path`. Raises UserError where it is not UTF-8."""
+        """Return the file whose content was read from `path`. Raises UserError if it is not
+        UTF-8."""
         try:
             return cls(name=path.name, text=content.decode())
         except UnicodeDecodeError as error:

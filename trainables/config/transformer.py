@@ -1,5 +1,4 @@
-"""The complete description of one trial of a Transformer, and its identity: a kind of its own
-beside AWD-LSTM's."""
+"""Config of a Transformer trial."""
 
 from __future__ import annotations
 
@@ -12,38 +11,35 @@ from trainables.config.language_model import CorpusConfig, EvaluationConfig, req
 from trainables.config.output_layer import OutputLayerConfig
 
 FEED_FORWARD_STEP = 8
-"""Widths of feed-forward layers are multiples of it."""
+"""Feed-forward widths are multiples of this."""
 
 
 class TransformerConfig(Frozen):
-    """Decoder-only and pre-norm: RMSNorm, rotary positions, causal attention, SwiGLU feed-forward
-    layers."""
+    """Decoder-only, pre-norm: RMSNorm, rotary positions, causal attention, SwiGLU."""
 
     width: PositiveInt = 512
-    """d: of the embeddings, of every layer's input and output, and of the context vectors."""
+    """d: embeddings, layer inputs and outputs, context vectors."""
     layers: PositiveInt = 8
     heads: PositiveInt = 8
     dropout: Rate = 0.1
-    """On the embedding output and on what attention and feed-forward layers add to it."""
+    """On embedding, attention and feed-forward outputs."""
     head: Literal["tied", "untied"] = "tied"
-    """Whether the output weights are the embedding matrix, or a matrix of their own."""
+    """Output weights: the embedding, or a separate matrix."""
     head_rank: PositiveInt | None = None
-    """r: the untied output weights are A B, V x r times r x d. None: one V x d matrix."""
+    """r: untied output weights are A B, V x r times r x d. None: one V x d matrix."""
 
     @property
     def embedding_width(self) -> int:
-        """As AWD-LSTM's."""
         return self.width
 
     @property
     def context_width(self) -> int:
-        """As AWD-LSTM's."""
         return self.width
 
     @property
     def feed_forward_width(self) -> int:
-        """Of SwiGLU, whose three matrices then hold about 8 d^2 numbers, as two of width 4 d
-        would."""
+        """Return the width at which SwiGLU's three matrices hold about 8 d^2 numbers, as two of
+        width 4 d."""
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
@@ -62,33 +58,31 @@ class TransformerConfig(Frozen):
 
 
 class TransformerTrainingConfig(Frozen):
-    """AdamW (Loshchilov and Hutter 2019) with a linear warm-up and a cosine down to a share of the
-    peak."""
+    """AdamW (Loshchilov and Hutter 2019), linear warm-up, cosine decay."""
 
     batch_size: PositiveInt = 32
-    """Windows a step."""
+    """Windows per step."""
     window: PositiveInt = 256
-    """Context: tokens of a window, each predicted from those before it in the window."""
+    """Context length in tokens."""
     learning_rate: PositiveFloat = 0.001
-    """At the end of the warm-up."""
+    """Peak, after the warm-up."""
     final_rate_share: Rate = 0.1
-    """Of the learning rate, at the last step."""
+    """Last step's share of the peak."""
     warm_up_tokens: NonNegativeInt = 1_000_000
     beta1: Rate = 0.9
     beta2: Rate = 0.95
     weight_decay: NonNegative = 0.1
-    """Decoupled, of matrices alone: gains, biases and what a function of the logits learns have
-    none."""
+    """Decoupled, on matrices only: not on gains, biases or learned functions of logits."""
     gradient_clip_norm: PositiveFloat = 1.0
     epochs: PositiveInt = 20
     epoch_tokens: PositiveInt | None = None
-    """Train tokens between two validations, as in `TrainingConfig`."""
+    """See `TrainingConfig`."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
-    """As in `TrainingConfig`."""
+    """See `TrainingConfig`."""
 
 
 class TransformerTrialConfig(Identified):
-    """Everything that decides the outcome of one Transformer trial."""
+    """Complete config of a Transformer trial."""
 
     schema_version: Literal[1] = 1
     kind: Literal["transformer"] = "transformer"
@@ -100,5 +94,5 @@ class TransformerTrialConfig(Identified):
 
     @property
     def family(self) -> str:
-        """What trials of about the same cost have in common."""
+        """Return a key shared by trials of about the same cost."""
         return f"transformer {self.output_layer.name}"

@@ -1,7 +1,7 @@
-"""Corpora: text in, token ids out. Names, identities, download, verification and encoding.
+"""Corpora: names, identities, download, verification and encoding.
 
-`Corpus` and `load` need numpy and live in `trainables.corpora.encoded`; they are imported on first
-use, so that a plan, which needs identities only, stays fast."""
+`Corpus` and `load` need numpy and are imported on first use, because a plan needs identities only.
+"""
 
 from trainables import door
 

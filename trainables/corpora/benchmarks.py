@@ -1,8 +1,4 @@
-"""Word-similarity benchmarks: pairs of words with the similarity that people gave them. Files and
-parsing.
-
-Imports neither torch nor numpy.
-"""
+"""Word-similarity benchmarks: files and parsing. Imports neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -18,29 +14,25 @@ from trainables.corpora.source import read_files
 from trainables.errors import UserError
 
 NAMES_OF_FILES = {"WS-353-ALL": "WS-353", "MEN-TR-3k": "MEN", "SIMLEX-999": "SimLex-999"}
-"""Of published benchmarks whose files are called otherwise than AAAI 2021, SM Table 13, calls
-them."""
+"""Names in AAAI 2021, SM Table 13, of published files that are named differently."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """One benchmark."""
-
     name: str
     file: TextFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFolder:
-    """A folder of benchmarks of the user's own."""
+    """A user's own benchmarks."""
 
     name: str
     benchmarks: tuple[Benchmark, ...]
 
     @property
     def tag(self) -> str:
-        """The first 8 hexadecimal digits of a SHA-256 over the names and hashes of the files, in
-        order of names."""
+        """Return 8 hexadecimal digits of a SHA-256 over the files' sorted names and hashes."""
         files = sorted(
             [benchmark.file.name, benchmark.file.sha256] for benchmark in self.benchmarks
         )
@@ -50,12 +42,12 @@ class BenchmarkFolder:
 
     @property
     def measurement(self) -> str:
-        """The measurement over these benchmarks."""
+        """Return the name of the measurement over these benchmarks."""
         return f"word_similarity-{self.tag}@1"
 
 
 class WordPair(Frozen):
-    """Two words in lower case, and their similarity: the higher, the more alike, on any scale."""
+    """Two words in lower case and their similarity: higher is more alike, on any scale."""
 
     first: str
     second: str
@@ -63,11 +55,9 @@ class WordPair(Frozen):
 
 
 def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
-    """The pairs of a benchmark, a line each: two words and a number, apart by white space; blank
-    lines are left out.
+    """Return the word pairs: two words and a number per line, separated by white space.
 
-    Raises UserError, with the line, for anything else.
-    """
+    Raises UserError, with the line, for anything else except blank lines."""
     pairs = []
     for number, line in enumerate(benchmark.file.text.splitlines(), start=1):
         if not line.strip():
@@ -84,10 +74,9 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
 
 
 def read_folder(folder: Path) -> BenchmarkFolder:
-    """The benchmarks of a user's own folder: its files *.txt, called by their names without "EN-"
-    and ".txt".
+    """Return the benchmarks of a user's folder: its *.txt files, named without "EN-" and ".txt".
 
-    Raises UserError where there are none, one cannot be read or is not a benchmark, or two have one
+    Raises UserError if there is no such file, a file is unreadable or invalid, or two have one
     name."""
     files = sorted(name for name in names_in(folder) if name.endswith(".txt"))
     if not files:
@@ -111,10 +100,9 @@ def read_folder(folder: Path) -> BenchmarkFolder:
 
 
 def read_published(data_dir: Path | None) -> tuple[Benchmark, ...]:
-    """The 13 published benchmarks from `data_dir`/word-similarity.
+    """Return the 13 published benchmarks from `data_dir`/word-similarity.
 
-    Raises UserError where a file is missing or is not the published one.
-    """
+    Raises UserError if a file is missing or differs from the published one."""
     files = read_files(WORD_SIMILARITY, PUBLISHED[WORD_SIMILARITY].files, data_dir=data_dir)
     return tuple(
         Benchmark(name=NAMES_OF_FILES.get(stem := _stem(file.name), stem), file=file)

@@ -1,4 +1,4 @@
-"""Token ids of a corpus, ready for training."""
+"""Token ids of a corpus."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ TokenIds = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Corpus:
-    """A corpus as token ids. Every split is a one-dimensional, read-only int64 array with one
-    `<eos>` a line."""
+    """A corpus as token ids: per split a one-dimensional, read-only int64 array, with one `<eos>`
+    per line."""
 
     name: str
     train: TokenIds
     valid: TokenIds
     test: TokenIds
     vocabulary: tuple[str, ...]
-    """The type of each id."""
+    """Type of each id."""
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
-    """Load, verify and encode a corpus. A process encodes each one once: later calls return the
-    same object.
+    """Return a verified, encoded corpus; a process encodes each corpus once.
 
-    Raises UserError where the files are not those of `config.sha256`, or cannot be used (missing,
-    empty, not UTF-8)."""
+    Raises UserError if the SHA-256 differs from the config's, or a file is missing, empty or not
+    UTF-8."""
     return _load(config, folder_in(data_dir))
 
 
@@ -61,5 +60,5 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
 
 def _encode(tokens: Sequence[str], vocabulary: Vocabulary) -> TokenIds:
     ids = np.fromiter(map(vocabulary.ids.__getitem__, tokens), dtype=np.int64, count=len(tokens))
-    ids.setflags(write=False)  # the cache hands the same arrays to every trial of a pack
+    ids.setflags(write=False)  # the cache gives the same arrays to every trial of a pack
     return ids

@@ -1,4 +1,4 @@
-"""Getting published files onto this disk, and making sure that they are the right ones."""
+"""Download and verification of published files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from trainables.corpora.source import read_files, read_texts
 from trainables.errors import UserError, first_line
 
 RETRIES = 3
-"""How often a file is asked for again, after one second, two, three."""
+"""Retries per file, after 1, 2 and 3 seconds."""
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
-    """Verify the hashes of the corpus `name`, or of the benchmarks, downloading before that
-    published files that are absent. Built-in corpora need nothing. Raises UserError as `download`
-    and `read_texts` do."""
+    """Verify the corpus or benchmarks `name`, downloading published files that are missing.
+
+    Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do."""
     if is_built_in(name):
         return
     if name not in PUBLISHED:
@@ -32,15 +32,14 @@ def ensure(name: str, *, data_dir: Path | None) -> None:
     files = PUBLISHED[name].files
     if not names_in(folder_in(data_dir, name)).issuperset(files):
         download(PUBLISHED[name], folder_in(data_dir, name))
-    # The hashes say that the texts are the published ones; counting them again would only slow
-    # every run down.
+    # Matching hashes suffice; counting tokens again would only slow every run.
     read_files(name, files, data_dir=data_dir)
 
 
 def fetch(name: str, *, data_dir: Path | None) -> None:
-    """Download the published files of `name` that are absent or wrong to `data_dir`/`name`.
+    """Download the missing or wrong published files of `name` to `data_dir`/`name`.
 
-    Raises UserError for a name that is not published, and as `download` does."""
+    Raises UserError for an unpublished name, and as `download` does."""
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
@@ -50,12 +49,10 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
 
 
 def download(published: PublishedFolder, folder: Path) -> None:
-    """Bring to `folder` those of the published files that are absent or wrong.
+    """Download the missing or wrong published files to `folder`.
 
-    A file appears, or is replaced, in one step and only when its hash is right.
-
-    Raises UserError where the server or the network keeps failing, serves another file, or the disk
-    cannot be written."""
+    A file appears, or is replaced, atomically and only if its hash is right. Raises UserError if
+    the server or network keeps failing, the file differs, or the disk cannot be written."""
     try:
         import pooch
         import requests
@@ -92,8 +89,8 @@ def download(published: PublishedFolder, folder: Path) -> None:
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """Write what the address serves to pooch's temporary file, with the permissions of a new file
-    of this process."""
+    """pooch's temporary files are private; these get the permissions of a new file of this
+    process."""
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)
@@ -103,8 +100,7 @@ def _request(url: str, file: str, _: object) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong with a request: the first cause, without what the libraries in between make
-    of it."""
+    """The first cause, without the libraries' wrapping errors."""
     while cause := error.__cause__ or error.__context__:
         error = cause
     return first_line(getattr(error, "strerror", None) or error)

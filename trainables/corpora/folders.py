@@ -1,4 +1,4 @@
-"""Where the files of a corpus are: names, paths and the errors of getting them wrong."""
+"""Names, paths and path errors of corpora."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ FILES = tuple(f"{split}.txt" for split in SPLITS)
 
 
 def corpus_name(argument: str) -> str:
-    """What a corpus is called that is typed like this after `--corpus`: a folder given by path by
-    its last part."""
+    """Return the name of a corpus given as `--corpus`; a path is named by its last part."""
     return one_name(Path(argument).resolve().name if _is_path(argument) else argument)
 
 
 def corpus_argument(name: str) -> str:
-    """What to type here after `--corpus` for the corpus of that name: the path of a folder that
-    lies here, and in no data folder."""
+    """Return the `--corpus` argument for a corpus: a path if the folder is here and in no data
+    folder."""
     is_known = (
         _is_path(name)
         or is_built_in(name)
@@ -37,16 +36,14 @@ def _is_path(argument: str) -> bool:
 
 
 def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
-    """Turn what the user typed after `--corpus` into a corpus name and the absolute data folder it
-    lies in.
+    """Return the name and absolute data folder of a `--corpus` argument.
 
-    A name is that of a built-in corpus, a published corpus, or a folder of `data_dir` (default
-    `data`). Anything with a slash is the path of a folder: its last part is the name and its parent
-    the data folder, whatever `data_dir` says. The data folder of a built-in corpus is returned as
-    None, as it has no files.
+    A name is a built-in corpus (data folder None), a published corpus, or a folder of `data_dir`
+    (default `data`). With a slash it is a folder's path, and `data_dir` is ignored: the name is the
+    last part, the data folder its parent.
 
-    Raises UserError where there is no such corpus (with the nearest names), language of that rank,
-    or folder."""
+    Raises UserError for an unknown corpus (with similar names), an invalid rank or a missing
+    folder."""
     if is_built_in(corpus):
         return one_name(corpus), None
     if not _is_path(corpus):
@@ -66,11 +63,11 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the absolute folder of the corpus `name`: `data_dir`/`name`. That of a published one
-    need not exist yet.
+    """Return the absolute folder `data_dir`/`name` of a corpus; a published corpus' may not exist
+    yet.
 
-    Raises UserError where it is neither that nor a folder of `data_dir`, or is built in and has no
-    folder."""
+    Raises UserError if the corpus is neither published nor a folder of `data_dir`, or is built in.
+    """
     if is_built_in(name):
         raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir out")
     folder = folder_in(data_dir, name)
@@ -90,14 +87,13 @@ def locate(name: str, data_dir: Path | None) -> Path:
 
 
 def folder_in(data_dir: Path | None, name: str = "") -> Path:
-    """Return the absolute path of the folder `name` in the data folder (default `data`), or of the
-    data folder."""
+    """Return the absolute path of `name` in the data folder (default `data`), or of the data
+    folder."""
     return (data_dir or DEFAULT_DATA_DIR).resolve() / name
 
 
 def names_in(folder: Path) -> frozenset[str]:
-    """Return what lies in `folder`: nothing where there is no such folder, or where it may not be
-    listed."""
+    """Return the names in `folder`; empty if it does not exist or cannot be listed."""
     try:
         return frozenset(entry.name for entry in folder.iterdir())
     except OSError:
@@ -107,5 +103,5 @@ def names_in(folder: Path) -> frozenset[str]:
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # a name too long, or a parent that may not be searched
+    except OSError:  # a name too long, or a parent without search permission
         return False

@@ -1,23 +1,21 @@
-"""A generated language whose true log-P matrix is known, and so is its rank.
+"""A generated language with a known true log-P matrix of known rank.
 
-A Markov chain of first order over V = 1,000 types, `<eos>` among them: row i of the V x V matrix is
-the distribution of the next token after type i. With R the wanted rank and factors of width R - 2,
+It is a first-order Markov chain over V = 1,000 types, including `<eos>`; row i is the distribution
+after type i. With rank R and F = R - 2 factors,
 
     log P = A S B^T + 1 b^T - z 1^T,
 
-b a Zipf-like bias and z the logarithms of the rows' sums. So the rank is at most R, and it is R
-where [A S, 1, z] and [B, b, 1] have full column rank. A and B are random signs: each type has R - 2
-of them as a context and as many as a next token, and where the k-th agree, the token is likelier,
-else less likely. S falls like 1/k: the spectrum decays, as those of trained models do, and never
-below what float64 tells from zero.
+where b is a Zipf-like bias and z holds the logarithms of the row sums. The rank is R if [A S, 1, z]
+and [B, b, 1] have full column rank. A and B are random signs, F per type: every agreement makes the
+next token likelier. S falls like 1/k, so that the spectrum decays like a trained model's, but stays
+above float64's resolution.
 
-The same bits on every machine. All of log P is multiples of 2^-40 below 2^5, which float64 holds
-exactly: the product is one of whole numbers, and z is rounded to that grid, so that the matrix has
-rank R exactly and its rows sum to 1 but for 1e-11. Nothing rests on a library's exp, on the order
-of a sum or on a generator of random numbers: logarithms and the tables that exp is put together
-from are decimal arithmetic (correctly rounded by its standard), their products single roundings of
-IEEE 754, sums those of whole numbers, and random bytes SHAKE-256. A row is drawn from by such whole
-weights, each off by less than 1e-13 of the row's sum."""
+Every host generates the same bits. All of log P is multiples of 2^-40 below 2^5, which float64
+holds exactly. The product is an integer product and z is rounded to this grid, so the rank is
+exactly R, and rows sum to 1 within 1e-11. Nothing depends on a library's exp, on summation order or
+on a random generator. Logarithms and exp tables use decimal arithmetic (correctly rounded by its
+standard), products of tables are single IEEE 754 roundings, sums are integer sums, and random bytes
+are SHAKE-256. Tokens are drawn by integer weights, each within 1e-13 of the row's sum."""
 
 from __future__ import annotations
 
@@ -36,12 +34,12 @@ from trainables.config import MARKOV_TOKENS, MARKOV_TYPES
 from trainables.corpora.text import END_OF_SENTENCE, SPLITS
 
 LOGIT_BITS, LOG_P_BITS, WEIGHT_BITS = 24, 40, 44
-"""Logits are multiples of 2^-24, log P of 2^-40; a weight of 2^44 stands for exp(0)."""
+"""Logits are multiples of 2^-24, log P of 2^-40; a weight of 2^44 is exp(0)."""
 DIGITS = 25
 END_PROBABILITY = Decimal("0.05")
-"""Of `<eos>` before the factors change it: lines of about twenty tokens."""
+"""`<eos>` in the bias: lines of about twenty tokens."""
 ZIPF_OFFSET = Decimal("2.7")
-"""Zipf-Mandelbrot: word j has a probability like 1 / (j + 2.7) before the factors change it."""
+"""Zipf-Mandelbrot: in the bias, word j has a probability like 1 / (j + 2.7)."""
 STRENGTH = 2.5
 """Standard deviation of A S B^T in nats: how much the next token depends on the last one."""
 DRAW_BYTES = 8
@@ -49,25 +47,23 @@ DRAW_BYTES = 8
 
 @dataclass(frozen=True, eq=False)
 class MarkovLanguage:
-    """The chain. Type 0 is `<eos>`, type j the word of rank j in the bias. Legend: V types, R - 2 =
-    F factors."""
+    """The chain. Type 0 is `<eos>`, type j the word of rank j in the bias."""
 
     rank: int
-    """Of the log-P matrix, by construction."""
+    """Rank of the log-P matrix, by construction."""
     types: tuple[str, ...]
     log_p_VV: NDArray[np.float64]
-    """log P of each next type (columns) after each type (rows), in nats, exactly of the rank;
+    """log P of each next type (columns) after each type (rows), in nats; exactly of rank R,
     read-only."""
     left_VR: NDArray[np.int64]
-    """[A S, 1, z] in whole numbers: with `right_VR`, the factors that prove the rank."""
+    """[A S, 1, z] as integers; with `right_VR`, proves the rank."""
     right_VR: NDArray[np.int64]
     """[B, b, 1]; 2^40 log P = left diag(2^16, ..., 2^16, -1) right^T."""
     weights_VV: NDArray[np.int64]
-    """What tokens are drawn by: exp(logit) in units of 2^-44."""
+    """Sampling weights: exp(logit) in units of 2^-44."""
 
     def stationary(self) -> NDArray[np.float64]:
-        """The share of each type in an endless text: the distribution that one step of the chain
-        leaves alone."""
+        """Return the stationary distribution of the chain."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
         shares_V: NDArray[np.float64] = np.linalg.lstsq(
@@ -76,20 +72,20 @@ class MarkovLanguage:
         return shares_V
 
     def entropy_rate(self) -> float:
-        """Nats a token: the least mean cross-entropy that any model can expect on this language's
-        text."""
+        """Return the entropy rate in nats per token: the lowest cross-entropy that a model can
+        expect."""
         return float(-self.stationary() @ (np.exp(self.log_p_VV) * self.log_p_VV).sum(1))
 
 
 @functools.lru_cache(maxsize=2)
 def markov_language(rank: int) -> MarkovLanguage:
-    """The language of that rank; a process makes each once."""
+    """Return the language of that rank, cached per process."""
     size, factors = MARKOV_TYPES, rank - 2
     scales = _scales(factors)
     a_VF = _random_signs(rank, "contexts", size * factors).reshape(size, factors) * scales
     b_VF = _random_signs(rank, "words", size * factors).reshape(size, factors)
     bias_V = _bias(size)
-    # Products and sums of whole numbers below 2^53: float64 has them exactly, in any order.
+    # Integers below 2^53: float64 is exact in any order.
     logits_VV = (a_VF.astype(np.float64) @ b_VF.T.astype(np.float64)).astype(np.int64) + bias_V
     weights_VV = _weights(logits_VV)
     z_V = _logarithms(weights_VV.sum(1))
@@ -105,12 +101,12 @@ def markov_language(rank: int) -> MarkovLanguage:
         weights_VV=weights_VV,
     )
     for array in (language.log_p_VV, language.left_VR, language.right_VR, language.weights_VV):
-        array.setflags(write=False)  # the cache hands the same arrays to every trial
+        array.setflags(write=False)  # the cache gives the same arrays to every trial
     return language
 
 
 def states(language: MarkovLanguage) -> Iterator[int]:
-    """The chain without end, as numbers of types; it starts as after an `<eos>`."""
+    """Yield the endless chain as type numbers; it starts as after `<eos>`."""
     below = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:
@@ -126,8 +122,8 @@ def states(language: MarkovLanguage) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=2)
 def markov_texts(rank: int) -> dict[str, str]:
-    """The texts of the splits of that language: pieces of one chain, each cut at the first end of a
-    line beyond its number of tokens."""
+    """Return the splits' texts: consecutive pieces of one chain, each cut at the first line end
+    after its number of tokens."""
     language = markov_language(rank)
     chain = states(language)
     texts = {split: _text(chain, language.types, MARKOV_TOKENS[split]) for split in SPLITS}
@@ -152,13 +148,12 @@ def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
 
 
 def _scales(factors: int) -> NDArray[np.int64]:
-    """S in units of 2^-24, like 1 / k, so that the logits have their deviation."""
+    """Units of 2^-24; scaled so that the logits' standard deviation is STRENGTH."""
     first = STRENGTH * 2**LOGIT_BITS / math.sqrt(math.fsum(1 / k**2 for k in range(1, factors + 1)))
     return np.array([round(first / k) for k in range(1, factors + 1)], dtype=np.int64)
 
 
 def _random_signs(rank: int, purpose: str, count: int) -> NDArray[np.int64]:
-    """So many of -1 and 1, both as likely."""
     stream = hashlib.shake_256(f"markov {rank} {purpose}".encode()).digest(-(-count // 8))
     return (
         2 * np.unpackbits(np.frombuffer(stream, dtype=np.uint8), count=count).astype(np.int64) - 1
@@ -178,8 +173,8 @@ def _bias(size: int) -> NDArray[np.int64]:
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """exp(logit) in units of 2^-44, from the logit's whole part and its three bytes behind the
-    point."""
+    """Units of 2^-44; exp is the product of tables for the integer part and the three fractional
+    bytes."""
     whole_VV = logits_VV >> LOGIT_BITS
     least, greatest = int(whole_VV.min()), int(whole_VV.max())
     with localcontext(Context(prec=DIGITS)):

@@ -1,5 +1,4 @@
-"""What a plan must know of corpora: their content and sizes, as constants of those that can be
-downloaded."""
+"""Identities of corpora, and constants of those that can be downloaded."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusIdentity:
-    """A corpus' content and sizes. Tokens count one `<eos>` a line; the vocabulary includes
+    """A corpus' content and sizes. Tokens include one `<eos>` per line; the vocabulary includes
     `<eos>`."""
 
     name: str
@@ -23,20 +22,18 @@ class CorpusIdentity:
     vocabulary_size: int
 
     def limited_vocabulary_size(self, limit: int | None) -> int:
-        """Return the size of the vocabulary under `CorpusConfig.vocabulary_limit`: exactly what
-        `load` will give."""
+        """Return the vocabulary size that `load` gives under `CorpusConfig.vocabulary_limit`."""
         return self.vocabulary_size if limit is None else min(limit, self.vocabulary_size)
 
 
 NO_TEXT = CorpusIdentity(
     name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0
 )
-"""In place of a corpus, for studies whose trials read none."""
+"""Placeholder for studies whose trials read no corpus."""
 
 
 def corpus_sha256(digests: Mapping[str, str]) -> str:
-    """Return the identity of a corpus from the SHA-256 of its files, so that published hashes are
-    enough.
+    """Return the identity of a corpus from the SHA-256 of its files.
 
     It is the SHA-256 of the JSON object {"test.txt": ..., "train.txt": ..., "valid.txt": ...}, keys
     sorted, no white space."""
@@ -50,9 +47,9 @@ class PublishedFolder:
     """Files that can be downloaded and verified."""
 
     url: str
-    """Of a file, up to the file's name."""
+    """Prefix of a file's URL."""
     files: Mapping[str, str]
-    """By name, the SHA-256."""
+    """SHA-256 by name."""
 
 
 PTB = PublishedFolder(  # Penn Treebank as preprocessed by Mikolov et al. 2010.
@@ -90,14 +87,14 @@ BENCHMARKS = PublishedFolder(  # Word similarity, collected by Faruqui and Dyer 
     },
 )
 WORD_SIMILARITY = "word-similarity"
-"""No corpus, but fetched and checked like one: see `trainables.corpora.benchmarks`."""
+"""Not a corpus, but fetched and checked like one: see `trainables.corpora.benchmarks`."""
 
 PUBLISHED: Mapping[str, PublishedFolder] = {
     "ptb": PTB,
     "wikitext-2": WIKITEXT_2,
     WORD_SIMILARITY: BENCHMARKS,
 }
-"""What can be downloaded, by the name of its folder."""
+"""Keys: folder names."""
 
 PUBLISHED_CORPORA: Mapping[str, CorpusIdentity] = {
     "ptb": CorpusIdentity(
@@ -117,4 +114,3 @@ PUBLISHED_CORPORA: Mapping[str, CorpusIdentity] = {
         vocabulary_size=33_278,
     ),
 }
-"""Those of them that are corpora."""

@@ -1,11 +1,10 @@
 """The corpus that needs no download: the English of Python's own language reference.
 
-CPython ships the reference as plain text for `help()` (`pydoc_data.topics`). The running text is
-kept; code, grammars, tables, headings and signatures are dropped, and so is every paragraph that
-already occurred, because topics contain one another and a repeated paragraph would carry train text
-into the test split. The rest is lower-cased and cut into words and punctuation, numbers become `N`
-(as in the Penn Treebank corpus), and each sentence is a line. The text, and so the SHA-256 of the
-corpus, differs between minor versions of Python."""
+CPython ships it as plain text for `help()` (`pydoc_data.topics`). Only prose is kept, not code,
+grammars, tables, headings or signatures. Repeated paragraphs are dropped, because topics contain
+one another and train text would occur in the test split. Text is lower-cased and cut into words and
+punctuation, numbers become `N` (as in Penn Treebank), and each sentence is a line. The text, and so
+the SHA-256, differs between minor versions of Python."""
 
 from __future__ import annotations
 
@@ -20,11 +19,10 @@ Sentence = list[str]
 Paragraph = list[Sentence]
 
 BLOCK_TOKENS = 400
-"""Paragraphs are dealt to the splits in contiguous blocks of at least so many tokens."""
+"""Minimum tokens of a contiguous block of paragraphs; a split gets whole blocks."""
 
 DEAL = ("train", "train", "train", "train", "valid", "train", "train", "train", "train", "test")
-"""The splits of ten consecutive blocks: 80/10/10, interleaved, so that all three have the same
-subjects."""
+"""Splits of ten consecutive blocks: 80/10/10, interleaved so that all cover the same subjects."""
 
 _TOKEN = re.compile(r"[^\W\d]\w*(?:['-]\w+)*|\d[\w.]*(?<!\.)|\(\)|\.\.\.|[=!<>]=|//|[^\w\s]")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[\"'(]?[A-Z_])")
@@ -46,7 +44,7 @@ _PLAIN_PUNCTUATION = str.maketrans(
     }
 )
 
-# Words that English needs and that are no keywords of Python: they tell prose from code.
+# Common English words that are not Python keywords: they distinguish prose from code.
 _ENGLISH = re.compile(
     r"a|all|also|an|are|at|be|been|but|by|can|does|has|have|how|into|it|its|may|more|no|of|on|only|same|see|some|such"
     r"|than|that|the|then|there|these|they|this|to|use|used|was|were|when|where|which|will"
@@ -57,11 +55,10 @@ _SHORTEST_PROSE = 4
 
 @functools.cache
 def split_texts() -> dict[str, str]:
-    """Return the texts of the splits `train`, `valid` and `test`, tokens separated by spaces, one
-    sentence a line.
+    """Return the texts of `train`, `valid` and `test`, tokens separated by spaces, one sentence per
+    line.
 
-    Raises UserError where this Python was installed without `pydoc_data`.
-    """
+    Raises UserError if this Python has no `pydoc_data`."""
     try:
         from pydoc_data.topics import topics
     except ImportError as error:
@@ -86,8 +83,7 @@ def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
 
 
 def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
-    """Yield the tokenised sentences of every paragraph of prose, each paragraph once, in order of
-    appearance."""
+    """Yield the tokenised sentences of every prose paragraph once, in order of appearance."""
     seen: set[tuple[str, ...]] = set()
     for text in texts:
         for raw in re.split(r"\n\s*\n", text):
@@ -99,8 +95,7 @@ def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
 
 
 def prose_sentences(paragraph: str) -> list[Sentence]:
-    """Return the tokens of each sentence of a paragraph, or nothing where the paragraph is not
-    running text."""
+    """Return the tokens of each sentence, or [] if the paragraph is not prose."""
     if _CODE.search(paragraph) or _UNDERLINE.search(paragraph):
         return []
     joined = " ".join(

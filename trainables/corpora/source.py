@@ -1,4 +1,4 @@
-"""The texts of a corpus: read or made, verified, counted."""
+"""Texts of corpora: reading or generating, verifying, counting."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ from trainables.trial_folder import DamagedFileError, read_file
 
 
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
-    """Return the identity of the corpus `name`, without torch, and but for generated languages
-    without numpy.
+    """Return a corpus' identity, without torch and, except for generated languages, without numpy.
 
-    Published corpora, and generated ones that studies read by themselves, are constants and need no
-    data; any other is read or made: see `read_texts`."""
+    Published corpora and the generated ones of built-in studies are constants and need no data.
+    Others are read or generated: see `read_texts`."""
     if is_built_in(name):
         return _built_in_identity(name)
     return PUBLISHED_CORPORA.get(name) or measured_identity(
@@ -44,15 +43,14 @@ def _built_in_identity(name: str) -> CorpusIdentity:
 
 
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
-    """Verify every file of the corpus `name`, and count its tokens and types.
-
-    Raises UserError as `read_texts` does."""
+    """Verify every file of a corpus, and count its tokens and types. Raises UserError as
+    `read_texts` does."""
     texts = read_texts(name, data_dir=data_dir)
     return measured_identity(name, texts), tuple(texts.values())
 
 
 def measured_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
-    """Return the identity that the texts themselves have."""
+    """Return the identity computed from the texts."""
     splits = [tokenise(texts[split].text) for split in SPLITS]
     train, valid, test = map(len, splits)
     return CorpusIdentity(
@@ -66,16 +64,16 @@ def measured_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentit
 
 
 def texts_sha256(texts: Mapping[str, TextFile]) -> str:
-    """Return the SHA-256 that identifies these texts: see `corpus_sha256`."""
+    """Return the SHA-256 that identifies the texts: see `corpus_sha256`."""
     return corpus_sha256({text.name: text.sha256 for text in texts.values()})
 
 
 def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
-    """Read and verify the texts of the corpus `name` in `data_dir` (default `data`), by split; make
-    those of a built-in one.
+    """Return the verified texts of a corpus by split, from `data_dir` (default `data`) or
+    generated.
 
-    Raises UserError for an unknown corpus, and where a file is missing, unreadable, empty, not
-    UTF-8, or (of a published corpus) not the published one."""
+    Raises UserError for an unknown corpus, and if a file is missing, unreadable, empty, not UTF-8,
+    or differs from the published one."""
     if is_built_in(name):
         made = _built_in_texts(name)
         return {split: TextFile(name=f"{split}.txt", text=made[split]) for split in SPLITS}
@@ -96,26 +94,23 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
         return spam_texts(symbols)
     if rank is None:
         return split_texts()
-    # Imported late: it needs numpy, and a plan for any other corpus does not.
+    # Imported late: it needs numpy, unlike a plan for any other corpus.
     from trainables.corpora.markov import markov_texts
 
     return markov_texts(rank)
 
 
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
-    """The tokens of the test text of the corpus `name` as they are written, whatever a trial's
-    vocabulary keeps.
+    """Return the tokens of the test text, regardless of a trial's vocabulary limit.
 
-    Raises UserError as `read_texts` does.
-    """
+    Raises UserError as `read_texts` does."""
     return tuple(tokenise(read_texts(name, data_dir=data_dir)["test"].text))
 
 
 def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> list[TextFile]:
-    """Read these files of the folder `name` in `data_dir`, and verify those of a published one.
+    """Return files of the folder `name` in `data_dir`, verified if published.
 
-    Raises UserError if one is missing, unreadable, not UTF-8, or not the published one.
-    """
+    Raises UserError if one is missing, unreadable, not UTF-8, or differs from the published one."""
     published = PUBLISHED[name].files if name in PUBLISHED else {}
     place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
     command = f"get it with: {PROGRAM} corpus fetch {name}{place}"

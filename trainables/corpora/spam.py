@@ -1,18 +1,16 @@
-"""A generated language that is trivial to describe: every text repeats one symbol (Godey and Artzi
-2026, SpamLang).
+"""A generated language in which every text repeats one symbol (Godey and Artzi 2026, SpamLang).
 
-A text is one of V symbols seven times and `<eos>`, a line of its own. Whoever has read the first
-symbol knows the rest, and the first symbol may be any: a model that has learned the language loses
-ln V in every eight tokens and nothing else (`spam_floor`). In arXiv 2603.10145 it is the trivial
-pattern that models stop learning as V grows.
+A text is one of V symbols seven times and `<eos>`, on its own line. After the first symbol the rest
+is certain, so a model that has learned the language loses ln V per eight tokens (`spam_floor`). In
+arXiv 2603.10145 models stop learning this pattern as V grows.
 
-Symbols are dealt like cards: a deal is all V of them in random order, and a split is as many deals
-as it needs. So every symbol is in every split, equally often, and the mean loss of a model that has
-learned the language is the floor exactly over whole deals, whatever the draw. Only a reader who
-remembered which cards of a deal are gone could go below it, by at most one nat a text.
+A deal is all V symbols in random order, like cards; a split is as many deals as it needs. So
+symbols are equally frequent, and over whole deals the mean loss of a model that has learned the
+language is exactly the floor. Only memory of the current deal could go below it, by at most one nat
+per text.
 
-The same text on every machine: the order is that of bytes of SHAKE-256. Imports neither torch nor
-numpy."""
+Every host generates the same text: the order comes from SHAKE-256. Imports neither torch nor numpy.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
 LEAST_DEALS = {"train": 2}
-"""So that the order of one deal is not all that there is to learn from."""
+"""Two, so that a model cannot learn just the order of one deal."""
 KEY_BYTES = 8
 SHA256 = {
     500: "3764a54880326568cb5fbea6e7b2e849e04c26dde1df14faee4cea986c04701e",
@@ -33,12 +31,11 @@ SHA256 = {
     32_000: "98fd71ae0c0140864d5f7ac93dab35b5bd80560fe024736acda9dfb2d3e8e857",
     128_000: "f93e11afce4aafec792675899dc0751fbb727067cb395dc3f7adc79b9bfc399e",
 }
-"""Of the languages that the study `spam` reads, by V: what `texts_sha256` gives, so that a plan
-need not make them."""
+"""`texts_sha256` by V, for the study `spam`, so that a plan need not generate the texts."""
 
 
 def spam_texts(symbols: int) -> dict[str, str]:
-    """The texts of the splits of the language with so many symbols, a text a line."""
+    """Return the splits' texts of the language with `symbols` symbols, one text per line."""
     lines = [" ".join([f"s{number}"] * SPAM_REPEATS) + "\n" for number in range(symbols)]
     return {
         split: "".join(
@@ -51,8 +48,7 @@ def spam_texts(symbols: int) -> dict[str, str]:
 
 
 def spam_identity(symbols: int) -> CorpusIdentity | None:
-    """The identity of the language with so many symbols, of those whose hash is recorded; the sizes
-    by arithmetic."""
+    """Return the language's identity if its hash is recorded, else None."""
     if symbols not in SHA256:
         return None
     tokens = {split: _deals(split, symbols) * symbols * (SPAM_REPEATS + 1) for split in SPLITS}
@@ -71,8 +67,7 @@ def _deals(split: str, symbols: int) -> int:
 
 
 def _order(split: str, symbols: int, deal: int) -> list[int]:
-    """The symbols in the order of random keys; equal keys, of which there are none in practice, by
-    number."""
+    """Random keys; equal keys, which do not occur in practice, sort by number."""
     stream = hashlib.shake_256(f"{SPAM} {symbols} {split} {deal}".encode()).digest(
         KEY_BYTES * symbols
     )

@@ -1,5 +1,4 @@
-"""From text to token ids: tokenising, choosing the vocabulary, numbering it. Pure functions on
-strings and lists."""
+"""From text to token ids, by pure functions: tokenising, choosing and numbering the vocabulary."""
 
 from __future__ import annotations
 
@@ -11,18 +10,17 @@ from itertools import chain
 from trainables.errors import UserError
 
 SPLITS = ("train", "valid", "test")
-"""The splits of every corpus, in the order in which their tokens are numbered."""
+"""Splits of every corpus, in the order in which tokens are numbered."""
 
 END_OF_SENTENCE = "<eos>"
 UNKNOWN = "<unk>"
 
 
 def tokenise(text: str) -> list[str]:
-    """Return the tokens of `text`: of every line its words, split at white space, then `<eos>`
-    (Merity et al. 2018).
+    """Return the tokens of `text`: each line's words, split at white space, then `<eos>` (Merity et
+    al. 2018).
 
-    A blank line is `<eos>` alone; a last line without a line break counts as a line.
-    """
+    A blank line is `<eos>` alone; a last line without a line break counts."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if lines and not lines.endswith("\n"):
         lines += "\n"
@@ -31,25 +29,22 @@ def tokenise(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The numbering of a text's types."""
+    """Numbering of a text's types."""
 
     types: tuple[str, ...]
-    """The vocabulary; the index is the id."""
+    """Types by id."""
     ids: dict[str, int]
-    """The id of every type of the text; types outside the vocabulary have the id of `<unk>`."""
+    """Ids of all types of the text; those outside the vocabulary have the id of `<unk>`."""
 
 
 def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
-    """Number the types of `splits` (lists of tokens; the first one is the train split) by order of
-    first appearance.
+    """Number the types of `splits` (token lists, train first) by first appearance.
 
-    With a `limit` below the number of types, exactly `limit` types are kept: `<eos>`, `<unk>`, and
-    the most frequent others of the first split, ties and types absent from it by order of first
-    appearance. Every other type becomes `<unk>`, and the ids follow the order of first appearance
-    in the text so rewritten.
+    A `limit` below the number of types keeps exactly `limit`: `<eos>`, `<unk>`, and the most
+    frequent others in train. Ties, and types absent from train, rank by first appearance. Other
+    types become `<unk>`, and ids follow the first appearance in the resulting text.
 
-    Raises UserError where the limit leaves no room beside `<eos>` and `<unk>`.
-    """
+    Raises UserError if the limit is below 3."""
     appearance = dict.fromkeys(chain.from_iterable(splits))
     kept: Collection[str] = appearance
     if limit is not None and limit < len(appearance):

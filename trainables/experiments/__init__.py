@@ -1,7 +1,6 @@
-"""Trials that train no language model.
+"""Trials that train no language model: a module per kind, named like it.
 
-Each kind has a module of its name here, whose `measure(config, runtime)` gives its measurements by
-name and version."""
+Its `measure(config, runtime)` returns measurements by name and version."""
 
 from trainables import door
 

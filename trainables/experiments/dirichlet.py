@@ -1,12 +1,10 @@
-"""Fitting known distributions (Ganea et al. 2019, the talk's synthetic experiment): what an output
-layer can express.
+"""Fits of output layers to known distributions (Ganea et al. 2019, the talk's synthetic
+experiment).
 
-N targets from Dir(alpha) over V outcomes; each has a context vector of its own, and all share the
-outcomes' vectors, so that nothing but the output layer and the width keeps the model from its
-targets.
+N targets are drawn from Dir(alpha) over V outcomes. Each has its own context vector, and the
+outcomes' vectors are shared, so that only output layer and width limit the fit.
 
-Shapes: N targets (contexts), D width, V outcomes.
-"""
+Shapes: N targets (contexts), D width, V outcomes."""
 
 from __future__ import annotations
 
@@ -33,12 +31,11 @@ from trainables.trial_folder import Measured, Metric
 
 
 def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Fit the targets of the config's seed in float32; what is reported is computed in float64.
+    """Fit the seed's targets in float32 and report in float64.
 
-    `excess_cross_entropy` is the mean KL divergence of the model from its targets in nats,
-    `target_entropy` the floor below its cross-entropy, `modes_matched` the percentage of targets
-    whose likeliest outcome is the model's. Raises DivergedError where the loss leaves the finite
-    numbers."""
+    `excess_cross_entropy` is the mean KL divergence from targets to model in nats, `target_entropy`
+    the lower bound of the cross-entropy, `modes_matched` the percentage of targets whose mode the
+    model shares. Raises DivergedError if the loss is not finite."""
     p_NV, log_p_NV = draw_targets(
         alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed
     )
@@ -54,12 +51,12 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
 def draw_targets(
     *, alpha: float, targets: int, outcomes: int, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """N distributions from Dir(alpha, .., alpha), and their logs, finite also where a probability
-    underflows.
+    """Return N distributions from Dir(alpha, .., alpha) and their logs, finite even if a
+    probability underflows.
 
-    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. Of these most underflow
-    at alpha = 0.01, and all of a row may; their logs do not: Gamma(alpha) is Gamma(alpha + 1) U^(1
-    / alpha), with U uniform."""
+    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. At alpha = 0.01 most of
+    them, or a whole row, underflow; their logs do not, as Gamma(alpha) is Gamma(alpha + 1) U^(1 /
+    alpha) with U uniform."""
     rng = np.random.default_rng(seed)
     size = (targets, outcomes)
     log_gamma_NV = (
@@ -72,11 +69,10 @@ def draw_targets(
 
 
 class Model(nn.Module):
-    """Everything that is fitted: the vectors of contexts and outcomes, and what the layer owns.
+    """Fitted vectors of contexts and outcomes, and the output layer.
 
-    They start as normal vectors whose products have variance 1, the layer as it is initialised.
-    Only a learned piecewise linear function starts as the identity: from its usual random slopes
-    the same model is harder to fit."""
+    Vectors start normal, with products of variance 1. A learned piecewise linear function starts as
+    the identity: from its usual random slopes the model is harder to fit."""
 
     def __init__(self, config: DirichletConfig) -> None:
         super().__init__()
@@ -95,8 +91,8 @@ class Model(nn.Module):
         )
 
     def loss(self, targets_NV: Tensor) -> Tensor:
-        """Mean over N of -sum_v P*(v) log P(v) in nats, float64; only built-in layers have its
-        gradient in closed form."""
+        """Return the mean over N of -sum_v P*(v) log P(v) in nats, float64. Only built-in layers
+        have a closed-form gradient."""
         if isinstance(self.layer, PointwiseSoftmax | MixtureOfSoftmaxes):
             return self.layer.loss(self.contexts_ND.unsqueeze(1), self.outcomes_VD, targets_NV)
         log_p_NV = self.layer.log_probabilities(self.contexts_ND, self.outcomes_VD)
@@ -107,7 +103,7 @@ class Model(nn.Module):
 def compare(
     model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]
 ) -> dict[str, float]:
-    """How far the model is from its targets, in float64, in which it then stays."""
+    """Return the distance of the model from its targets in float64; the model stays in float64."""
     model.double()
     found_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {
@@ -117,12 +113,11 @@ def compare(
 
 
 def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) -> dict[str, int]:
-    """Minimise the model's loss in place, as `FitConfig` says; `floor` is a lower bound of it.
+    """Minimise the model's loss in place by `FitConfig`; `floor` is a lower bound of the loss.
 
-    Returns `iterations` (of Adam and of L-BFGS), `passes` (how often loss and gradients were
-    computed: the line search takes some more than one an iteration) and `met_rule` (1 where the
-    rule was met before the limit, else 0). Raises DivergedError where the loss leaves the finite
-    numbers."""
+    Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients, with
+    those of the line search) and `met_rule` (1 if the rule was met within the limit, else 0).
+    Raises DivergedError if the loss is not finite."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     passes = 0
 

@@ -1,4 +1,4 @@
-"""From an experiment's config to the module that computes it."""
+"""Dispatch from an experiment's config to its module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainables.trial_folder import Measured
 
 
 def measure_experiment(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
-    """The trial's measurements, by the module of its kind. Raises DivergedError."""
+    """Return the measurements of a trial by its kind's module. Raises DivergedError."""
     PULSE.enter("in its measurement", quiet_s=config.operations / SLOWEST_FLOPS)
     measure: Callable[[ExperimentConfig, Runtime], dict[str, Measured]]
     measure = import_module(f"trainables.experiments.{config.kind}").measure

@@ -1,7 +1,6 @@
-"""Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018), and what they
-say.
+"""Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018).
 
-Dimensions: N inputs, K experts, O outputs, I inputs' width, U gates an expert (1 or O), R singular
+Dimensions: N inputs, K experts, O outputs, I input width, U gates per expert (1 or O), R singular
 values."""
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
 BATCH = 100
-"""Jacobians that are held at a time."""
+"""Jacobians per batch."""
 THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
-"""Of what counts as vanishing, relative to the largest singular value of the same Jacobian; as
-metrics spell them."""
+"""Thresholds of vanishing, relative to the largest singular value of the same Jacobian; as in
+metric names."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Draw a layer and inputs from the seed, in float64; its spectrum is the mean over the inputs.
+    """Draw a layer and inputs from the seed, in float64; the spectrum is the mean over inputs.
 
-    Another layer of the same seed has other weights and inputs, and each is held beside Gaussian
-    matrices of its own: the layer's description gives the numbers of its streams."""
+    Random streams are numbered by the layer's description. So different layers of a seed have
+    different weights, inputs, and Gaussian matrices to compare with."""
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
     drawn, reference = (stream(config.seed, part) for part in parts)
@@ -56,11 +55,11 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
 
 @torch.no_grad()
 def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
-    """dy/dx at each input, N x O x I.
+    """Return dy/dx at each input, N x O x I.
 
     With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko
-    dg_k/dx. As softmax has dg_k/dx = g_k (v_k - sum_l g_l v_l), the second sum is sum_k g_k (h_ko -
-    y_o) v_k. relu has slope 0 at 0."""
+    dg_k/dx. For softmax, dg_k/dx = g_k (v_k - sum_l g_l v_l), so the second sum is sum_k g_k (h_ko
+    - y_o) v_k. relu has slope 0 at 0."""
     scores_NKO = layer.expert_scores(inputs_NI)
     gates_NKU = layer.gates(inputs_NI)
     slopes_NKO = gates_NKU * (scores_NKO > 0)
@@ -76,7 +75,7 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
-    """A standard-normal matrix for each Jacobian, with the same rows set to 0."""
+    """Return a standard-normal matrix per Jacobian, with the same rows set to 0."""
     drawn_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
     return drawn_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 
@@ -84,33 +83,32 @@ def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
 def spectrum_metrics(
     sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64], gaussian_NR: NDArray[np.float64]
 ) -> dict[str, Metric]:
-    """What the singular values of one layer's Jacobians say; what would not be finite is left out.
+    """Return the metrics of one layer's Jacobians, without those that are not finite.
 
-    `sigma_NR` has a row of descending singular values for each input, `zero_rows_N` how many rows
-    of each Jacobian are exactly 0: so many singular values are exactly 0 too, and whatever stands
-    in their place is rounding. `gaussian_NR` are those of a Gaussian matrix of the same shape with
-    the same rows 0.
+    `sigma_NR` has descending singular values per input. `zero_rows_N` is the number of rows of each
+    Jacobian that are exactly 0. As many singular values are exactly 0; their computed values are
+    rounding errors. `gaussian_NR` has those of Gaussian matrices of the same shape with the same
+    rows 0.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has
       such a row, and so no condition number.
     - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same
-      Jacobian, averaged over inputs; `mean_vanishing_1e-3` the same of the mean spectrum.
-    - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones counted:
-      there is none where it is infinite itself. `log10_condition_nonzero`: the same without the
-      singular values that are exactly 0. It grows with the number of rows that are not 0, whatever
-      they hold; `log10_condition_excess` is what it has above that of the Gaussian matrices.
-    - `sigma_max`, `entropy_rank`, `stable_rank`, `effective_rank_1e-3`: of the mean spectrum.
-    - `sigma_middle`, `sigma_min`: its value in the middle and its last one.
-    - `first_half_r2`: share of the variance of its first half that a straight line over the index
-      accounts for.
-    - `input_spread`: standard deviation over inputs of the singular values of the first half over
+      Jacobian, averaged over inputs; `mean_vanishing_1e-3`: the share in the mean spectrum.
+    - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones included.
+      `log10_condition_nonzero`: without singular values that are exactly 0. It grows with the
+      number of nonzero rows, regardless of their values; `log10_condition_excess` subtracts that of
+      the Gaussian matrices.
+    - `sigma_max`, `sigma_middle`, `sigma_min`, `entropy_rank`, `stable_rank`,
+      `effective_rank_1e-3`: of the mean spectrum.
+    - `first_half_r2`: R^2 of a straight line over the index in the mean spectrum's first half.
+    - `input_spread`: standard deviation over inputs of the first half's singular values, over
       their mean."""
     width = sigma_NR.shape[1]
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
     mean_R = sigma_NR.mean(axis=0)
     half_R = mean_R[: width // 2]
     spread_R = sigma_NR.std(axis=0)[: width // 2]
-    # A Jacobian of zeros has no condition number; at the widths of the study none is ever drawn.
+    # A Jacobian of zeros has no condition number; at the study's widths none is ever drawn.
     some_N = sigma_NR[:, 0] > 0
     with np.errstate(divide="ignore"):
         conditions_N = np.log10(sigma_NR[some_N, 0] / sigma_NR[some_N, -1])
@@ -144,7 +142,7 @@ def spectrum_metrics(
 
 
 def _nonzero_condition(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64]) -> float:
-    """Median over inputs of log10(largest / least that is not exactly 0), NaN without any input."""
+    """Median over inputs of log10(largest / smallest that is not exactly 0); NaN without inputs."""
     if not len(sigma_NR):
         return math.nan
     last_N = sigma_NR.shape[1] - zero_rows_N - 1

@@ -1,19 +1,15 @@
-"""How well a small network with one hidden layer of the given kind learns an invented function.
+"""Tests of how well a network with one hidden layer learns an invented function.
 
-Each function is drawn from a seed, known exactly, and free of noise, so that the least possible
-error is 0.
+Each function is drawn from a seed, known exactly and noise-free: the least possible error is 0.
 
-- `regions`: eight linear maps; the map that is applied is the one whose score, a linear function of
-  the input, is the largest. It jumps at the borders. Made like a mixture of linear experts with
-  hard gates.
-- `wide`: one hidden layer of 64 relu units: a function that a dense layer of as many units can be.
-- `deep`: three hidden layers of 64 relu units: like none of the layers that are compared.
+- `regions`: eight linear maps; the map with the largest score, a linear function of the input, is
+  applied. It jumps at the borders, like a mixture of linear experts with hard gates.
+- `wide`: one hidden layer of 64 relu units, which an equally wide dense layer can represent.
+- `deep`: three hidden layers of 64 relu units, unlike any layer compared.
 
-None has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample of
-inputs.
+No function has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample.
 
-Dimensions: N examples, I input width, O outputs, R regions, H hidden units.
-"""
+Dimensions: N examples, I input width, O outputs, R regions, H hidden units."""
 
 from __future__ import annotations
 
@@ -35,31 +31,30 @@ from trainables.trial_folder import Measured, Metric
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
-"""How many inputs an output's variance is taken over."""
+"""Sample for an output's variance."""
 
 TASK, WEIGHTS, BATCHES = 0, 1, 2
-"""Streams of random numbers of a trial: the function with its examples, the weights at the start,
-the batches."""
+"""Random streams: function and examples, initial weights, batches."""
 
 
 class Examples(NamedTuple):
-    """Inputs and the function's values at them."""
+    """Inputs and the function's values."""
 
     inputs_NI: Tensor
     targets_NO: Tensor
 
 
 Task = tuple[Examples, Examples, Examples]
-"""Independent samples of one function: to train on, to validate on, to test on."""
+"""Independent samples for training, validation and test."""
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Train once at each learning rate, from the same weights on the same batches; the one with the
-    lowest validation error counts.
+    """Train once per learning rate, with the same initial weights and batches; the lowest
+    validation error counts.
 
-    Errors are mean squared errors in percent of the variance of the targets of the same sample: 0
-    is the function itself, 100 is no better than its mean. Raises DivergedError where no learning
-    rate leads to finite errors."""
+    Errors are mean squared errors in percent of the sample's target variance: 0 is the function
+    itself, 100 no better than its mean. Raises DivergedError if no learning rate gives finite
+    errors."""
     task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
     finite = [fit for fit in fits if all(map(math.isfinite, fit.values()))]
@@ -72,7 +67,7 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
-    """The task of this name and seed, in float32; the same for every layer that learns it."""
+    """Return the task of this name and seed, in float32; equal for every layer."""
     generator = stream(config.seed, TASK)
     function = make_function(config, generator)
 
@@ -92,8 +87,9 @@ def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
 def make_function(
     config: LayerTaskConfig, generator: torch.Generator
 ) -> Callable[[Tensor], Tensor]:
-    """Draw the function from inputs N x I to outputs N x O, not yet scaled. Weights are normal with
-    variance 2 / fan-in before a relu, and 1 / fan-in elsewhere."""
+    """Return a random function from N x I to N x O, not yet scaled.
+
+    Weights are normal, with variance 2 / fan-in before a relu and 1 / fan-in elsewhere."""
 
     def normal(*shape: int, gain: float = 1.0) -> Tensor:
         return torch.randn(shape, generator=generator) * math.sqrt(gain / shape[-1])
@@ -122,7 +118,7 @@ def make_function(
 
 
 def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequential:
-    """Hidden layer and linear output, both Glorot-uniform; the output's biases start at 0."""
+    """Return a hidden layer and a linear output, both Glorot-uniform, with output biases 0."""
     hidden = MixtureOfExperts(config.layer, config.input_width, config.width, gate_bias=True)
     hidden.initialise(generator)
     output = nn.Linear(config.width, config.outputs)
@@ -132,10 +128,8 @@ def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequ
 
 
 def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[str, float]:
-    """Adam (Kingma and Ba 2015), its learning rate falling linearly to 0; the metrics of where it
-    ends."""
-    # Weights and batches have streams of their own, so that a layer's size does not change the
-    # batches.
+    """Adam (Kingma and Ba 2015) with a learning rate that falls linearly to 0."""
+    # Separate streams, so that a layer's size does not change the batches.
     weights, batches = stream(config.seed, WEIGHTS), stream(config.seed, BATCHES)
     network = make_network(config, weights).to(device)
     train, valid, test = task
@@ -164,7 +158,6 @@ def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[
 
 @torch.no_grad()
 def _error(network: Callable[[Tensor], Tensor], examples: Examples) -> float:
-    """Mean squared error over the variance of the targets, each output alike."""
     targets_NO = examples.targets_NO
     error_O = (network(examples.inputs_NI) - targets_NO).square().mean(dim=0)
     return float((error_O / targets_NO.var(dim=0, unbiased=False)).mean())

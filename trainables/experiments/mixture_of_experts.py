@@ -1,12 +1,10 @@
-"""A layer of experts: the sum of K small layers, each weighted by a gate that looks at the input.
+"""A layer of experts: K small layers, summed with input-dependent gates.
 
 Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", y =
-sum_k g_k(x) h_k(x), and the dense layer that he released with it
-(github.com/eminorhan/mixture-of-experts), whose gate is a number by which all outputs of its expert
-are multiplied. Weights start as there.
+sum_k g_k(x) h_k(x), and the dense layer released with it (github.com/eminorhan/mixture-of-experts),
+with one gate per expert. Initial weights are as in that program.
 
-Dimensions: N examples, K experts, O output units, U gates an expert (1 or O), I numbers in an
-input."""
+Dimensions: N examples, K experts, O outputs, U gates per expert (1 or O), I input width."""
 
 from __future__ import annotations
 
@@ -20,11 +18,10 @@ from trainables.config import ExpertsLayerConfig, HiddenLayerConfig
 
 
 class MixtureOfExperts(nn.Module):
-    """y = sum_k g_k(x) relu(W_k x), for vectors x, with g the softmax over the experts of V_k x +
-    b_k.
+    """y = sum_k g_k(x) relu(W_k x), with g the softmax over experts of V_k x + b_k.
 
-    Constant gates are 1/K each and have no parameters: the dense layer is a mixture of one expert
-    with them. Without `gate_bias` there are no b_k. `initialise` draws the weights."""
+    Constant gates are 1/K, without parameters: the dense layer has one expert and such a gate.
+    Without `gate_bias` there are no b_k. `initialise` draws the weights."""
 
     def __init__(
         self, config: HiddenLayerConfig, input_width: int, output_width: int, *, gate_bias: bool
@@ -44,8 +41,8 @@ class MixtureOfExperts(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Glorot-uniform weights (Glorot and Bengio 2010), each expert and each expert's gates as a
-        layer of their own; biases 0."""
+        """Draw Glorot-uniform weights (Glorot and Bengio 2010), separately per expert and its
+        gates; biases are 0."""
         for weights in (self.expert_weights_KOI, self.gate_weights_KUI):
             if weights is not None:
                 limit = math.sqrt(6 / (weights.shape[1] + weights.shape[2]))
@@ -54,8 +51,7 @@ class MixtureOfExperts(nn.Module):
             self.gate_bias_KU.zero_()
 
     def gates(self, inputs_NI: Tensor) -> Tensor:
-        """N x K x U: by how much each expert counts, or 1/K for each where gates are constant (N =
-        U = 1)."""
+        """Return the gates, N x K x U; constant gates are 1/K, with N = U = 1."""
         if self.gate_weights_KUI is None:
             experts = len(self.expert_weights_KOI)
             return inputs_NI.new_full((1, experts, 1), 1 / experts)
@@ -64,10 +60,10 @@ class MixtureOfExperts(nn.Module):
         return scores.unflatten(1, self.gate_weights_KUI.shape[:2]).softmax(dim=1)
 
     def expert_scores(self, inputs_NI: Tensor) -> Tensor:
-        """N x K x O: the experts before their relu."""
+        """Return the experts before relu, N x K x O."""
         scores = linear(inputs_NI, self.expert_weights_KOI.flatten(0, 1))
         return scores.unflatten(1, self.expert_weights_KOI.shape[:2])
 
     def forward(self, inputs_NI: Tensor) -> Tensor:
-        """Outputs N x O of inputs N x I."""
+        """Return outputs N x O of inputs N x I."""
         return (self.gates(inputs_NI) * self.expert_scores(inputs_NI).relu()).sum(1)

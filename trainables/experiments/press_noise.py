@@ -1,10 +1,8 @@
-"""Ranks of a log-P matrix cut to a few directions: with noise, and after SVD round trips (AAAI
-2021, SM 5).
+"""Ranks of a truncated log-P matrix, with noise or after SVD round trips (AAAI 2021, SM 5).
 
-All in numpy, on the CPU: what round trips add is the rounding of one LAPACK library.
+Uses numpy on the CPU, so that round trips show the rounding of one LAPACK library.
 
-Legend: N rows (contexts), V columns (words), N = V; R directions that the cut keeps.
-"""
+Legend: N rows (contexts), V columns (words), N = V; R directions kept."""
 
 from __future__ import annotations
 
@@ -25,22 +23,21 @@ from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
 MATRIX, NOISE = 0, 1
-"""Streams of random numbers. The noise is one draw, scaled by the root of its variance."""
+"""Random streams. The noise is one draw, scaled by the root of its variance."""
 WIDTH = 16
-"""Of the softmax layer whose log-P matrix is cut; the matrix has rank 18."""
+"""Width of the softmax layer; its log-P matrix has rank 18."""
 REFINEMENTS = 8
-"""Steps of subspace iteration. Each divides the angle by (sigma_R / sigma_R+1)^2, at least 7 from N
-= 120 on."""
+"""Subspace iterations. Each divides the angle by (sigma_R / sigma_R+1)^2, at least 7 for N >=
+120."""
 
 Matrix = NDArray[np.floating]
 
 
 def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Ranks of the noisy matrix ("noisy_*"), or after each round trip ("round_trip 1 *").
+    """Return ranks of the noisy matrix ("noisy_*"), or after each round trip ("round_trip 1 *").
 
-    `error` is the sum of squared differences from the matrix before the first trip; `largest_below`
-    the largest singular value that the Press rank does not count, as a multiple of its tolerance.
-    """
+    `error` is the sum of squared differences from the matrix before the first trip. `largest_below`
+    is the largest singular value that the Press rank excludes, over the tolerance."""
     del runtime
     left_NR, sigma_R, right_RV = cut_log_p(config.size, config.rank, config.seed)
     matrix_NV = (left_NR * sigma_R) @ right_RV
@@ -54,11 +51,11 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Factors (N, 18) and (V, 18) whose product is log_softmax(H W^T + b), so that nothing of size
-    N x V is decomposed.
+    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b), so that no N x V matrix is
+    decomposed.
 
-    H is standard normal, W normal so that a logit's part of H has variance 1, and b the log
-    frequencies of Zipf's law, shuffled."""
+    H is standard normal, W normal so that H W^T has variance 1, and b the shuffled log frequencies
+    of Zipf's law."""
     random = np.random.default_rng([seed, MATRIX])
     contexts_ND = random.standard_normal((size, WIDTH))
     words_VD = random.standard_normal((size, WIDTH)) / math.sqrt(WIDTH)
@@ -75,8 +72,8 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def cut_log_p(size: int, rank: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
-    """The `rank` largest singular values of a log-P matrix, divided by the largest, with their
-    directions."""
+    """Return a log-P matrix truncated to rank `rank`: left vectors, singular values over the
+    largest, right vectors."""
     (left_NK, left_KK), (right_VK, right_KK) = map(np.linalg.qr, log_p_factors(size, seed))
     turn_KK, sigma_K, back_KK = np.linalg.svd(left_KK @ right_KK.T)
     return (left_NK @ turn_KK)[:, :rank], sigma_K[:rank] / sigma_K[0], (back_KK @ right_VK.T)[:rank]
@@ -91,12 +88,12 @@ def add_noise(matrix_NV: Matrix, variance: float, seed: int) -> None:
 
 
 def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.float64]:
-    """Singular values, descending, of a float64 matrix with R directions far stronger than the
-    others; overwrites it.
+    """Return the descending singular values of a float64 matrix with R dominant directions;
+    overwrites the matrix.
 
-    `right_VR` spans about the R right directions. They are refined and subtracted; the eigenvalues
-    of the Gram matrix of the rest have its resolution, 1e-8 of its own largest singular value, at a
-    fifth of the time of an SVD."""
+    `right_VR` approximately spans the dominant right directions, which are refined and subtracted.
+    Eigenvalues of the rest's Gram matrix resolve 1e-8 of the rest's largest singular value, in a
+    fifth of an SVD's time."""
     for _ in range(REFINEMENTS):
         left_NR, _ = np.linalg.qr(matrix_NV @ right_VR)
         right_VR, _ = np.linalg.qr(matrix_NV.T @ left_NR)
@@ -110,8 +107,8 @@ def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.flo
 
 
 def _after_round_trips(matrix_NV: Matrix, count: int, eps: float) -> dict[str, Metric]:
-    """`count` times: decompose, multiply all directions back. The next decomposition has the
-    singular values."""
+    """The SVD of each trip gives the ranks after the previous one; hence one more SVD than
+    trips."""
     metrics, before_NV = dict[str, Metric](), matrix_NV
     for trip in range(count + 1):
         PULSE.touch(quiet_s=50 * len(matrix_NV) ** 3 / SLOWEST_FLOPS)

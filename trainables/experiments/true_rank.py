@@ -1,8 +1,6 @@
-"""The true log-P matrix of a generated language under the measurements of the models that were
-trained on it.
+"""The true log-P matrix of a generated language, measured like a trained model's.
 
-Legend: N rows (test contexts), V columns (types), D different contexts among the rows.
-"""
+Legend: N rows (test contexts), V columns (types), D distinct contexts among the rows."""
 
 from __future__ import annotations
 
@@ -28,23 +26,22 @@ from trainables.trial_folder import Measured, Metric
 
 ROWS_PER_CHUNK = 1024
 EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
-"""Of the Press tolerance in the report: the precision that each variant has."""
+"""Eps of the reported Press tolerance: the variant's precision."""
 
 
 def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Perplexity and spectrum of the truth, and what only it can say: `true_rank@1`.
+    """Return perplexity and spectrum of the truth, and `true_rank@1`.
 
-    `true_rank` is the rank of the measured rows, by exact elimination, and `language_rank` that of
-    the whole V x V matrix by construction: fewer different contexts than that cannot show it. Press
-    ranks are reported for the eps of both precisions, `press_rank` for that of the variant.
-    `entropy_perplexity` is exp of the language's entropy rate; `shares_perplexity` is the test
-    perplexity of a model that knows how often each type comes, and no more."""
+    `true_rank` is the rank of the measured rows by exact elimination, `language_rank` that of the V
+    x V matrix by construction; fewer distinct contexts cannot show it. Press ranks are reported for
+    both precisions' eps, `press_rank` for the variant's. `entropy_perplexity` is exp of the entropy
+    rate. `shares_perplexity` is the test perplexity of a model that knows only the type
+    frequencies."""
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     rank = markov_rank(config.corpus.name)
     assert rank is not None, "the config takes generated languages only"
     language = markov_language(rank)
-    # Of full column rank, so that the left factors' rows alone decide the rank of a choice of
-    # contexts.
+    # With full column rank, the left factors' rows alone determine the rank at a set of contexts.
     assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
     place = {name: state for state, name in enumerate(language.types)}
     states_V = np.array([place[name] for name in corpus.vocabulary])
@@ -55,7 +52,7 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu").numpy()
     earlier, predicted = streams_TB[:-1], streams_TB[1:]
     contexts_N = tokens[: evaluation.rank_contexts]
-    # The Gram matrix would lose what the eps of float64 asks for.
+    # The Gram matrix would lose the precision that float64's eps needs.
     spectrum = log_p_spectrum(
         _rows(config, log_p_VV, contexts_N),
         rows=len(contexts_N),
@@ -87,7 +84,6 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
 def _rows(
     config: TrueRankConfig, log_p_VV: NDArray[np.float64], contexts_N: NDArray[np.int64]
 ) -> Iterator[NDArray[np.floating]]:
-    """The log-P matrix of the test contexts in chunks, in the precision of the variant."""
     generator = np.random.default_rng(config.seed)
     for start in range(0, len(contexts_N), ROWS_PER_CHUNK):
         chunk_NV = log_p_VV[contexts_N[start : start + ROWS_PER_CHUNK]]

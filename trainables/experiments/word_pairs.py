@@ -1,5 +1,4 @@
-"""How many pairs of words the benchmarks have, and how many of them a vocabulary lacks (AAAI 2021,
-SM Table 13)."""
+"""Counts of benchmark word pairs, and of those missing in a vocabulary (AAAI 2021, SM Table 13)."""
 
 from __future__ import annotations
 
@@ -11,10 +10,10 @@ from trainables.trial_folder import Measured, Metric
 
 
 def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
-    """For each benchmark "word_pairs NAME" and "word_pairs unknown NAME".
+    """Return "word_pairs NAME" and "word_pairs unknown NAME" of each benchmark.
 
-    The vocabulary is that of all three splits. Raises UserError where the corpus or a benchmark is
-    missing or is not the published one."""
+    The vocabulary is that of all three splits. Raises UserError if the corpus or a benchmark is
+    missing or differs from the published one."""
     folder = runtime.benchmarks_dir or runtime.data_dir
     texts = read_texts(config.text, data_dir=folder)
     words = {word for text in texts.values() for word in tokenise(text.text)}

@@ -1,4 +1,4 @@
-"""Language models: networks, their dropouts, their output weights and their initial weights."""
+"""Language models: networks, output weights and initial weights."""
 
 from trainables import door
 

@@ -1,8 +1,6 @@
-"""AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere. The output weights are
-the embedding, or with `head_rank` a product A B of their own.
+"""AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere.
 
-Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the context vector, H
-hidden width."""
+Shapes: T time, B batch, V vocabulary, D embedding width, C context width, H hidden width."""
 
 from __future__ import annotations
 
@@ -19,15 +17,14 @@ from trainables.language_model.head import OutputHead
 from trainables.output_layers import LayerShape, build_output_layer
 
 EMBEDDING_BOUND = 0.1
-"""Entries start uniform within it."""
+"""Bound of the uniform initial entries."""
 
 
 class LstmLayer(nn.Module):
-    """One LSTM layer whose hidden-to-hidden weights can be given for each call.
+    """An LSTM layer that takes its hidden-to-hidden weights per call.
 
-    The framework's own module keeps flat references to its weights and, in some versions, silently
-    ignores a dropped copy of them; calling its kernel with the weights as arguments leaves nothing
-    to ignore."""
+    torch's own module keeps flat references to its weights, and some versions silently ignore a
+    dropped copy. So its kernel is called with the weights as arguments."""
 
     def __init__(self, input_width: int, hidden_width: int) -> None:
         super().__init__()
@@ -37,7 +34,7 @@ class LstmLayer(nn.Module):
         self.bias_hh = nn.Parameter(torch.empty(4 * hidden_width))
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Uniform within 1 / sqrt(hidden width), as the framework starts its own LSTM."""
+        """Draw weights uniformly within 1 / sqrt(hidden width), as torch's LSTM does."""
         bound = self.weight_hh.shape[1] ** -0.5
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
@@ -45,11 +42,10 @@ class LstmLayer(nn.Module):
     def forward(
         self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, LstmState]:
-        """Outputs T x B x H and the state after the last step, in the dtype of the inputs; products
-        are in `dtype`.
+        """Return outputs T x B x H and the last state in the inputs' dtype, with products in
+        `dtype`.
 
-        Cast here, as torch's autocast on a GPU casts an LSTM to float16 whatever dtype it is told.
-        """
+        Casts here, because torch's autocast on a GPU always casts an LSTM to float16."""
         weights = self.weight_ih, weight_hh, self.bias_ih, self.bias_hh
         inputs, h, c, *cast = (tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights))
         results = torch.lstm(inputs, (h, c), cast, True, 1, 0.0, self.training, False, False)
@@ -59,7 +55,7 @@ class LstmLayer(nn.Module):
 
 
 class AwdLstm(LanguageModel):
-    """The language model of the papers."""
+    """The papers' language model; the output weights are the embedding, or A B with `head_rank`."""
 
     def __init__(
         self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int
@@ -79,9 +75,9 @@ class AwdLstm(LanguageModel):
         self.config = config
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the starting weights: embedding uniform(-0.1, 0.1), LSTM layers as the framework's,
-        the output layer's own as it says, its bias 0; last of all a head, whose product has the
-        embedding's deviation."""
+        """Draw the initial weights: embedding uniform(-0.1, 0.1), LSTM layers as torch's, output
+        layer by its own rule with bias 0, then a head whose product has the embedding's deviation.
+        """
         nn.init.uniform_(self.embedding_VD, -EMBEDDING_BOUND, EMBEDDING_BOUND, generator=generator)
         for layer in self.layers:
             assert isinstance(layer, LstmLayer)
@@ -99,10 +95,8 @@ class AwdLstm(LanguageModel):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """As every language model.
-
-        The states have the dtype of the weights, whatever the precision of the products.
-        """
+        """Return context vectors; the states have the weights' dtype at any precision of
+        products."""
         generator, dtype = self.mode(masks)
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)

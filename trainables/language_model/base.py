@@ -1,8 +1,6 @@
-"""What all language models have in common: tokens in, context vectors out, and an output layer
-behind them.
+"""Interface of language models: from tokens to context vectors, with an output layer.
 
-Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the context vector, H
-hidden width."""
+Shapes: T time, B batch, V vocabulary, D embedding width, C context width, H hidden width."""
 
 from __future__ import annotations
 
@@ -24,20 +22,19 @@ LstmState = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Contexts:
-    """The context vectors of one window."""
+    """Context vectors of one window."""
 
     dropped_TBC: Tensor
-    """What the output layer sees: with the last dropout in training."""
+    """Input of the output layer; in training, after the last dropout."""
     undropped_TBC: Tensor
     """Before that dropout."""
     state: list[LstmState]
-    """What the next window starts from, cut off from the gradient; empty where windows are
-    independent."""
+    """Initial state of the next window, detached; empty if windows are independent."""
 
 
 class LanguageModel(nn.Module, ABC):
-    """`contexts` turns tokens into context vectors; `output`, with `output_weight`, those into log
-    P or a loss."""
+    """A network whose `contexts` maps tokens to context vectors; `output` maps them, with
+    `output_weight`, to log P or a loss."""
 
     def __init__(
         self,
@@ -55,14 +52,14 @@ class LanguageModel(nn.Module, ABC):
         self.precision: Precision = "float32"
 
     def output_weight(self) -> Tensor:
-        """The weights that the output layer is passed, V x D: the embedding, or the head's;
-        differentiable."""
+        """Return the output layer's weights, V x D, differentiable: the embedding, or the
+        head's."""
         return self.embedding_VD if self.head is None else self.head.weight()
 
     @torch.no_grad()
     def exact_output_weight(self) -> Tensor:
-        """The same in float64. Of a head A B, too, whose product in float32 has a full rank by its
-        rounding."""
+        """Return the output weights in float64. In float32, rounding gives a head's product A B
+        full rank."""
         return (
             self.embedding_VD.double()
             if self.head is None
@@ -70,16 +67,16 @@ class LanguageModel(nn.Module, ABC):
         )
 
     def train_in(self, precision: Precision) -> None:
-        """From now on, matrix products in training mode are in this precision (see
-        `TrainingConfig.precision`); TF32 is torch's to make (see
-        `trainables.device.products_in`)."""
+        """Set the precision of matrix products in training mode (see `TrainingConfig.precision`);
+        `trainables.device.products_in` handles TF32."""
         self.precision = precision
         self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
     def mode(self, masks: torch.Generator | None) -> tuple[torch.Generator | None, torch.dtype]:
-        """Return the generator of dropouts, None outside training, and the dtype of the products
-        between embedding and output layer. Raise ValueError if a model in training mode has no
-        generator."""
+        """Return the generator of dropouts, None outside training, and the dtype of products before
+        the output layer.
+
+        Raises ValueError if a model in training mode has no generator."""
         if not self.training:
             return None, self.embedding_VD.dtype
         if masks is None:
@@ -88,18 +85,16 @@ class LanguageModel(nn.Module, ABC):
 
     @abstractmethod
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the starting weights."""
+        """Draw the initial weights."""
 
     @abstractmethod
     def zero_state(self, batch: int) -> list[LstmState]:
-        """The state before the first token."""
+        """Return the state before the first token."""
 
     @abstractmethod
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Read a window of tokens. In training mode every dropout draws its masks from `masks`, in
-        a fixed order.
+        """Read a window of tokens. In training mode, dropouts draw from `masks` in a fixed order.
 
-        Raises ValueError where there is no such generator in training mode.
-        """
+        Raises ValueError in training mode without `masks`."""

@@ -1,7 +1,6 @@
-"""Output weights that are not the embedding's.
+"""Output weights separate from the embedding.
 
-Shapes: V vocabulary, D width of the embedding, R inner rank.
-"""
+Shapes: V vocabulary, D embedding width, R inner rank."""
 
 from __future__ import annotations
 
@@ -10,8 +9,7 @@ from torch import Tensor, nn
 
 
 class OutputHead(nn.Module):
-    """One V x D matrix; or A B, of rank R at most, with V x R and R x D numbers. The bias is the
-    output layer's."""
+    """One V x D matrix, or A B with V x R and R x D numbers. The output layer has the bias."""
 
     def __init__(self, vocabulary_size: int, width: int, rank: int | None = None) -> None:
         super().__init__()
@@ -20,18 +18,17 @@ class OutputHead(nn.Module):
         self.right_RD = None if rank is None else nn.Parameter(torch.empty(rank, width))
 
     def weight(self) -> Tensor:
-        """V x D, differentiable."""
+        """Return V x D, differentiable."""
         if self.left_VR is None or self.right_RD is None:
             assert self.weight_VD is not None
             return self.weight_VD
         return self.left_VR @ self.right_RD
 
     def initialise(self, deviation: float, generator: torch.Generator) -> None:
-        """Draw normal weights so that every entry of V x D has this standard deviation.
+        """Draw normal weights such that entries of V x D have standard deviation `deviation`.
 
-        B keeps the scale of the context vectors that it maps to R dimensions, so rows of A are as
-        long as those of the one matrix, and neither factor of the gradient is small for the scale
-        of the other one."""
+        B keeps the scale of context vectors, and rows of A are as long as those of a single matrix.
+        So neither factor's gradient is small because of the other's scale."""
         if self.left_VR is None or self.right_RD is None:
             nn.init.normal_(self.weight(), 0.0, deviation, generator=generator)
             return
@@ -41,5 +38,5 @@ class OutputHead(nn.Module):
 
     @torch.no_grad()
     def scale_(self, factor: float) -> None:
-        """Multiply V x D by this."""
+        """Multiply V x D by `factor`."""
         (self.weight() if self.left_VR is None else self.left_VR).mul_(factor)

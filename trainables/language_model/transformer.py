@@ -1,13 +1,11 @@
-"""A decoder-only Transformer (Vaswani et al. 2017) as it is built today (Touvron et al. 2023,
-LLaMA): pre-norm RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), causal
-attention, SwiGLU feed-forward layers (Shazeer 2020), no biases but the output layer's.
+"""A modern decoder-only Transformer (Vaswani et al. 2017; Touvron et al. 2023, LLaMA).
 
-Windows are independent: a token is predicted from those before it in its window, so that the
-context is the window.
+It has pre-norm RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), causal
+attention, SwiGLU layers (Shazeer 2020), and no biases except the output layer's. Windows are
+independent: a token's context starts with its window.
 
-Shapes: T time, B batch, V vocabulary, D width, H heads, K width of a head, F width of the
-feed-forward layer, X the widths of several products side by side, I input and O output width of a
-product."""
+Shapes: T time, B batch, V vocabulary, D width, H heads, K head width, F feed-forward width, X
+joined widths of several products, I and O input and output width of a product."""
 
 from __future__ import annotations
 
@@ -24,46 +22,45 @@ from trainables.language_model.head import OutputHead
 from trainables.output_layers import LayerShape, build_output_layer
 
 LOGIT_DEVIATION = 0.25
-"""Standard deviation of the logits, without their bias, at the start: see
-`Transformer.initialise`."""
+"""Initial standard deviation of logits without bias: see `Transformer.initialise`."""
 NORM_EPSILON = 1e-6
-"""Added to the mean square that RMSNorm divides by."""
+"""Added to the mean square in RMSNorm."""
 ROTARY_BASE = 10_000.0
-"""Rotary positions turn by 1 / ROTARY_BASE^(2 i / K) radians a step, i = 0, 1, ..., K / 2 - 1."""
+"""Rotary positions turn by 1 / ROTARY_BASE^(2 i / K) radians per step, i = 0, 1, ..., K / 2 - 1."""
 
 
 class Rotation:
-    """Rotary positions: element i of a query or key and element i + K / 2 turn as a pair, by an
-    angle that grows with the position."""
+    """Rotary positions: elements i and i + K / 2 of a query or key rotate as a pair, by an angle
+    that grows with the position."""
 
     def __init__(
         self, steps: int, head_width: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        """For positions 0 to `steps` - 1; computed in float64."""
+        """Compute positions 0 to `steps` - 1 in float64."""
         exponent_i = torch.arange(0, head_width, 2, dtype=torch.float64, device=device) / head_width
         angle_Ti = torch.arange(steps, device=device).unsqueeze(1) * ROTARY_BASE**-exponent_i
         self.cos_TK = angle_Ti.cos().repeat(1, 2).to(dtype)
         self.sin_TK = torch.cat([-angle_Ti.sin(), angle_Ti.sin()], 1).to(dtype)
 
     def __call__(self, values_TK: Tensor) -> Tensor:
-        """The values, turned; further axes come first."""
+        """Return the rotated values; leading axes are free."""
         return values_TK * self.cos_TK + values_TK.roll(values_TK.shape[-1] // 2, -1) * self.sin_TK
 
 
 rotation_of = functools.cache(Rotation)
-"""Returns the same tensors for equal arguments, as a captured step reads them where they are."""
+"""Cached so that a captured step finds the same tensors at the same addresses."""
 
 
 class Product(nn.Module):
-    """x W^T, its factors cast to the dtype of x."""
+    """x W^T in the dtype of x."""
 
     def __init__(self, input_width: int, output_width: int) -> None:
         super().__init__()
         self.weight_OI = nn.Parameter(torch.empty(output_width, input_width))
 
     def initialise(self, generator: torch.Generator, factor: float = 1.0) -> None:
-        """Normal with a standard deviation of `factor` / sqrt(I), which keeps the scale of what
-        comes in."""
+        """Draw normal weights with standard deviation `factor` / sqrt(I); factor 1 keeps the
+        input's scale."""
         nn.init.normal_(
             self.weight_OI, 0.0, factor * self.weight_OI.shape[1] ** -0.5, generator=generator
         )
@@ -73,7 +70,7 @@ class Product(nn.Module):
 
 
 class CausalAttention(nn.Module):
-    """Multi-head attention in which a token sees itself and those before it."""
+    """Multi-head attention of each token to itself and earlier tokens."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -108,7 +105,7 @@ class FeedForward(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """x + attention(RMSNorm(x)), and of that x + feed-forward(RMSNorm(x)), with dropout on what is
+    """x + attention(RMSNorm(x)), then x + feed-forward(RMSNorm(x)), with dropout on what is
     added."""
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -121,7 +118,7 @@ class TransformerLayer(nn.Module):
         self.feed_forward = FeedForward(width, config.feed_forward_width)
 
     def initialise(self, generator: torch.Generator, projection_factor: float) -> None:
-        """Draw the weights; those of projections onto the residual stream times the factor."""
+        """Draw the weights; projections onto the residual stream are multiplied by the factor."""
         for branch, joint in ((self.attention, "query_key_value"), (self.feed_forward, "gate_up")):
             getattr(branch, joint).initialise(generator)
             branch.projection.initialise(generator, projection_factor)
@@ -133,7 +130,7 @@ class TransformerLayer(nn.Module):
         dtype: torch.dtype,
         masks: torch.Generator | None,
     ) -> Tensor:
-        """The residual stream after this layer, in its own dtype; products are in `dtype`."""
+        """Return the residual stream in its own dtype; products are in `dtype`."""
         attended = self.attention(self.attention_norm(hidden_BTD).to(dtype), rotation)
         hidden_BTD = hidden_BTD + dropout(attended, self.rate, masks)
         fed = self.feed_forward(self.feed_forward_norm(hidden_BTD).to(dtype))
@@ -141,7 +138,7 @@ class TransformerLayer(nn.Module):
 
 
 class Transformer(LanguageModel):
-    """The language model; without its own head the output weights are the embedding."""
+    """The language model; without its own head, the output weights are the embedding."""
 
     def __init__(
         self, config: TransformerConfig, output: OutputLayerConfig, vocabulary_size: int
@@ -163,19 +160,21 @@ class Transformer(LanguageModel):
 
     @property
     def embedding_deviation(self) -> float:
-        """Of the embedding's entries at the start; what is read is divided by it."""
+        """Return the initial standard deviation of embedding entries, by which embeddings are
+        divided when read."""
         return LOGIT_DEVIATION * self.config.width**-0.5
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw normal weights, at any width so that products keep the scale of what comes in, and
-        the residual stream's variance at its end is about twice that of the embedding output
-        (Radford et al. 2019: 1 / sqrt(2 layers)).
+        """Draw normal weights whose products keep the input's scale at any width.
 
-        The embedding is drawn so that logits start small, as RMSNorm makes context vectors of
-        length sqrt(D); what is read is divided by its deviation, as Vaswani et al. (2017, section
-        3.4) multiply theirs by sqrt(D), so that the residual stream starts with a variance of one.
-        Where the weights are tied, an embedding that serves both ends at equal scale starts with
-        the word just read as its likeliest next one, and at scale quick learns worse."""
+        Projections have a factor of 1 / sqrt(2 layers) (Radford et al. 2019), so the residual
+        stream ends with about twice the embedding's variance.
+
+        RMSNorm makes context vectors of length sqrt(D), so the embedding is drawn small to give
+        small logits. Embeddings are divided by their deviation, so that the residual stream starts
+        at variance 1, like the factor sqrt(D) of Vaswani et al. (2017, section 3.4). With tied
+        weights at one scale for both ends, the likeliest next word starts as the word just read; at
+        scale quick this learns worse."""
         layers = self.config.layers
         nn.init.normal_(self.embedding_VD, 0.0, self.embedding_deviation, generator=generator)
         for layer in self.layers:
@@ -191,8 +190,7 @@ class Transformer(LanguageModel):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """As every language model; the state is empty, and the window all that is read of the
-        text."""
+        """Return context vectors of the window; the state is empty."""
         generator, dtype = self.mode(masks)
         config, rows_BT = self.config, tokens_TB.t()
         rotation = rotation_of(

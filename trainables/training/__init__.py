@@ -1,5 +1,4 @@
-"""Training: streams of tokens, recipes of both kinds of model, and a loop that can be stopped after
-any step."""
+"""Training: token streams, recipes of the model kinds, and a loop that can stop after any step."""
 
 from trainables import door
 

@@ -1,7 +1,6 @@
-"""Averaged SGD: when to start it, and the running mean of the weights.
+"""Averaged SGD: when it starts, and the running mean of the weights.
 
-Sources: Merity et al. 2018 (NT-ASGD), Takase et al. 2018 and the AAAI-2021 paper (ET-ASGD).
-"""
+Sources: Merity et al. 2018 (NT-ASGD), Takase et al. 2018 and the AAAI-2021 paper (ET-ASGD)."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 
 
 def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
-    """Whether to switch to averaged SGD after epochs with these validation losses.
+    """Return whether to switch to averaged SGD after epochs with these validation losses.
 
     NT-ASGD: the last loss exceeds the minimum of all but the last n losses before it. ET-ASGD:
     after a fixed epoch."""
@@ -28,7 +27,7 @@ def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
 
 
 class WeightAverage:
-    """The mean of a model's parameters over all steps since the average was started."""
+    """Mean of a model's parameters over all steps since the start of averaging."""
 
     def __init__(self, model: nn.Module) -> None:
         self.steps = 0
@@ -38,7 +37,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """Take in the parameters after one more step."""
+        """Add the parameters after one more step."""
         parameters: dict[str, Tensor] = dict(model.named_parameters())
         averages = [self.tensors[name] for name in parameters]
         self.steps += 1
@@ -47,8 +46,8 @@ class WeightAverage:
 
 @contextmanager
 def weights_swapped(model: nn.Module, average: WeightAverage | None) -> Iterator[None]:
-    """Inside, the model has the averaged weights; afterwards its own again. Without an average,
-    nothing changes."""
+    """Give the model the averaged weights inside the context; without an average, change
+    nothing."""
     own = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
         if average is not None:

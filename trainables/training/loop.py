@@ -1,6 +1,7 @@
-"""The training loop, stoppable after any step, bit for bit the same after it; what differs between
-kinds of language model is the recipe's (`trainables.training.recipe`). `Trainer.snapshot` has all
-that the next step depends on, and `Trainer.restore` takes it."""
+"""The training loop, which can stop after any step and resume bit for bit.
+
+`Trainer.snapshot` returns everything the next step depends on, and `Trainer.restore` takes it.
+Recipes (`trainables.training.recipe`) contain what differs between kinds of language model."""
 
 from __future__ import annotations
 
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
     from trainables.trial_folder import Checkpoints
 
 MAX_LOSS = 100.0
-"""Nats per token beyond which a run counts as diverged: e^100 is no perplexity."""
+"""Nats per token above which a run counts as diverged."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
-"""What Adam remembers of each parameter, under its names."""
+"""Adam's state per parameter, by Adam's own names."""
 CHECKPOINT_SHARE = 0.05
-"""The most of a trial's time that its checkpoints may take."""
+"""Maximum share of a trial's time for checkpoints."""
 STEPS_PER_LOOK = 50
-"""How often the loss is fetched from the device to see whether the run has diverged."""
+"""Steps between two checks of the loss for divergence; each fetches it from the device."""
 
 
 RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], dict[str, Any]]
@@ -60,7 +61,7 @@ def _recipe_of(config: LanguageTrialConfig, length: int) -> Recipe:
 
 
 class Trainer:
-    """One model on its way through one corpus."""
+    """Training of one model on one corpus."""
 
     def __init__(
         self,
@@ -69,10 +70,10 @@ class Trainer:
         runtime: Runtime,
         ranks: RanksOf = lambda *_: {},
     ) -> None:
-        """`ranks` measures the weights that validation used, at the end of every epoch."""
+        """`ranks` measures the weights used in validation, after every epoch."""
         self.config, self.corpus, self.runtime, self._ranks = config, corpus, runtime, ranks
         training, evaluation = config.training, config.evaluation
-        # For output layers of a user's own, which may draw from the global generators.
+        # For a user's own output layers, which may draw from the global generators.
         torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device)
@@ -89,7 +90,7 @@ class Trainer:
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
         self.progress = Progress(position=self._recipe.first_position(self.draws))
         self.ends_epoch = False
-        """Whether the last step was the last one of an epoch."""
+        """Set by `advance` if the step was the last of an epoch."""
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
@@ -100,10 +101,10 @@ class Trainer:
         on_epoch: Callable[[EpochMetrics], None],
         stop_above: Mapping[int, float] = MappingProxyType({}),
     ) -> None:
-        """Train from where the progress stands to the last epoch. Raises DivergedError.
+        """Train from the current progress to the last epoch. Raises DivergedError.
 
-        Raises PrunedError after an epoch of `stop_above` whose validation loss is above the one
-        given there (nats per token), also when that epoch ended before a checkpoint."""
+        Raises PrunedError after an epoch of `stop_above` if the validation loss exceeds its limit
+        (nats per token), also if that epoch ended before a checkpoint."""
         while not self.finished:
             self.raise_if_pruned(stop_above)
             started = time.monotonic()
@@ -112,7 +113,7 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are over."""
+        """Return whether all epochs are over."""
         return len(self.progress.epochs) >= self.config.training.epochs
 
     def settle(
@@ -123,8 +124,8 @@ class Trainer:
         valid_loss: float | None = None,
         together: int = 1,
     ) -> None:
-        """What follows a step of so many seconds: the end of the epoch where it is over, a
-        checkpoint when it is time.
+        """Complete a step of `step_s` seconds: end the epoch if it is over, and write a checkpoint
+        if due.
 
         `valid_loss` as for `end_epoch`; `together` trials wait for each other's checkpoints. Raises
         DivergedError."""
@@ -138,12 +139,12 @@ class Trainer:
         progress.wall_seconds += step_s + now - started
         if self._checkpoint_is_due(checkpoints, together):
             PULSE.enter("at a checkpoint")
-            wait(self.runtime.device)  # queued steps are no part of what the checkpoint takes
+            wait(self.runtime.device)  # exclude queued steps from the checkpoint's time
             checkpoints.begin(progress.step, *self.snapshot())
             self._saved_at = time.monotonic()
 
     def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
-        """Those of all trials take at most `CHECKPOINT_SHARE` of the time."""
+        """Checkpoints of all `together` trials take at most `CHECKPOINT_SHARE` of the time."""
         every_s = self.runtime.checkpoint_every_s
         least_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
         return not every_s or (
@@ -151,7 +152,7 @@ class Trainer:
         )
 
     def step(self) -> None:
-        """One window: forward, backward, one update."""
+        """Train on one window: forward, backward, one update."""
         training, model = self.config.training, self.model
         window = self.next_window()
         with products_in(training.precision, self.runtime.device):
@@ -169,7 +170,7 @@ class Trainer:
         self.advance(window)
 
     def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
-        """The loss in nats per token, and what a step minimises."""
+        """Returns the loss in nats per token, and the objective."""
         model = self.model.train()
         inputs_TB, targets_N = self.tokens(window)
         contexts = model.contexts(inputs_TB, self.state, self.masks)
@@ -184,20 +185,22 @@ class Trainer:
         return self._recipe.window(progress.position, self.draws)
 
     def tokens(self, window: Window) -> tuple[Tensor, Tensor]:
-        """What is read, T x B, and what is predicted, T B in a row."""
+        """Return the inputs, T x B, and the targets, T B in a row."""
         return (
             self.streams_TB[window.start : window.end],
             self.streams_TB[window.start + 1 : window.end + 1].reshape(-1),
         )
 
     def rate(self, window: Window, base_rate: float) -> float:
-        """The learning rate of this step where the config says `base_rate`."""
+        """Return the learning rate of this step for the config's `base_rate`."""
         tokens = self.progress.tokens + window.steps * self.config.training.batch_size
         return self._recipe.rate(base_rate, window, tokens)
 
     def advance(self, window: Window) -> None:
-        """Count a step that was made. An epoch ends at the end of the text, or after
-        `epoch_tokens`; at the end of the text, go back to its start."""
+        """Count a completed step.
+
+        An epoch ends at the end of the text, or after `epoch_tokens`. At the end of the text,
+        return to its start."""
         progress, training = self.progress, self.config.training
         tokens = window.steps * training.batch_size
         progress.step += 1
@@ -212,11 +215,9 @@ class Trainer:
             self.state = self.model.zero_state(training.batch_size)
 
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
-        """Validate, take the ranks, keep the weights if they are the best so far, see whether to
-        start averaging.
+        """Validate, measure ranks, keep the best weights, and decide whether to start averaging.
 
-        `valid_loss` is what validation gives, where that was done already.
-        """
+        `valid_loss` replaces a validation that was done already."""
         progress, evaluation = self.progress, self.config.evaluation
         number = len(progress.epochs) + 1
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
@@ -256,7 +257,7 @@ class Trainer:
             )
 
     def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
-        """Raise PrunedError if the last epoch was worse than `stop_above` allows, see `train`."""
+        """Raise PrunedError if the last epoch exceeded `stop_above`, see `train`."""
         losses = [epoch.valid_loss for epoch in self.progress.epochs]
         most = stop_above.get(len(losses), math.inf)
         if losses and losses[-1] > most:
@@ -268,12 +269,12 @@ class Trainer:
 
     @torch.no_grad()
     def take_kept_weights(self) -> None:
-        """Put the weights of the best validation loss into the model."""
+        """Copy the weights of the best validation loss into the model."""
         for name, parameter in self.model.named_parameters():
             parameter.copy_(self.kept[name])
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything the next step depends on, as tensors and as JSON data."""
+        """Return everything the next step depends on, as tensors and as JSON data."""
         tensors: dict[str, Tensor] = {
             f"model.{name}": p for name, p in self.model.named_parameters()
         }
@@ -293,9 +294,9 @@ class Trainer:
         return tensors, {"progress": self.progress.model_dump(mode="json")}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
-        """Go back to what `snapshot` wrote. Return whether that was on the same kind of device.
+        """Restore a `snapshot`. Return whether it is from the same kind of device.
 
-        If not, it has no state for this device's generators: these start from the seed and the
+        If not, it has no state for this device's generators: they are seeded from the seed and the
         step."""
         self.progress = Progress.model_validate(state["progress"])
         with torch.no_grad():

@@ -1,8 +1,7 @@
-"""How AWD-LSTMs are trained: SGD or Adam on windows of random length, activation regularisers,
+"""Training of AWD-LSTMs: SGD or Adam on windows of random length, activation regularisers,
 averaging.
 
-Sources: Merity et al. 2018; the AAAI-2021 paper.
-"""
+Sources: Merity et al. 2018; the AAAI-2021 paper."""
 
 from __future__ import annotations
 
@@ -47,12 +46,12 @@ class LstmRecipe(Recipe):
 
     @override
     def pass_is_over(self, position: int) -> bool:
-        """A window needs two steps: one to read, one to predict."""
+        """A window needs two time steps: one to read, one to predict."""
         return position >= self._length - 2
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """By the warm-up and the length drawn."""
+        """Return the rate, scaled by warm-up and drawn length."""
         training = self.config.training
         return (
             min(1.0, tokens / max(1, training.warm_up_tokens))
@@ -63,9 +62,9 @@ class LstmRecipe(Recipe):
 
     @override
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:
-        """With both activation regularisers."""
+        """Return the loss with both activation regularisers."""
         undropped_TBC = contexts.undropped_TBC
-        # At least float32: a network in bf16 leaves bf16.
+        # At least float32: a bf16 network gives bf16.
         dtype = torch.promote_types(undropped_TBC.dtype, torch.float32)
         activation = contexts.dropped_TBC.to(dtype).square().mean()
         change = (undropped_TBC[1:].to(dtype) - undropped_TBC[:-1]).square().mean()

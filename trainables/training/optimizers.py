@@ -1,8 +1,7 @@
-"""The optimizer of a training: PyTorch's SGD, Adam or AdamW without what surrounds them for
-`torch.compile`.
+"""PyTorch's SGD, Adam and AdamW without their `torch.compile` wrappers.
 
-Every optimizer of PyTorch imports its compiler at the first step, with SymPy and 800 modules: 2 s
-of each worker process, and nothing here is compiled. The updates are PyTorch's own, bit by bit."""
+At its first step, an optimizer of PyTorch imports the compiler, with SymPy and 800 modules: 2 s per
+worker process, and nothing here is compiled. The updates are PyTorch's own, bit by bit."""
 
 from __future__ import annotations
 
@@ -37,13 +36,14 @@ EagerAdamW = _without_compiler(AdamW)
 def optimizer_of(
     model: LanguageModel, training: TrainingConfig | TransformerTrainingConfig
 ) -> Optimizer:
-    """What moves the weights. Every group of parameters has its learning rate by the config as
-    `base_lr`; functions of the logits may have one of their own. The decay of AdamW is of matrices
-    alone: not of gains, of biases, nor of what functions of the logits learn."""
+    """Return the optimizer. Every parameter group has the config's learning rate as `base_lr`.
+
+    Functions of the logits may have their own rate. AdamW decays matrices only: not gains, biases
+    or functions of the logits."""
     of_functions: dict[nn.Parameter, float | None] = {}
     for function in (module for module in model.modules() if isinstance(module, Pointwise)):
         for parameter in function.parameters():
-            # A function may hold another one, which comes later: the outer one's rate is for both.
+            # A function may contain another, which comes later: the outer rate applies to both.
             if of_functions.get(parameter) is None:
                 of_functions[parameter] = function.learning_rate
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
@@ -62,6 +62,6 @@ def optimizer_of(
     if isinstance(training, TransformerTrainingConfig):
         return EagerAdamW(described, betas=(training.beta1, training.beta2), fused=True)
     if training.optimizer == "adam":
-        # Fused: one kernel a parameter in place of a dozen.
+        # Fused: one kernel per parameter instead of a dozen.
         return EagerAdam(described, fused=True)
     return EagerSGD(described)

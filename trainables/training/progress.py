@@ -1,4 +1,4 @@
-"""How far a training has come, and what may end it."""
+"""Progress of a training, and the errors that end it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from trainables.trial_folder import EpochMetrics
 
 
 class DivergedError(Exception):
-    """Training left the finite numbers; the text says where."""
+    """Training left the finite numbers; the text names where."""
 
 
 class PrunedError(Exception):
-    """A search wants no more of this trial; the text says why."""
+    """A search stopped this trial; the text gives the reason."""
 
 
 class Progress(BaseModel):
-    """The part of a training's state that is no tensor."""
+    """The part of a training's state that is not a tensor."""
 
     step: int = 0
     position: int = 0
     """Time step of the train streams at which the next window starts."""
     epoch_tokens: int = 0
-    """Tokens of the running epoch so far."""
+    """In the running epoch."""
     tokens: int = 0
     epoch_seconds: float = 0.0
     wall_seconds: float = 0.0
-    """Spent in all, validation included."""
+    """Total, validation included."""
     epochs: list[EpochMetrics] = []
     averaging_steps: int | None = None
     """Steps in the average; None before the switch."""

@@ -1,4 +1,4 @@
-"""How models of one kind are trained: what the loop asks where kinds differ."""
+"""Interface of the training recipes, one per kind of model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from trainables.language_model import Contexts, LanguageModel
 
 
 class Window(NamedTuple):
-    """Time steps of the train streams: the first one, the one after the last, and the length that
-    was drawn, of which the end of the text may cut off some."""
+    """Time steps of the train streams from `start` to before `end`. The end of the text may cut the
+    `drawn` length."""
 
     start: int
     end: int
@@ -23,42 +23,44 @@ class Window(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """How many time steps it has."""
+        """Return the number of time steps."""
         return self.end - self.start
 
 
 class Recipe(ABC):
-    """Decides by the config and the train text alone, and holds nothing of a run's state. `draws`
-    is the run's generator, and what is drawn from it is drawn in the order of the steps."""
+    """Decisions that depend only on the config and the train text; has no run state.
+
+    `draws` is the run's generator; draws happen in the order of the steps."""
 
     longest_window: int
-    """The most time steps that a window has."""
+    """Time steps."""
 
     @abstractmethod
     def model(self, corpus: Corpus, draws: torch.Generator) -> LanguageModel:
-        """The model with its starting weights."""
+        """Return the model with its initial weights."""
 
     @abstractmethod
     def first_position(self, draws: torch.Generator) -> int:
-        """The time step at which a pass through the text starts."""
+        """Return the time step at which a pass through the text starts."""
 
     @abstractmethod
     def window(self, position: int, draws: torch.Generator) -> Window:
-        """The next window from this time step on."""
+        """Return the next window from this time step."""
 
     @abstractmethod
     def pass_is_over(self, position: int) -> bool:
-        """Whether no window is left from this time step on."""
+        """Return whether no window remains from this time step."""
 
     @abstractmethod
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """The learning rate of a step through the window, after which `tokens` train tokens have
-        been read in all."""
+        """Return the learning rate of a step, after which `tokens` train tokens have been read in
+        total."""
 
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:  # noqa: ARG002
-        """What a step minimises; here, the loss."""
+        """Return what a step minimises; by default, the loss."""
         return loss
 
     def starts_averaging(self, losses: Sequence[float]) -> bool:  # noqa: ARG002
-        """Whether weights are averaged after epochs with these validation losses; here, never."""
+        """Return whether to average after epochs with these validation losses; by default,
+        never."""
         return False

@@ -1,20 +1,18 @@
-"""Starting weights from which a narrow model learns within minutes, whatever its output layer.
+"""Initial weights from which a narrow model learns within minutes, with any output layer.
 
-As the papers start it, AWD-LSTM hardly hears its input: from one LSTM layer to the next, what
-differs between contexts shrinks to a third or less, and the logits start about equal. A model of
-full width has hundreds of thousands of steps to fix that. A narrow one with a thousand steps spends
-them near the perplexity of plain word frequencies, the longer the less its output layer lets
-through, and layers are then compared by when they leave it.
+As in the papers, AWD-LSTM barely responds to its input at first: each LSTM layer shrinks the
+differences between contexts to a third or less, and logits start nearly equal. A full-width model
+has hundreds of thousands of steps to recover. A narrow one with a thousand steps stays near the
+perplexity of word frequencies, the longer the less signal its output layer passes. A comparison of
+layers would then measure this delay.
 
-Three changes, the same for every output layer:
-- Rows of the embedding, and of a head of its own rank, have the norm that they have at the papers'
-  width of 400, whatever the width.
-- The input weights of each LSTM layer are rescaled, so that what a word adds to the first layer's
-  gates has a variance of one, and deeper layers hear the one before; so are those that make a
+Three changes, equal for every output layer:
+- Rows of the embedding, and of a separate head, have their norm at the papers' width of 400.
+- Input weights of each LSTM layer are rescaled, so that a word's contribution to the first layer's
+  gates has variance 1, and deeper layers respond to the one before. So are the weights of a
   mixture's context vectors.
-- The output bias makes the first predictions the frequencies of the words in the train text,
-  through whatever bends the logits; without this the context vectors learn the frequencies,
-  saturate, and stay so."""
+- The output bias makes the first predictions the word frequencies of the train text, through any
+  function of the logits. Otherwise the context vectors learn the frequencies and stay saturated."""
 
 from __future__ import annotations
 
@@ -27,16 +25,17 @@ from numpy.typing import NDArray
 from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 
 EMBEDDING_WIDTH = 400
-"""Of the papers."""
+"""Embedding width of the papers."""
 OUTPUT_DEVIATION = 0.5
-"""Above the 0.2 that an LSTM's outputs have then, so that deeper layers start softer: at 0.2 steep
-bends learn worse, from 0.3 to 1 all do about the same (Penn Treebank, scale quick)."""
+"""Assumed instead of an LSTM's actual initial 0.2, for a softer start of deeper layers: at 0.2
+steep functions of the logits learn worse, from 0.3 to 1 all are similar (Penn Treebank, scale
+quick)."""
 
 
 @torch.no_grad()
 def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
-    """Rescale the weights that `AwdLstm.initialise` has drawn, and set the output bias by how often
-    words are."""
+    """Rescale the weights from `AwdLstm.initialise`, and set the output bias to word
+    frequencies."""
     width = model.config.embedding_width
     factor = math.sqrt(EMBEDDING_WIDTH / width)
     model.embedding_VD.mul_(factor)
@@ -56,9 +55,9 @@ def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
 def start_at_frequencies(
     model: LanguageModel, train_tokens: NDArray[np.int64], hidden_deviation: float
 ) -> None:
-    """Set the output bias by how often words are in the train text; context vectors have this
-    standard deviation."""
-    # One more of each: a word that the train text lacks has a logarithm, too.
+    """Set the output bias to train word frequencies, for context vectors of this standard
+    deviation."""
+    # Add one, so that a word missing in the train text has a logarithm, too.
     counts_V = np.bincount(train_tokens, minlength=len(model.embedding_VD)) + 1
     log_share_V = torch.tensor(np.log(counts_V / counts_V.sum()), dtype=model.embedding_VD.dtype)
     model.output.scale_start(log_share_V, hidden_deviation)

@@ -1,6 +1,7 @@
-"""A text as parallel streams: cutting it, drawing training windows, and perplexity by the protocol
-(windows of fixed length, hidden state carried over where there is one, every token predicted once).
-Shapes: T time, B batch."""
+"""Parallel streams of a text: cutting, drawing training windows, and the perplexity protocol.
+
+Windows have a fixed length, hidden state is carried over if there is any, and every token is
+predicted once. Shapes: T time, B batch."""
 
 from __future__ import annotations
 
@@ -20,16 +21,14 @@ MIN_WINDOW = 5
 MAX_EXTRA = 40
 SHORT_PROBABILITY = 0.05
 ROWS_PER_LOSS = 1024
-"""Contexts of so many windows go through the output layer together, since each call of its loss has
-a fixed cost."""
+"""Minimum rows per call of the output layer's loss, which has a fixed cost."""
 
 
 def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tensor:
-    """The stream cut into `batch` equal parts side by side, T x B; what does not fill a row is left
-    out.
+    """Return the text cut into `batch` equal parts in parallel, T x B; the remainder is dropped.
 
-    Raises ValueError where the text is too short to give every part MIN_STREAM tokens; a plan
-    refuses such a trial."""
+    Raises ValueError if a part would have fewer than MIN_STREAM tokens; a plan refuses such a
+    trial."""
     length = len(tokens) // batch
     if length < MIN_STREAM:
         raise ValueError(
@@ -40,8 +39,7 @@ def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tens
 
 
 def draw_window(bptt: int, generator: torch.Generator) -> int:
-    """A random window length: Normal(bptt or, rarely, bptt / 2; 5), at least 5 and at most bptt +
-    40."""
+    """Return a random window length: Normal(bptt or, rarely, bptt / 2; 5), from 5 to bptt + 40."""
     short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
     mean = bptt / 2 if short else float(bptt)
     length = int(mean + 5 * torch.randn((), generator=generator).item())
@@ -50,11 +48,11 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 
 @torch.no_grad()
 def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int) -> float:
-    """Mean cross-entropy in nats per predicted token; the first token of each parallel stream is
-    not predicted.
+    """Return the mean cross-entropy in nats per predicted token; each stream's first token is not
+    predicted.
 
-    A model that carries no state from window to window predicts a token from those before it in its
-    window alone. The model is put into evaluation mode and left in it."""
+    A model without carried state sees only earlier tokens of the same window. The model stays in
+    evaluation mode."""
     model.eval()
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device))
     state, weight_VD = model.zero_state(batch), model.output_weight()
@@ -69,10 +67,9 @@ def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, wi
 def windows_read(
     streams_TB: Tensor, window: int, state: Any, read: Callable[[Tensor, Any], Any]
 ) -> Iterator[tuple[list[Any], Tensor]]:
-    """Read the streams window by window; yield what `read` returned for the next windows, and the
-    tokens that they predict, N in a row.
+    """Yield what `read` returned for the next windows, and the tokens they predict, N in a row.
 
-    `read` gets a window and the state before it; what it returns has the `state` after it."""
+    `read` gets a window and the state before it; its result has the `state` after it."""
     last, predicted, pending = len(streams_TB) - 1, 0, list[Any]()
     for start in range(0, last, window):
         PULSE.touch()

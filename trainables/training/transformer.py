@@ -1,4 +1,4 @@
-"""How Transformers are trained: AdamW on windows of one length, a warm-up, then a cosine."""
+"""Training of Transformers: AdamW on windows of one length, warm-up, cosine decay."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trainables.training.start import start_at_frequencies
 
 
 class TransformerRecipe(Recipe):
-    """Every step has the same number of tokens.
+    """Steps with a constant number of tokens.
 
-    A pass starts at a random one of the first `window` time steps, so that windows are cut
-    elsewhere in every pass and the tokens which one of them leaves out, before its first window and
-    behind its last one, are in others."""
+    A pass starts at a random one of the first `window` time steps. So windows are cut differently
+    in every pass, and tokens left out before the first or after the last window are in other
+    passes' windows."""
 
     def __init__(self, config: TransformerTrialConfig, length: int) -> None:
         """`length`: time steps of the train streams."""
@@ -34,8 +34,8 @@ class TransformerRecipe(Recipe):
             else math.ceil(training.epoch_tokens / step)
         )
         self._tokens = training.epochs * steps_an_epoch * step
-        """Of the whole run; a little more than that where an epoch is a pass, of which some lack a
-        window."""
+        """In the whole run; slightly too many if an epoch is a pass, because some passes have one
+        window less."""
 
     @override
     def model(self, corpus: Corpus, draws: torch.Generator) -> Transformer:
@@ -59,8 +59,8 @@ class TransformerRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Linear from 0 over `warm_up_tokens`, then half a cosine down to `final_rate_share` at the
-        end of the run."""
+        """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine to
+        `final_rate_share` at the end."""
         training = self.config.training
         if tokens < training.warm_up_tokens:
             return base_rate * tokens / training.warm_up_tokens

@@ -1,4 +1,4 @@
-"""One trial: trained and measured, or measured again on the weights that it kept."""
+"""One trial: trained and measured, or measured again on its kept weights."""
 
 from trainables import door
 

@@ -1,4 +1,4 @@
-"""A trained trial measured again, on the weights that it kept."""
+"""Later measurements of a trained trial, on its kept weights."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def measure_kept(
     names: Sequence[str],
     note: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its
+    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those at its
     end.
 
-    Each is a file in the trial's folder before the next one starts, and one that is there already
-    is not taken again. One that is damaged is, and `note` is told so. Only one process at a time
-    works in a folder: a second one waits. Raises UserError where the kept weights are missing or
-    damaged, and as `measure` does."""
+    Each is written to the trial's folder before the next one starts. An existing one is not
+    repeated unless it is damaged, which is reported by `note`. One process at a time works in a
+    folder; others wait. Raises UserError if the kept weights are missing or damaged, and as
+    `measure` does."""
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(
             f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which "
@@ -57,10 +57,9 @@ def measure_kept(
 def kept_model(
     config: LanguageTrialConfig, *, directory: Path, runtime: Runtime
 ) -> tuple[LanguageModel, Corpus]:
-    """The model of a done trial with the weights that it kept, ready to predict, and its corpus.
+    """Return the model of a done trial with its kept weights, in evaluation mode, and its corpus.
 
-    Raises UserError where the weights are missing or damaged, and where the corpus is not there.
-    """
+    Raises UserError if the weights are missing or damaged, or the corpus is missing."""
     folder = TrialFolder(directory, config.trial_id)
     _require_weights(folder)
     prepare(runtime)

@@ -1,8 +1,6 @@
-"""One trial from start to end: train, measure, and leave the result as a file before anyone is
-told.
+"""One trial from start to end: train, measure, and write the result before reporting it.
 
-A trial has a folder of its own: see `trainables.trial_folder.folder`.
-"""
+Each trial has its own folder: see `trainables.trial_folder.folder`."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ from trainables.trial_folder import (
 )
 
 LOCK_S = 3600.0
-"""So long a healthy trial may wait for its folder: another driver may be at a measurement there."""
+"""Longest wait of a healthy trial for its folder: another driver may be measuring there."""
 
 
 def run_trial(
@@ -59,14 +57,15 @@ def run_trial(
     stop_above: Mapping[int, float] = MappingProxyType({}),
     note: Callable[[str], None] = lambda _: None,
 ) -> TrialOutcome:
-    """Train and measure one trial, or return the result that its folder already holds.
+    """Train and measure one trial, or return the result in its folder.
 
-    A trial that trains no language model takes its own measurements in one go. Any other goes on
-    from a checkpoint where there is one. The outcome is `done` or `diverged`, or `pruned` by
-    `stop_above` (see `Trainer.train`), and is on disk before it is returned; any other trouble is
-    an exception, SupersededError where another worker took the trial over. A pruned trial keeps its
-    checkpoint and goes on from it the next time. A damaged file counts as none, and `note` is told
-    so. Only one process at a time works in a folder: a second one waits."""
+    A language model resumes from its last checkpoint; any other trial runs in one go. The outcome
+    is `done`, `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is on disk before
+    it is returned. Any other problem is an exception: SupersededError if another worker took the
+    trial over.
+
+    A pruned trial keeps its checkpoint and resumes from it the next time. A damaged file is
+    reported by `note` and ignored. One process at a time works in a folder; others wait."""
     task = TrialTask(config, directory, on_epoch, stop_above, note)
     with TrialRun(task, runtime, measurements) as run:
         if run.earlier is not None:
@@ -83,7 +82,7 @@ def run_trial(
 
 @dataclass(frozen=True)
 class TrialTask:
-    """One trial, where it works, and who is told of it."""
+    """A trial, its folder and its callbacks."""
 
     config: AnyConfig
     directory: Path
@@ -93,14 +92,14 @@ class TrialTask:
 
 
 class TrialRun:
-    """A trial in its folder, from taking it up to its result; the folder is locked meanwhile."""
+    """A trial in its locked folder, from start to result."""
 
     def __init__(self, task: TrialTask, runtime: Runtime, measurements: Sequence[str]) -> None:
         self.task, self._runtime, self._names = task, runtime, measurements
         self._folder = TrialFolder(task.directory, task.config.trial_id, task.note)
         self.checkpoints = Checkpoints(self._folder)
         self.earlier: TrialOutcome | None = None
-        """The result that the folder holds already."""
+        """Result already in the folder."""
 
     def __enter__(self) -> Self:
         self.task.directory.mkdir(parents=True, exist_ok=True)
@@ -121,12 +120,12 @@ class TrialRun:
         folder = self._folder
         self.earlier = _earlier(folder)
         if self.earlier is not None:
-            # Its worker may have been killed before it had cleared up.
+            # Its worker may have been killed before its cleanup.
             if self.earlier.state == "done":
                 folder.forget_checkpoints()
             folder.drop_fence()
             return
-        folder.forget_result()  # of a trial that was pruned then and goes on now
+        folder.forget_result()  # of a pruned trial that resumes now
         folder.take_over()
         folder.write_config(self.task.config.model_dump_json(indent=1))
         folder.log(f"taken up on {socket.gethostname()}, {self._runtime.device}")
@@ -138,7 +137,7 @@ class TrialRun:
 
     @cached_property
     def trainer(self) -> Trainer:
-        """The trainer, where its last checkpoint left it."""
+        """Return the trainer, restored from the last checkpoint."""
         config, folder = self.task.config, self._folder
         assert isinstance(config, LanguageTrialConfig)
         trainer = Trainer(
@@ -151,7 +150,7 @@ class TrialRun:
         return trainer
 
     def tell(self, epoch: EpochMetrics) -> None:
-        """An epoch has ended."""
+        """Log and report the end of an epoch."""
         train, valid = perplexity(epoch.train_loss), perplexity(epoch.valid_loss)
         averaging = ", averaging" if epoch.averaging else ""
         self._folder.log(
@@ -161,7 +160,7 @@ class TrialRun:
         self.task.on_epoch(epoch)
 
     def experiment(self) -> TrialOutcome:
-        """Run and record a trial that trains no language model."""
+        """Run and record a trial without a language model."""
         assert not isinstance(self.task.config, LanguageTrialConfig)
         try:
             measured = measure_experiment(self.task.config, self._runtime)
@@ -172,7 +171,7 @@ class TrialRun:
         return self._record({"cost@1": cost, **measured})
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
-        """Record how the training ended; without an error, measure on the weights that it kept."""
+        """Record the end of training; without an error, measure the kept weights."""
         trainer = self.trainer
         self.checkpoints.wait()
         if isinstance(error, PrunedError):
@@ -220,7 +219,7 @@ class TrialRun:
 
 
 def _earlier(folder: TrialFolder) -> TrialOutcome | None:
-    """The outcome that lies in the folder and is final."""
+    """A pruned result is not final, and a damaged one is set aside."""
     try:
         result = folder.result()
     except DamagedFileError as error:
@@ -247,8 +246,7 @@ def _restore(
 
 
 def prepare(runtime: Runtime) -> None:
-    """Set this process up as the runtime says: threads, determinism, output layers of the user's
-    own."""
+    """Set threads, determinism and the user's own output layers of this process."""
     torch.set_num_threads(runtime.threads)
     repeat_bits(runtime.deterministic)
     for file in runtime.layer_files:
