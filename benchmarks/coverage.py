@@ -1,13 +1,11 @@
-"""How often 95% intervals contain the truth, by simulation at the designs of the studies at scale
-quick.
+"""Share of 95% intervals that contain the truth, by simulation of the studies at scale quick.
 
     python -m benchmarks.coverage --draws 1000
 
-Losses are made from a known law, with normal noise a trial (`rest`), an effect of each seed that
-all groups and sizes share (`common`), one that the groups share at each size (`shared`), or one of
-each group at all sizes (`by layer`). The intervals do not allow for the last one. Groups have the
-same seeds, as in the studies. A grid's values have random effects of its rows, independent or
-smooth over the rows; the intervals do not allow for smooth ones."""
+Losses follow a known law with normal noise: per trial (`rest`), per seed (`common`), per seed and
+size (`shared`), or per seed and group (`by layer`). A grid's rows have random effects, independent
+or smooth over the rows. The intervals do not allow for `by layer` and smooth effects.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ NOISE: Mapping[str, Mapping[str, float]] = {
     "shared": {"rest": 0.004, "shared": 0.01},
 }
 BY_LAYER = {"rest": 0.006, "common": 0.006, "by_layer": 0.006}
-"""A seed moves each layer by its own amount at all ranks, which the intervals do not allow for."""
+"""A seed moves each layer by its own amount at all ranks."""
 SPAM = {
     "softmax": (1.0, 0.42),
     "sigsoftmax": (1.0, 0.42),
@@ -52,7 +50,7 @@ SPAM = {
     "mos": (1.25, 0.38),
     "softcap": (1.5, 0.46),
 }
-"""a and b of the width a V^b at which the made-up gap is 0.1 nats."""
+"""a and b of the width a V^b at which the simulated gap is 0.1 nats."""
 RESAMPLES = 999
 
 
@@ -69,7 +67,7 @@ def made_up(
     shared: float = 0.0,
     by_layer: float = 0.0,
 ) -> list[Curve]:
-    """A curve for each factor m of losses limit + (m x)^-exponent."""
+    """Return a curve of simulated losses, limit + (m x)^-exponent, for each factor m."""
     effect_S = rng.normal(0, common, seeds)
     shared_RS = rng.normal(0, shared, (len(sizes), seeds))
     layer_GS = (
@@ -98,7 +96,7 @@ def made_up(
 def head_rank(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Seven layers at six ranks with two seeds: one factor, and E and b of the baseline."""
+    """Yield one factor, and E and b of the baseline."""
     factors = (1.0, 0.95, *[1.0] * 5)
     first, second, *_ = made_up(
         rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise
@@ -116,7 +114,7 @@ def head_rank(
 def saturation(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Ten widths with three seeds."""
+    """Yield E and b."""
     [curve] = made_up(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
     yield from _law("saturation", curve, 4.36, 0.59)
 
@@ -132,8 +130,7 @@ def _law(
 def spam(
     rng: np.random.Generator, *, rest: float, common: float, curvature: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """The widths, layers and seeds of spam: each width's ratio to softmax. The gap may be curved in
-    log d."""
+    """Yield each width's ratio to softmax, by spam's design; `curvature` bends the gap in log d."""
     effect_S = rng.normal(0, common, 3)
     trials: dict[str, dict[str, Any]] = {}
     for symbols, widths, layers, seeds in QUICK:
@@ -172,11 +169,11 @@ def spam(
 def gss_grid(
     rng: np.random.Generator, columns: int, *, length: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Nine random rows by fixed columns, means of three seeds; the truth is that of infinitely many
-    rows.
+    """Yield r over nine random rows by fixed columns, from means of three seeds.
 
-    `length` is that of the Gaussian kernel by which the effects of rows are correlated, in rows; 0:
-    independent."""
+    The truth is that of infinitely many rows. `length`, in rows, is that of the Gaussian kernel
+    that correlates their effects; 0: independent.
+    """
     rows, slope, rest = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
     fixed_2K = 0.5 * np.stack([t_K, t_K**2 - np.mean(t_K**2)])
@@ -213,8 +210,7 @@ def gss_grid(
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Interval and noise -> the share of intervals that contain the truth, and how many there
-    were."""
+    """Return interval and noise -> share of intervals that contain the truth, and their number."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     held: dict[tuple[str, str], list[bool]] = {}
 

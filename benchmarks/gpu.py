@@ -1,17 +1,18 @@
-"""What a GPU makes of this project, without Ray, a network or a corpus: needs torch, numpy and
-pydantic (and scipy for the spectrum), and the folders benchmarks, trainables and search_spaces.
+"""Benchmark a GPU without Ray, a network or a corpus.
+
+Needs torch, numpy and pydantic (and scipy for the spectrum), and the folders benchmarks, gpu_proof,
+trainables and search_spaces.
 
     python -m benchmarks.gpu --budget 480                           the most wanted figures first
-    python -m benchmarks.gpu --model transformer                    the same of Transformers
-    python -m benchmarks.gpu --device cpu --scale tiny --steps 1    on a CPU, to see that it runs
+    python -m benchmarks.gpu --model transformer                    Transformers
+    python -m benchmarks.gpu --device cpu --scale tiny --steps 1    check that it runs, on a CPU
 
-Every line is one way to train trials of an output layer on a corpus of random words: `stack 16`
-sixteen as one, `alone` one by one through cuDNN, `torch.nn` the framework's own LSTM and linear
-layers one by one, without dropout or averaging, `2 processes` side by side. Network, output layer
-and optimiser are milliseconds for a step of one model, timed one after another; `step` is the
-whole, which draws masks, too. `s/epoch` is what one trial's epoch takes, shared out among those
-that run together; `V100` is how many times that the paper's V100 took. TFLOP/s count matrix
-products alone (see `flop_per_token`), and stand beside the device's own ceiling in that precision.
+Each line trains an output layer on random words: `stack 16` sixteen models as one, `alone` one by
+one through cuDNN, `torch.nn` the framework's LSTM and linear layers one by one, without dropout or
+averaging. Network, output layer and optimiser are milliseconds for a step of one model, timed
+separately; `step` also draws masks. `s/epoch` is one trial's epoch, shared out among trials that
+run together; `V100` is the speed-up over the paper's V100. TFLOP/s count matrix products only (see
+`flop_per_token`), next to the device's peak in that precision.
 """
 
 from __future__ import annotations
@@ -63,8 +64,7 @@ CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
 def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
-    """Of the log-P matrix and its spectrum after every test context, with the weights of a new
-    model."""
+    """Time the log-P matrix after every test context and its spectrum, for a new model."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     return seconds_of(
         lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device
@@ -72,7 +72,7 @@ def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -
 
 
 class Job(NamedTuple):
-    """What a line tells of."""
+    """The measurement of a line."""
 
     how: str
     """One of `HOW`."""
@@ -83,19 +83,19 @@ class Job(NamedTuple):
 
     @property
     def label(self) -> str:
-        """As it is printed."""
+        """Return the printed label."""
         return f"stack {self.models}" if self.how == "stack" else self.how
 
 
 @dataclass(frozen=True)
 class Line:
-    """The figures of a job; None where it has none."""
+    """Figures of a job; None if not measured."""
 
     job: Job
     seconds: float | None = None
-    """For an epoch of one trial; of a spectrum, for the whole."""
+    """For an epoch of one trial, or a whole spectrum."""
     times_v100: float | None = None
-    """In the seconds that the paper's V100 took for an epoch."""
+    """Speed-up over the paper's V100."""
     step_ms: float | None = None
     parts: PartsMs | None = None
     tflop_s: float | None = None
@@ -105,19 +105,19 @@ class Line:
 
 
 class Bench:
-    """Makes lines on one device."""
+    """Measures jobs on one device."""
 
     def __init__(self, model: Model, device: str, scale: Scale, steps: int) -> None:
         self._trial = TRIALS[model]
         self._device, self._scale, self._steps = device, scale, steps
 
     def line(self, job: Job) -> Line:
-        """Do the job; too little memory, or an error, is a line too."""
+        """Do the job; an error, such as too little memory, also gives a line."""
         try:
             return self._measured(job)
         except torch.OutOfMemoryError:
             return Line(job, note="out of memory")
-        except Exception as error:  # a lease is short: the other lines go on
+        except Exception as error:  # GPU time is short: go on with the other lines
             return Line(job, note=_failure(error), failed=True)
         finally:
             gc.collect()
@@ -149,7 +149,7 @@ class Bench:
         if stack_key(config) is None:
             return Line(job, note="trains alone, never in a stack")
         trainers = [usual_trainer(config, corpus, self._device) for _ in range(job.models)]
-        # Trials of one seed, as the cells of `gss_grid` are.
+        # All trials have one seed, like the cells of `gss_grid`.
         pace = stack_pace(Stack(trainers), self._steps)
         line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
         line = replace(line, step_ms=pace.step_ms, peak_mib=memory.peak_mib())
@@ -163,7 +163,6 @@ class Bench:
     def _of_rate(
         self, job: Job, config: LanguageTrialConfig, corpus: Corpus, tokens_a_second: float
     ) -> Line:
-        """Of so many tokens of all trials together."""
         seconds, flop = (
             len(corpus.train) / tokens_a_second,
             flop_per_token(config, len(corpus.vocabulary)),
@@ -179,8 +178,10 @@ def _failure(error: Exception) -> str:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Those asked for, in order: sizes, corpora, layers and precisions in the order given, the
-    first size with its rivals before the others, and layers after the fourth at the end."""
+    """Return the jobs in the order of the options.
+
+    The first stack size and its rivals precede other sizes; layers after the fourth come last.
+    """
     corpora, layers, precisions, sizes = (
         options.corpora,
         options.layers,
@@ -240,7 +241,7 @@ def _as_json(line: Line) -> dict[str, Any]:
 
 
 def run_lines(options: argparse.Namespace, name: str) -> int:
-    """Print the lines; return the process' status."""
+    """Print the lines and return the exit status."""
     ends_s = time.monotonic() + options.budget
     top = ceilings(options.precisions, options.device, CEILING_SIZE[options.device])
     reached = ", ".join(f"{precision} {tflop_s:.4g}" for precision, tflop_s in top.tflop_s.items())
@@ -290,9 +291,7 @@ def main() -> None:
             "no GPU here; --device cpu --scale tiny --steps 1 shows that the benchmark runs"
         )
     if options.scale == "tiny":
-        torch.set_num_threads(
-            1
-        )  # threads that wait for one another take longer than so little work
+        torch.set_num_threads(1)  # for tiny work, threads only add waits
     name = gpu_name() if options.device == "cuda" else "CPU"
     print(f"{name}, torch {torch.__version__}", flush=True)
     raise SystemExit(run_lines(options, name))

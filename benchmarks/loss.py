@@ -1,11 +1,12 @@
-"""The training loss of the output layers against the plain formulation: seconds and peak memory.
+"""Training loss of the output layers against the plain formulation: seconds and peak memory.
 
-`python -m benchmarks.loss` runs all; `--only loss` or `--only step` one of the parts, `--layers mos
-...` some of the layers. Plain means: logits materialised, f applied to them, log_softmax, and the
-framework's autograd; for mixtures the N x K x V probabilities, summed and their log taken, as
-published. `products` is the floor: the three matrix products that any exact loss needs (logits, and
-their gradient times weights and times hidden states), in the same chunks. `framework` is PyTorch's
-own chunked `linear_cross_entropy`, of 2.13 and later, which has the softmax alone."""
+`python -m benchmarks.loss` runs all; `--only loss` or `--only step` runs one part, `--layers mos
+gss` some layers. `plain` materialises logits, applies f and log_softmax, and uses autograd; for
+mixtures it sums N x K x V probabilities and takes their log, as published. `products` is the floor:
+the three matrix products of any exact loss (logits, and their gradient times weights and times
+hidden states), in the same chunks. `framework` is PyTorch's chunked `linear_cross_entropy` (2.13 or
+later), for softmax only.
+"""
 
 from __future__ import annotations
 
@@ -53,25 +54,25 @@ V, D, N = 10_000, 64, 1_400
 WINDOW = 70
 
 Prepare = Callable[[], Callable[[], object]]
-"""A module-level function that prepares inputs and returns the function to be timed."""
+"""A module-level function that prepares inputs and returns the function to time."""
 Loss = Callable[[OutputLayer, Tensor, Tensor, Tensor], Tensor]
 _variant: _Variant
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of every turn of one variant, and its peak memory above that of its inputs."""
+    """Seconds of each round, and peak memory above that of the inputs."""
 
     all_s: list[float]
     peak_mib: float
 
 
 class _Variant:
-    """The state of a process that times one variant."""
+    """State of a process that times one variant."""
 
     def __init__(self, prepare: Prepare) -> None:
         self.run = prepare()
-        self.peak = PeakMemory()  # forgets the peak of importing and preparing
+        self.peak = PeakMemory()  # resets the peak of imports and preparation
         self.before_mib = status_mib("VmRSS") or 0.0
 
 
@@ -91,7 +92,7 @@ def _peak_mib() -> float:
 
 
 def compare(variants: Mapping[str, Prepare], *, rounds: int, warmup: int = 1) -> dict[str, Timing]:
-    """Time variants in turns (A B A B ...), each in a process of its own, never two at once."""
+    """Time variants in turns (A B A B ...), each in its own process, never two at once."""
     with ExitStack() as stack:
         pools = {
             name: stack.enter_context(
@@ -126,12 +127,12 @@ def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) ->
 
 
 def chunked(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-    """The loss as the project computes it."""
+    """Return the loss as the project computes it."""
     return layer.loss(hidden_TBC, weight_VD, targets_N)
 
 
 def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-    """The loss as one writes it down."""
+    """Return the loss by the plain formula."""
     hidden_NC = hidden_TBC.flatten(0, 1)
     if not isinstance(layer, MixtureOfSoftmaxes):
         return nll_loss(layer.log_probabilities(hidden_NC, weight_VD), targets_N)
@@ -145,7 +146,7 @@ def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: 
 def framework(
     layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor
 ) -> Tensor:
-    """The softmax' loss as PyTorch computes it, in chunks of its own choice, with the gradients."""
+    """Return softmax's loss as PyTorch computes it in chunks, gradients included."""
     assert isinstance(layer, PointwiseSoftmax)
     return functional.linear_cross_entropy(
         hidden_TBC.flatten(0, 1),
@@ -157,7 +158,7 @@ def framework(
 
 
 def losses_for(config: OutputLayerConfig) -> dict[str, Loss]:
-    """The losses to compare, by name."""
+    """Return the losses to compare, by name."""
     losses: dict[str, Loss] = {"plain": plain, "chunked": chunked}
     if isinstance(config, SoftmaxConfig) and hasattr(functional, "linear_cross_entropy"):
         losses["framework"] = framework
@@ -165,7 +166,7 @@ def losses_for(config: OutputLayerConfig) -> dict[str, Loss]:
 
 
 def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
-    """Forward and backward of the loss alone, V = 10,000, D = 64, N = 1,400."""
+    """Prepare forward and backward of the loss alone."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     generator = torch.Generator().manual_seed(0)
     layer = build_output_layer(
@@ -185,7 +186,7 @@ def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 
 def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
-    """The three matrix products of the loss alone, and nothing else."""
+    """Prepare only the three matrix products of the loss."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     total = N * (config.mixtures if isinstance(config, MosConfig | MosPlifConfig) else 1)
     hidden_ND, weight_VD = torch.randn(total, D), torch.empty(V, D).uniform_(-0.1, 0.1)
@@ -203,8 +204,10 @@ def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
 
 
 def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
-    """A whole training step of the paper's model on Penn Treebank: T = 70, V = 10,000, B = 20 or,
-    for mixtures, 12."""
+    """Prepare a training step of the paper's model on Penn Treebank.
+
+    T = 70, V = 10,000, B = 20 or, for mixtures, 12.
+    """
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     trial = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), config)
     model, batch = AwdLstm(trial.model, config, V), trial.training.batch_size
@@ -227,7 +230,7 @@ def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Print one table for each layer and part."""
+    """Print a table for each layer and part."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""Processor seconds of one whole trial at scale quick, and what a resumed trial repeats.
+"""CPU seconds of one trial at scale quick, and the cost of a resume.
 
     python -m benchmarks.one_trial softmax gss lms_plif mos [--corpus ptb --data-dir DIR]
 
-A whole trial trains, validates, tests and measures the spectrum. For the second number the trial is
-stopped half-way and run again: its seconds beyond those of the whole trial are the price of a
-resume."""
+A trial trains, validates, tests and measures the spectrum. The second number is for a trial that
+stops half-way and runs again; its excess is the cost of a resume.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stop_half_way(epoch: EpochMetrics) -> None:
 def seconds_of(
     config: AnyConfig, folder: str, runtime: Runtime, *, stops: bool = False
 ) -> tuple[float, float]:
-    """Return the processor seconds of a trial, and its test perplexity unless it stopped."""
+    """Return a trial's CPU seconds, and its test perplexity unless it stopped."""
     start, perplexity = time.process_time(), math.nan
     on_epoch = stop_half_way if stops else lambda _: None
     with suppress(StoppedError):

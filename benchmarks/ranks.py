@@ -3,7 +3,7 @@
     python -m benchmarks.ranks            spectrum of 16,000 x 4,000 by each method, and its error
     python -m benchmarks.ranks --ptb      82,430 x 10,000, the size of PTB's test set
     python -m benchmarks.ranks --kl       KL ranks of 16,000 x 4,000 next to its spectrum
-    python -m benchmarks.ranks --hard     the same of a matrix whose KL ranks are in the thousands
+    python -m benchmarks.ranks --hard     the same for a matrix with KL ranks in the thousands
 
 Legend: N rows (contexts), V vocabulary, D width.
 """
@@ -60,12 +60,12 @@ def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.f
 
 
 def log_p_matrix(shape: Shape) -> NDArray[np.float32]:
-    """Return the ROWS x COLUMNS matrix of the side-by-side runs."""
+    """Return the ROWS x COLUMNS matrix that the methods share."""
     return np.concatenate(list(log_p_chunks(ROWS, COLUMNS, shape)))
 
 
 def prepare_numpy() -> Callable[[], object]:
-    """Prepare numpy's SVD of the same matrix in float64, without singular vectors."""
+    """Prepare numpy's SVD in float64, without singular vectors."""
     matrix_NV = log_p_matrix(USUAL).astype(np.float64)
     return lambda: np.linalg.svd(matrix_NV, compute_uv=False)
 
@@ -89,7 +89,8 @@ def prepare_kl_rank(shape: Shape) -> Callable[[], object]:
 def print_errors() -> None:
     """Print each method's largest relative error above the Press tolerance.
 
-    Raises AssertionError if an error exceeds 1e-6 or a Press rank differs from numpy's."""
+    Raises AssertionError if an error exceeds 1e-6 or a Press rank differs from numpy's.
+    """
     matrix_NV = log_p_matrix(USUAL)
     reference = np.linalg.svd(matrix_NV.astype(np.float64), compute_uv=False)
     above = reference > press_tolerance(reference, rows=ROWS, columns=COLUMNS)
@@ -103,7 +104,7 @@ def print_errors() -> None:
 
 
 def run_ptb() -> None:
-    """Print the seconds of PTB's whole test set, without making its rows, and the peak memory."""
+    """Print the seconds for PTB's whole test set, without making its rows, and the peak memory."""
     stream, memory, adding_s = SpectrumStream("gram", PTB_COLUMNS), PeakMemory(), 0.0
     for chunk_NV in log_p_chunks(PTB_ROWS, PTB_COLUMNS, (PTB_WIDTH, *USUAL[1:])):
         start = time.perf_counter()
@@ -134,7 +135,7 @@ def main() -> None:
         run_ptb()
     elif options.kl or options.hard:
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ[variable] = str(options.threads)  # read by the processes that are timed
+            os.environ[variable] = str(options.threads)  # the timed processes read these
         shape = HARD if options.hard else USUAL
         variants: dict[str, Prepare] = {
             "spectrum": partial(prepare_spectrum, shape),

@@ -1,7 +1,8 @@
-"""Overhead of scheduling and recording: trials that do nothing, run, recorded and counted.
+"""Overhead of scheduling and recording, with trials that do nothing.
 
-`python -m benchmarks.scheduling [TRIALS]` prints seconds a trial, with and without starting Ray,
-and the driver's memory. At most 0.05 s a trial for 1,000 of them is what the product promises."""
+`python -m benchmarks.scheduling [TRIALS]` prints seconds per trial, with and without Ray's start,
+and the driver's memory. The product promises at most 0.05 s per trial for 1,000 trials.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ LIMIT_S = 0.05
 
 
 def do_nothing(config: TrialConfig, **_: Any) -> TrialOutcome:
-    """A trial without work, and with a result that has to be recorded."""
+    """Return a result to record, without any work."""
     return TrialOutcome(
         trial_id=config.trial_id, state="done", measurements={"nothing@1": {"number": config.seed}}
     )
 
 
 def planned(trials: int) -> list[PlannedTrial]:
-    """Trials that differ in their seed only."""
+    """Return trials that differ only in their seed."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
     configs = [
         TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig())
@@ -43,7 +44,7 @@ def planned(trials: int) -> list[PlannedTrial]:
 
 
 def peak_mib() -> float:
-    """The most memory this process has held so far."""
+    """Return this process's peak memory so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -1,11 +1,11 @@
-"""How fast a results store with 10,000 done trials answers, and is made again from their folders.
+"""Speed of a results store with 10,000 done trials, and of its rebuild from trial folders.
 
     python -m benchmarks.store [STORE_URL]
 
-Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database;
-it is not made again.
-Each step is timed in a new process, from its start to its end (Python, imports and opening the
-store included), as a command would be; "inside" is the part spent in the store's own methods."""
+Default: a SQLite store in a temporary folder. A PostgreSQL database must be empty; it is not
+rebuilt. Each step runs in a new process, timed from start to end as a command would be; "inside" is
+the part in the store's own methods.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CS, KS, SEEDS, TRIALS = 40, 25, 10, 10_000
 SINGULAR_VALUES = 500
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 BOUND_S = 2.0
-"""What `status` and planning again may take."""
+"""Bound for `status` and for planning again."""
 
 
 def plan() -> list[PlannedTrial]:
@@ -50,8 +50,10 @@ def plan() -> list[PlannedTrial]:
 
 
 def fill(store: Store, *, epochs: int, storage: FolderStorage | None = None) -> list[PlannedTrial]:
-    """Record every trial as a driver does, one transaction each, and print what that costs; write
-    their files to `storage`, without syncing the disk."""
+    """Record every trial in its own transaction, as a driver does, and print the cost.
+
+    Write the trials' files to `storage`, without syncing the disk.
+    """
     trials, draws = plan(), np.random.default_rng(0)
     start = time.perf_counter()
     store.register(KEY, trials)
@@ -120,7 +122,7 @@ def _outcome(trial_id: str, draws: np.random.Generator, epochs: int) -> TrialOut
 
 
 def status(url: str) -> float:
-    """Count the states of every study; returns the seconds inside the store."""
+    """Count the states of every study; return the seconds inside the store."""
     start = time.perf_counter()
     with open_store(url, check=False) as store:
         (summary,) = store.studies()
@@ -129,7 +131,7 @@ def status(url: str) -> float:
 
 
 def replan(url: str) -> float:
-    """Plan the study again and ask what is done; returns the seconds inside the store."""
+    """Plan the study again and read the states; return the seconds inside the store."""
     trials = plan()
     start = time.perf_counter()
     with open_store(url) as store:
@@ -140,7 +142,7 @@ def replan(url: str) -> float:
 
 
 def results(url: str) -> float:
-    """Read all results; returns the seconds inside the store."""
+    """Read all results; return the seconds inside the store."""
     start = time.perf_counter()
     with open_store(url) as store:
         rows = store.results(KEY)
@@ -149,14 +151,14 @@ def results(url: str) -> float:
 
 
 def check(url: str) -> float:
-    """Compare all trials with their files; returns the seconds."""
+    """Compare all trials with their files; return the seconds."""
     start = time.perf_counter()
     assert check_store(url, _storage(url)) == []
     return time.perf_counter() - start
 
 
 def rebuild(url: str) -> float:
-    """Make the store again from the trial folders; returns the seconds."""
+    """Rebuild the store from the trial folders; return the seconds."""
     start = time.perf_counter()
     rebuild_store(url, _storage(url), lambda _: None)
     return time.perf_counter() - start
@@ -198,7 +200,7 @@ def measure(url: str, *, rounds: int = 5) -> None:
 
 
 def main() -> None:
-    """Read the command line and run the benchmark, or one step of it."""
+    """Run the benchmark, or one step of it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""How fast `view` shows a store of 10,000 trials with 50 epochs each.
+"""Speed of `view` with a store of 10,000 trials with 50 epochs each.
 
     python -m benchmarks.view [STORE_URL]
 
-Prints for every page the seconds in a real Chromium until it shows what it is for, and the memory
-of the server. Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an
-empty database."""
+Prints the seconds until each page shows its content in a real Chromium, and the server's memory.
+Default: a SQLite store in a temporary folder. A PostgreSQL database must be empty.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 
 @contextmanager
 def _viewed(*options: str) -> Iterator[tuple[str, int]]:
-    """The pages; yields the link and the id of the process that serves them."""
+    """Yield the link to the pages and the id of the server's process."""
     command = [sys.executable, str(ROOT / "sweep.py"), "view", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
@@ -43,7 +43,7 @@ def _viewed(*options: str) -> Iterator[tuple[str, int]]:
 
 
 def pages(url: str) -> None:
-    """Print the seconds of every page, first and median of the others, and the server's memory."""
+    """Print each page's seconds, first and median of the others, and the server's memory."""
     with open_store(url) as store:
         trials = fill(store, epochs=50)
     with (
@@ -64,7 +64,7 @@ def pages(url: str) -> None:
 
 
 def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
-    """By their paths, what shows that they have come."""
+    """Return, by path, the JavaScript condition that the page has loaded."""
     ids = [trial.trial_id[:12] for trial in trials[:6]]
     return {
         "/": "document.querySelector('#overview table')",
@@ -87,7 +87,7 @@ def _seconds(browser: Browser, address: str, shown: str) -> float:
 
 
 def main() -> None:
-    """Measure the store that is named, or a new one."""
+    """Measure the given store, or a new one."""
     if sys.argv[1:]:
         pages(sys.argv[1])
     else:

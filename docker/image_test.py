@@ -1,11 +1,12 @@
-"""Build the image on plain Debian without a Docker engine. Run a sweep in it, also read-only, with
-and without /tmp.
+"""Build the image on plain Debian without a Docker engine, and run sweeps in it.
 
     python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
 
-As root, with Debian's buildah and debootstrap; everything, images too, is kept in FOLDER. What
-follows FOLDER goes to `buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume
-for a certificate or a pip.conf."""
+Sweeps run with a writable root, and with a read-only root without /tmp and with a noexec /tmp.
+Needs root, and Debian's buildah and debootstrap. FOLDER keeps everything, images included. Other
+options go to `buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a
+certificate or a pip.conf.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ for cache, cause in causes.items():
     triton_problem.cache_clear()
     assert cause in (problem := str(triton_problem("cpu"))), problem
 """
-"""Triton's first launch, with an empty library as the GPU's driver: Triton compiles a module and
-loads it from its cache. A noexec /tmp refuses to load it; from the image's folder, only the
-driver's functions are missing."""
+"""Triton's first launch, with an empty library as the GPU's driver. Triton loads a compiled module
+from its cache: a noexec /tmp refuses, and from the image's folder only driver functions are
+missing."""
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -62,7 +63,7 @@ mount -o remount,bind,ro "$root"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
     --bounding-set=-all env --chdir=/app "$@"
 """
-"""Do as an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
+"""Does what an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
 `--tmpfs /tmp` if TMPDIR is not set. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
@@ -73,13 +74,13 @@ touch results/probe && rm results/probe && test "$(id -u)" != 0
 
 
 class Images:
-    """buildah, with all that it keeps in one folder."""
+    """buildah, with all its data in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def __call__(self, *arguments: str) -> str:
-        """Run a command of buildah; show the output of `build` and `run`, return that of others."""
+        """Run a buildah command; show the output of `build` and `run`, return that of others."""
         options = (
             "--root",
             f"{self.folder}/images",
@@ -99,8 +100,7 @@ class Images:
 
 
 def make_base(images: Images) -> None:
-    """An image of Debian's minimal system, in place of the one that a machine with Docker would
-    pull."""
+    """Make the base image from Debian's minimal system, which Docker would pull."""
     if BASE in images("images", "--format", "{{.Name}}:{{.Tag}}"):
         return
     system = images.folder / "debian"
@@ -112,16 +112,16 @@ def make_base(images: Images) -> None:
 
 
 def build(images: Images, arguments: list[str]) -> None:
-    """The image, by the Dockerfile."""
+    """Build the image from the Dockerfile."""
     dockerfile = str(REPOSITORY / "docker/Dockerfile")
-    # PyTorch's CPU build does not bring Triton.
+    # PyTorch's CPU build does not include Triton.
     build_args = ("--build-arg", f"BASE={BASE}", "--build-arg", "EXTRAS=triton")
     choice = ("--isolation", "chroot", "--format", "docker", *build_args, *arguments)
     images("build", *choice, "--file", dockerfile, "--tag", IMAGE, str(REPOSITORY))
 
 
 def results_folder(images: Images, name: str, user: int) -> Path:
-    """A new folder that belongs to the image's user."""
+    """Return a new folder that belongs to the image's user."""
     folder = images.folder / name
     subprocess.run(["rm", "-rf", folder], check=True)
     folder.mkdir()
@@ -130,7 +130,7 @@ def results_folder(images: Images, name: str, user: int) -> Path:
 
 
 def report_sizes(root: Path) -> None:
-    """Print the image's size on disk and that of its largest packages."""
+    """Print the size on disk of the image and of its largest packages."""
     (packages,) = root.glob("opt/venv/lib/python3*/site-packages")
     for folder, largest in ((root, 0), (packages, 12)):
         lines = subprocess.run(
@@ -142,7 +142,7 @@ def report_sizes(root: Path) -> None:
 
 
 def check_contents(root: Path, config: dict[str, Any]) -> None:
-    """Raise AssertionError if the image has files that running does not need, or runs as root."""
+    """Raise AssertionError if the image runs as root, or holds unneeded or setuid programs."""
     assert int(config["User"]) > 0, config["User"]
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
     found = [
@@ -159,7 +159,7 @@ def check_contents(root: Path, config: dict[str, Any]) -> None:
 
 
 def main(folder: Path, arguments: list[str]) -> None:
-    """Build, look inside, run three times."""
+    """Build the image, check its contents, and run it in three ways."""
     folder.mkdir(parents=True, exist_ok=True)
     images = Images(folder.resolve())
     make_base(images)
@@ -185,8 +185,7 @@ def main(folder: Path, arguments: list[str]) -> None:
             "--",
             *SWEEP,
         )
-        # Namespaces of its own for each command: no other Ray of this machine can be taken for the
-        # container's.
+        # Each command gets its own namespaces, so that it cannot find another Ray on this host.
         inside = (
             "unshare",
             "--mount",

@@ -3,9 +3,9 @@
     python docs/fill_tables.py results            # print what differs; exit status 1 if any
     python docs/fill_tables.py results --write    # replace them in the pages
 
-A page's table is found by its head. Its numbers come from the CSV files of the reports of the
-studies at scale quick on the Penn Treebank. Sentences that repeat a number are for a person to
-check."""
+Tables are found by their heads. Numbers come from CSV files of reports at scale quick on the Penn
+Treebank. Check sentences that repeat a number by hand.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Report:
         return pd.read_csv(self._folder / f"{name}.csv")
 
     def spread(self, group: str, metric: str = PERPLEXITY, spec: str = ",.1f") -> str:
-        """Return mean and standard deviation over the trials of a group."""
+        """Return mean and standard deviation over a group's trials."""
         mean, deviation = self.means[metric][group], self.deviations[metric][group]
         return f"{show(mean, spec)} ± {show(deviation, spec)}"
 
@@ -62,7 +62,7 @@ class Report:
         return ranged(tests.loc[group], "difference") + star(tests.loc[group])
 
 
-Reports = Callable[..., Report]  # from a study's name and its kind of model
+Reports = Callable[..., Report]  # takes a study's name and its kind of model
 
 
 def show(value: float, spec: str = ",.0f") -> str:
@@ -84,7 +84,7 @@ def ranged(row: Any, name: str, spec: str = "+.2f") -> str:
 
 
 def star(row: Any) -> str:
-    """Return " *" if Holm's correction leaves p < 0.05."""
+    """Return " *" if p < 0.05 after Holm's correction."""
     return " *" if row["holm_p"] < 0.05 else ""
 
 
@@ -276,7 +276,7 @@ def transformer_grid(of: Reports) -> Rows:
     yield "seeds of one cell", ranged(over.loc["seeds of one cell"], "pearson")
 
 
-# By page, the tables by how their heads begin.
+# Page -> start of a table's head -> its rows.
 TABLES: dict[str, dict[str, Callable[[Reports], Rows]]] = {
     "README.md": {"settings | Press ranks": front_page},
     "docs/results.md": {
@@ -306,7 +306,7 @@ TABLES: dict[str, dict[str, Callable[[Reports], Rows]]] = {
 
 
 def filled(page: str, head: str, rows: Rows) -> str:
-    """Return the page with these rows in the table whose head begins so."""
+    """Return the page with `rows` in the table whose head begins with `head`."""
     lines = ["".join(f"| {cell} " if cell else "| " for cell in row) + "|\n" for row in rows]
     table = rf"^(\| {re.escape(head)}.*\n\|.*\n)(?:\|.*\n)*"
     return re.sub(table, lambda found: found[1] + "".join(lines), page, count=1, flags=re.MULTILINE)

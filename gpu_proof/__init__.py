@@ -1,4 +1,4 @@
-"""Proof that a GPU computes the right numbers, and fast enough: `python sweep.py prove-gpu`.
+"""Proof that a GPU computes correctly and fast enough: `python sweep.py prove-gpu`.
 
-Needs torch, numpy and pydantic alone; the stages that write checkpoints also need safetensors.
+Needs only torch, numpy and pydantic; stages with checkpoints also need safetensors.
 """

@@ -1,4 +1,4 @@
-"""`prove-gpu`: every stage in a process of its own, its checks on the terminal and in a file."""
+"""`prove-gpu`: each stage in its own process, with checks on the terminal and in a file."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from gpu_proof.report import Check
 
 ROOT = Path(__file__).parents[1]
 LOG_TAIL = 4_000
-"""Characters of a stage's standard error that the file keeps."""
+"""Characters kept of a stage's standard error."""
 
 
 class Stage(NamedTuple):
-    """A part of the proof that fails or passes alone."""
+    """Limits of a part of the proof."""
 
     limit_s: float
-    """Seconds after which it is killed, beside those that earlier stages left."""
+    """Extended by time that earlier stages did not use."""
     on_cpu: bool = True
-    """Whether it also runs on a CPU."""
 
 
 STAGES = {
@@ -49,7 +48,7 @@ STAGES = {
     "checkpoints": Stage(30),
     "speed": Stage(110),
 }
-"""In the order in which they run; at most 540 s in all."""
+"""In order of execution; at most 540 s."""
 MOST_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
@@ -59,15 +58,15 @@ DESCRIPTION = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that answers bad input in one sentence."""
-
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the proof; return the exit status: 0 passed, 1 failed, 2 bad input or not all tried, 130
-    interrupted."""
+    """Run the proof and return the exit status.
+
+    0: passed; 1: failed; 2: bad input or not all tried; 130: interrupted.
+    """
     options = _options(arguments)
     import torch
 
@@ -121,7 +120,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Proof:
-    """The checks so far, and the file that has them."""
+    """Checks so far, and their file."""
 
     def __init__(self, device: str, file: Path) -> None:
         self._device, self._file = device, file
@@ -129,10 +128,9 @@ class Proof:
         self._stages: dict[str, dict[str, Any]] = {}
         self._counts = Counter[str]()
         self._spare_s = 0.0
-        """What earlier stages left of their limits."""
 
     def run(self, name: str) -> None:
-        """Run a stage in its own process and print its checks as they come."""
+        """Run a stage in its own process, printing its checks as they arrive."""
         stage = STAGES[name]
         limit_s = stage.limit_s + self._spare_s
         if self._device == "cpu" and not stage.on_cpu:
@@ -158,7 +156,7 @@ class Proof:
         self.write()
 
     def write(self) -> None:
-        """Write what there is to the file."""
+        """Write the results so far."""
         from trainables.trial_folder import code_version, write_file
 
         content = {
@@ -171,7 +169,7 @@ class Proof:
         write_file(self._file, json.dumps(content, indent=1).encode(), durable=False)
 
     def verdict(self) -> int:
-        """Print the last lines; return the exit status."""
+        """Print the last lines and return the exit status."""
         passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
         if self._device == "cuda":
             print(f"Please attach {self._file} to an issue: docs/cluster.md, Prove a GPU")
@@ -186,8 +184,7 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 
 
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
-    """Yield the checks of a stage as its process reports them, and a failed one if the process does
-    not end well."""
+    """Yield a stage's checks as they arrive, and a failed one unless its process ends well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     late, count = Event(), 0
     with (
@@ -211,14 +208,14 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
             timer.start()
             assert process.stdout is not None
             for line in process.stdout:
-                if line.endswith("\n"):  # else it was killed while it wrote
+                if line.endswith("\n"):  # otherwise killed while writing
                     count += 1
                     check = Check(**json.loads(line))
                     yield replace(check, text=_anonymous(check.text))
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         finally:
             timer.cancel()
-            if timer.is_alive():  # a signal may have come before it started
+            if timer.is_alive():  # a signal may have come before start()
                 timer.join()
             _kill(process)
     if late.is_set():
@@ -231,13 +228,12 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a process group. Nobody has waited for the process, so its id is still its own."""
+    """Kill a process group. Its process was not waited for, so the id is still its own."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _anonymous(text: str) -> str:
-    """Return the text without the folders that are known here and the name of the user."""
     for folder, stand_in in (
         (ROOT, "."),
         (Path.cwd(), "."),
@@ -246,17 +242,16 @@ def _anonymous(text: str) -> str:
     ):
         if len(folder.parts) > 1:
             text = text.replace(str(folder), stand_in)
-    with suppress(KeyError, OSError):  # a container's user need not have a name
+    with suppress(KeyError, OSError):  # a container's user may have no name
         text = re.sub(rf"\b{re.escape(getpass.getuser())}\b", "USER", text)
     return text
 
 
 @contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP end this process by an exception, so that the running stage ends,
-    too.
+    """Make SIGTERM and SIGHUP raise, so that the running stage is killed too.
 
-    `sweep.py` starts with all three blocked, which its other commands need.
+    `sweep.py` starts with these and SIGINT blocked, as its other commands need.
     """
 
     def raise_exit(number: int, _frame: object) -> NoReturn:

@@ -1,7 +1,6 @@
-"""The parts of a stack's step, one after another: what they take, and the results of their
-networks.
+"""Times and results of the parts of a stack's step.
 
-All that the benchmark of GPUs knows of a stack's inside is in this file.
+The GPU benchmark knows a stack's internals only through this file.
 """
 
 from __future__ import annotations
@@ -29,20 +28,21 @@ from trainables.training import Trainer, Window
 
 
 class PartsMs(NamedTuple):
-    """Milliseconds for a step of one model with a window of the config's length. Beside them a step
-    draws masks."""
+    """Milliseconds for a step of one model at the config's window length, without drawing masks."""
 
     network: float
-    """Embedding and what follows up to the context vectors, forward and back."""
+    """Up to the context vectors, forward and backward."""
     output: float
-    """Output layer and loss, forward and back."""
+    """Including the loss, forward and backward."""
     optimiser: float
-    """Clipping and update."""
+    """Including clipping."""
 
 
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
-    """Of a stack of the trainers, in which they are no longer; their weights move. On a GPU they
-    are replayed from graphs, as a step is."""
+    """Time the parts of a stack's step, replayed from graphs on a GPU.
+
+    The trainers' weights change, and leave any stack that they were in.
+    """
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
     where, training = weights["embedding_VD"].device, first.config.training
     length = training.bptt if isinstance(training, TrainingConfig) else training.window
@@ -63,7 +63,6 @@ def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
 def _forward_and_back(
     trainers: Sequence[Trainer], weights: Weights, window: Window
 ) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Those of the network, and those of the output layer."""
     model = stacked_model([trainer.model for trainer in trainers], weights)
     texts = [trainer.tokens(window) for trainer in trainers]
     tokens_GTB, targets_GN = (torch.stack(parts) for parts in zip(*texts, strict=True))
@@ -109,7 +108,7 @@ def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) ->
 
 
 def _captured(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
-    """After a first time without."""
+    """Run once uncaptured: this compiles kernels, which a capture may not do."""
     graphs.run(function)
     return graphs.captured(function)
 
@@ -117,8 +116,10 @@ def _captured(function: Callable[[], None], graphs: Graphs) -> Callable[[], None
 def stacked_contexts(
     models: Sequence[LanguageModel], tokens_GTB: Tensor, lengths: Sequence[int], by_contexts: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The context vectors G x T x B x C of models without dropout, and of all weights but the
-    output layers' the gradients for this one by the contexts."""
+    """Return contexts G x T x B x C of models without dropout, and gradients of network weights.
+
+    `by_contexts` is the gradient by the contexts.
+    """
     weights = Weights.shared_by(models)
     model = stacked_model(models, weights)
     states = stacked_states([alone.zero_state(tokens_GTB.shape[2]) for alone in models])
@@ -131,10 +132,9 @@ def stacked_contexts(
 def stacked_losses(
     models: Sequence[LanguageModel], hidden_GNC: Tensor, targets_GN: Tensor, lengths: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return the losses G of models without dropout, and all gradients of their sum, by name with a
-    leading G.
+    """Return losses G of models without dropout, and their gradients by name with leading G.
 
-    A model's window has `lengths` rows of `hidden_GNC`, whose gradient is named "hidden".
+    A model's window has `lengths` rows of `hidden_GNC`; their gradient is named "hidden".
     """
     weights = Weights.shared_by(models)
     model, embedding = stacked_model(models, weights), weights["embedding_VD"]

@@ -1,5 +1,4 @@
-"""One check of a proof: the question, its answer, and the line and figures that it leaves. Needs no
-torch."""
+"""Questions and checks of a proof. Needs no torch."""
 
 from __future__ import annotations
 
@@ -9,25 +8,25 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Result = Literal["PASS", "FAIL", "SKIP", "INFO"]
-"""SKIP: could not be tried. INFO: a figure or a fact without a limit."""
+"""SKIP: not tried. INFO: a value without a limit."""
 
 
 class NotTriedError(Exception):
-    """A check cannot be made here; the text says why."""
+    """A check cannot be made here, for the reason in the text."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A check that is still to be made."""
+    """A check to be made."""
 
     name: str
     ask: Callable[[], float | str]
-    """Measure, and return a number, or a text if nothing raised an error."""
+    """Returns a number to compare, or a text that passes."""
     limit: float | None = None
-    """Most that passes; None: a number is only reported."""
+    """Largest number that passes; None only reports it."""
     unit: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """More figures for the file, such as a prediction."""
+    """Further values for the file."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +40,12 @@ class Check:
 
     @property
     def line(self) -> str:
-        """Its line on the terminal."""
+        """Return its line on the terminal."""
         return f"{self.result}  {self.name}: {self.text}"
 
 
 def answer(question: Question) -> Check:
-    """Make the check. NotTriedError skips it, any other error fails it."""
+    """Make the check. NotTriedError skips it; any other error fails it."""
     try:
         return compared(question, question.ask())
     except NotTriedError as reason:
@@ -60,7 +59,7 @@ def answer(question: Question) -> Check:
 
 
 def compared(question: Question, value: float | str) -> Check:
-    """Compare the value with the limit of its question. A NaN does not pass."""
+    """Compare the value with the question's limit. A NaN fails."""
     if isinstance(value, str):
         return Check(question.name, "PASS", value, question.figures)
     number = value if math.isfinite(value) else str(value)

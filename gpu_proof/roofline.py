@@ -1,7 +1,8 @@
-"""How long a step of a stack takes at best on a GPU, from what the step asks of it.
+"""Best-case time of a stack's step on a GPU.
 
-The costs are those of sixteen AWD-LSTMs of the papers in bf16, averaging their weights, with a
-window of 70 tokens. They were counted on the device "meta" on 27 November 2026."""
+Costs are of sixteen of the papers' AWD-LSTMs in bf16 with weight averaging and windows of 70
+tokens, counted on the device "meta" on 27 November 2026.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import NamedTuple
 
 MODELS = 16
 WINDOW = 70
-"""Tokens: the mean length of a window."""
+"""Mean length of a window, in tokens."""
 KERNEL_S = 1.5e-6
-"""Overhead of a replayed kernel, in seconds."""
+"""Overhead of a replayed kernel."""
 
 
 class Work(NamedTuple):
@@ -21,7 +22,7 @@ class Work(NamedTuple):
     gigabytes: float
     """Read and written."""
     teraflop: float
-    """Of matrix products."""
+    """Matrix products only."""
 
 
 class StepCost(NamedTuple):
@@ -31,16 +32,16 @@ class StepCost(NamedTuple):
     """Everything except matrix products."""
     products: Work
     recurrent: Work
-    """Products with the hidden state of a time step, which have as many rows as the batch."""
+    """Products with a time step's hidden state, as many rows as the batch."""
 
 
 class Card(NamedTuple):
     """Rates that a GPU reaches."""
 
     copy_tb_s: float
-    """Read and written by a copy, in terabytes a second."""
+    """Read and written."""
     product_tflop_s: float
-    """Of a product of large square matrices."""
+    """For large square matrices."""
 
 
 COSTS: dict[tuple[str, str], StepCost] = {
@@ -61,14 +62,14 @@ COSTS: dict[tuple[str, str], StepCost] = {
         Work(1271, 92.07, 0.0), Work(66, 86.67, 16.779), Work(417, 55.96, 0.819)
     ),
 }
-"""By corpus and output layer."""
+"""Keys: corpus, output layer."""
 SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
-"""Share of the copy and product rates that each kind of work reaches; a tile of 64 rows holds the
-20 of a batch."""
+"""Share of the copy and product rates that each kind of work reaches. A tile of 64 rows holds a
+batch of 20."""
 
 
 def step_seconds(cost: StepCost, card: Card) -> float:
-    """Each kind of work is bound by memory or by products."""
+    """Return the time, with each kind of work bound by memory or products."""
     return sum(
         max(
             1e-3 * work.gigabytes / (card.copy_tb_s * of_copy),

@@ -1,8 +1,7 @@
-"""One stage in a process of its own: `python -m gpu_proof.stage NAME DEVICE FOLDER` writes a line
-of JSON per check.
+"""One stage: `python -m gpu_proof.stage NAME DEVICE FOLDER` writes a JSON line per check.
 
-A CUDA error leaves its process unusable, and a kernel that hangs never returns. The parent process
-outlives both."""
+It needs its own process: a CUDA error makes a process unusable, and a kernel may hang.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +19,10 @@ import torch
 from gpu_proof.report import Check, answer
 
 OPTIONAL = "safetensors"
-"""The package of checkpoints, which only some stages need."""
 
 
 def checks(name: str, device: str, folder: Path) -> Iterator[Check]:
-    """Make the checks of a stage, one after another; `folder` is an empty one on the disk of the
-    results."""
+    """Yield the checks of a stage; `folder` is empty and on the disk of the results."""
     try:
         stage = import_module(f"gpu_proof.stages.{name}")
     except ModuleNotFoundError as error:
@@ -38,11 +35,10 @@ def checks(name: str, device: str, folder: Path) -> Iterator[Check]:
 
 
 def main() -> None:
-    """Write the checks to standard output; whatever else is printed there goes to standard
-    error."""
+    """Write the checks to standard output, and any other output to standard error."""
     name, device, folder = sys.argv[1:]
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
-    torch.set_num_threads(1)  # threads that wait for each other take longer than so little work
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first use of cuBLAS
+    torch.set_num_threads(1)  # for tiny work, threads only add waits
     with os.fdopen(os.dup(1), "w") as channel:
         os.dup2(2, 1)
         for check in checks(name, device, Path(folder)):
@@ -50,7 +46,6 @@ def main() -> None:
 
 
 def _number(value: Any) -> Any:
-    """A figure that is a tensor or a numpy number."""
     return value.item()
 
 

@@ -1,5 +1,7 @@
-"""How long steps take on a device: those of a stack, of trials alone, and of the framework's own
-LSTM; and the device's ceilings. All time is between two events of the GPU, or a CPU's clock."""
+"""Times of steps (stacks, lone trials, the framework's LSTM) and the device's peak rates.
+
+Times are between GPU events, or by the CPU's clock.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,11 @@ from trainables.stack import Stack, stack_bytes
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
-"""Over the windows that are timed: a stack's steps are captured once a length has come up
-before."""
+"""Passes over the timed windows; a stack captures a length that it has seen before."""
 
 
 class Pace(NamedTuple):
-    """Of all trials together."""
+    """Totals over all trials."""
 
     seconds: float
     tokens: int
@@ -44,12 +45,12 @@ class Pace(NamedTuple):
 
     @property
     def step_ms(self) -> float:
-        """Milliseconds for a step of one model."""
+        """Return the milliseconds for a step of one model."""
         return 1e3 * self.seconds / self.model_steps
 
 
 def seconds_of(function: Callable[[], object], device: str) -> float:
-    """How long the device is busy with a call, waits for the host included."""
+    """Return the time that a call keeps the device busy, waits for the host included."""
     wait(device)
     if on_gpu(device):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -64,13 +65,13 @@ def seconds_of(function: Callable[[], object], device: str) -> float:
 
 
 def seconds_a_call(function: Callable[[], object], device: str, calls: int = 10) -> float:
-    """The mean of so many calls, after one that does not count."""
+    """Return the mean of `calls` calls after one warm-up call."""
     function()
     return seconds_of(lambda: [function() for _ in range(calls)], device) / calls
 
 
 def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> Trainer:
-    """A new trial, as it is in most of its epochs: an AWD-LSTM averages its weights already."""
+    """Return a new trial; an AWD-LSTM already averages its weights, as in most epochs."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     if isinstance(config, TrialConfig):
         trainer.average = WeightAverage(trainer.model)
@@ -78,7 +79,7 @@ def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> T
 
 
 class Headline(NamedTuple):
-    """Equal AWD-LSTMs that train as one; at the papers' shapes on a GPU, tiny on a CPU."""
+    """Equal AWD-LSTMs in a stack, at the papers' shapes on a GPU, tiny on a CPU."""
 
     corpus: str
     layer: str
@@ -96,12 +97,11 @@ class Headline(NamedTuple):
         )
 
     def planned_bytes(self, device: str) -> float:
-        """Return the free bytes of a GPU that a plan asks for."""
+        """Return the free GPU memory that a plan asks for."""
         return stack_bytes(self.config(device), CORPORA[self.corpus][2], self.models)
 
     def stack(self, device: str) -> Stack:
-        """Return a stack of new trials, made by `usual_trainer`. Raises NotTriedError if they do
-        not fit."""
+        """Return a stack of new trials. Raises NotTriedError if it does not fit."""
         gc.collect()
         forget_cache(device)
         if on_gpu(device) and (planned := self.planned_bytes(device)) > free_bytes():
@@ -116,12 +116,12 @@ def stack_pace(stack: Stack, steps: int) -> Pace:
 
 
 def alone_pace(trainer: Trainer, steps: int) -> Pace:
-    """Time the steps of one trial, by cuDNN on a GPU."""
+    """Time `steps` steps of one trial, by cuDNN on a GPU."""
     return _pace(trainer.step, [trainer], steps)
 
 
 def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> Pace:
-    """The windows of the warm-up and of the steps that count have the same lengths."""
+    """Every pass has the same window lengths."""
     draws = trainers[0].draws.get_state()
 
     def run() -> None:
@@ -139,8 +139,6 @@ def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> 
 
 
 class _Framework(nn.Module):
-    """Embedding, three LSTM layers and a linear layer of the framework, without any dropout."""
-
     def __init__(self, config: TrialConfig, vocabulary: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, config.model.embedding_width)
@@ -156,8 +154,10 @@ class _Framework(nn.Module):
 
 
 def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
-    """Of the framework's own modules, for a softmax: the floor for models one by one. In bf16 all
-    of it is."""
+    """Time `steps` steps of the framework's modules for a softmax, the floor for lone models.
+
+    In bf16, the parameters are bf16 too.
+    """
     training = config.training
     model = _Framework(config, vocabulary).to(device)
     if training.precision == "bf16":
@@ -182,16 +182,16 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
 
 
 class Ceilings(NamedTuple):
-    """What the device reaches at best."""
+    """Peak rates of a device."""
 
     tflop_s: dict[Precision, float]
-    """Of a product of square matrices, by precision."""
+    """For square matrices."""
     copy_gb_s: float
     """Read and written."""
 
 
 def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceilings:
-    """With matrices of `size` x `size`."""
+    """Measure the device's peak rates with matrices of `size` x `size`."""
     reached = {}
     for precision in precisions:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32

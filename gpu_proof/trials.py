@@ -1,5 +1,4 @@
-"""Trials of the papers on random text, for proof and benchmark of GPUs, and the operations that a
-token takes."""
+"""Trials of the papers on random text, and operations per token."""
 
 from __future__ import annotations
 
@@ -44,14 +43,13 @@ STACKED = (
     "lms_plif_frozen",
     "softcap",
 )
-"""The output layers that a stack has; the first four are measured first."""
+"""Layers that a stack supports; the first four are measured first."""
 LAYERS = (*STACKED, "monotone_nn")
-"""All of this package."""
 UNPUBLISHED: dict[str, OutputLayerConfig] = {
     "monotone_nn": MonotoneNnConfig(),
     "softcap": SoftcapConfig(cap=15.0),
 }
-"""Those that AAAI 2021 does not have."""
+"""Not in AAAI 2021."""
 CORPORA = {"ptb": (929_589, 82_430, 10_000), "wikitext-2": (2_088_628, 245_569, 33_278)}
 """Train tokens, test tokens, vocabulary."""
 TINY_CORPUS = (2_000, 100, 40)
@@ -67,7 +65,7 @@ TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
 
 
 def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerConfig:
-    """The output layer as the paper set it for the corpus, or small."""
+    """Return an output layer as the paper set it, or tiny."""
     layer = UNPUBLISHED.get(name) or output_layer(name, corpus)
     return _updated(
         layer,
@@ -82,7 +80,7 @@ def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerC
 def trial(
     corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any
 ) -> TrialConfig:
-    """One trial of an AWD-LSTM with its matrix products in this precision."""
+    """Return an AWD-LSTM trial with matrix products in `precision`."""
     config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
     return _scaled(config, TINY if scale == "tiny" else {}, precision, training)
 
@@ -90,7 +88,7 @@ def trial(
 def transformer_trial(
     corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any
 ) -> TransformerTrialConfig:
-    """One trial of a Transformer likewise, whose width is 512 at paper scale."""
+    """Return a Transformer trial, with width 512 at paper scale."""
     config = transformer(CorpusConfig(name=corpus, sha256="0" * 64), layer)
     return _scaled(config, TINY_TRANSFORMER if scale == "tiny" else {}, precision, training)
 
@@ -112,12 +110,12 @@ TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {
 
 
 def scale_on(device: str) -> Scale:
-    """Return the size of a proof's trials: the papers' on a GPU, tiny on a CPU."""
+    """Return the papers' scale on a GPU, tiny on a CPU."""
     return "tiny" if device == "cpu" else "paper"
 
 
 def random_corpus(name: str, scale: Scale) -> Corpus:
-    """Random words, as many as the corpus has: the time of a step does not depend on which."""
+    """Return random words; step times do not depend on the words."""
     train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
     text = np.random.default_rng(0).integers(vocabulary, size=train)
     return Corpus(
@@ -138,7 +136,7 @@ def new_trainers(
     corpus: str = "ptb",
     **training: Any,
 ) -> list[Trainer]:
-    """Return a new trial for each of these output layers, with the seeds 1, 2, ..."""
+    """Return a new trial for each output layer, with seeds 1, 2, ..."""
     text = random_corpus(corpus, scale)
     configs = [
         TRIALS[model](corpus, layer_config(name, corpus, scale), precision, scale, **training)
@@ -149,8 +147,7 @@ def new_trainers(
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the tensors that the next step depends on, without torch's own generators, which all
-    trials share."""
+    """Return the tensors that the next step depends on, except torch's shared generators."""
     return {
         name: tensor.detach()
         for name, tensor in trainer.snapshot()[0].items()
@@ -159,14 +156,14 @@ def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
-    """Operations of the matrix products of a training step, for every token of it: 6 for a weight
-    and a row that it is multiplied with, as product and sum are two, and going back there is a
-    product for either factor.
+    """Return the operations of a training step's matrix products, per token.
 
-    An LSTM layer of I inputs and H outputs has 4 H (I + H) weights. A Transformer's layer has 4 D^2
-    + 3 D F, and every token meets all T of its window twice, D wide. The output layer has V D; K
-    experts K V D, and before them K (C D + C) of latent contexts and prior. An AWD-LSTM on Penn
-    Treebank takes 203 GFLOP for 20 x 70 tokens."""
+    A weight counts 6 per row that it multiplies: product and sum are two, and the backward pass has
+    a product for each factor. An LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A
+    Transformer layer has 4 D^2 + 3 D F; each token also meets its window's T tokens twice, D wide.
+    The output layer has V D; K experts have K V D, and K (C D + C) for latent contexts and prior.
+    An AWD-LSTM on Penn Treebank takes 203 GFLOP for 20 x 70 tokens.
+    """
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width
     if isinstance(config, TransformerTrialConfig):
@@ -176,7 +173,7 @@ def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
         weights = sum(4 * out * (into + out) for into, out in config.model.layer_widths)
     if isinstance(layer, MixtureConfig):
         weights += layer.mixtures * context * (width + 1)
-        # Contexts are mixed by one product more, and then need one softmax.
+        # MoC mixes contexts by one more product, and then needs one softmax.
         weights += width * (
             layer.mixtures + vocabulary
             if isinstance(layer, MocConfig)

@@ -1,1 +1,1 @@
-"""One short file a study: which trials, which analyses, which published values beside them."""
+"""Studies, one file each: trials, analyses and the published values to compare with."""

@@ -1,7 +1,6 @@
-"""The study `published`: the papers' printed numbers recomputed from each other, from configs and
-from files.
+"""The study `published`: printed numbers recomputed from each other, configs and files.
 
-(The package of that name holds the printed numbers themselves.)
+The package `published` holds the numbers.
 """
 
 from __future__ import annotations
@@ -17,15 +16,14 @@ TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
 
 
 def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
-    """What cannot be computed from printed numbers: counts over both corpora and 13 benchmarks, 2
-    trials."""
+    """Yield 2 trials that count word pairs, which printed numbers do not determine."""
     del corpus
     for text in TEXTS:
         yield WordPairsConfig(seed=0, text=text)
 
 
 def label(config: WordPairsConfig) -> str:
-    """ "word pairs ptb"."""
+    """Return a name such as "word pairs ptb"."""
     return f"word pairs {config.text}"
 
 

@@ -1,5 +1,4 @@
-"""Six models under two rules for when averaging starts (AAAI 2021, Table 1, SM Tables 10 and
-11)."""
+"""Six models under two averaging rules (AAAI 2021, Table 1, SM Tables 10 and 11)."""
 
 from __future__ import annotations
 
@@ -14,20 +13,22 @@ TABLE_1 = {"SS": "sigsoftmax", "LMS-PLIF": "lms_plif", "MoS": "mos"}
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Six models with NT-ASGD and with ET-ASGD, the authors' seed: 12 trials a corpus."""
+    """Yield 12 trials per corpus."""
     for averaging in AVERAGING:
         for model in SIX:
             yield trial(corpus, model, averaging=averaging)
 
 
 def group(row: Row) -> str:
-    """The group that a row of SM Tables 10 and 11 belongs to."""
+    """Return the group of a row of SM Tables 10 and 11."""
     return f"{row['model']} {row['averaging'].replace('_', '-').upper()}"
 
 
 def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Table 1: what the models' own papers reported, each under the rule it used, and what this one
-    reproduced."""
+    """Return Table 1's gains: reported by the models' own papers, and reproduced by AAAI 2021.
+
+    A reported gain belongs to the averaging rule that its paper used.
+    """
     table = {
         row["source"]: row
         for row in rows("table1_reproduction")

@@ -1,4 +1,4 @@
-"""The AWD-LSTM trials of the papers with their hyper-parameters (AAAI 2021, SM Table 6)."""
+"""AWD-LSTM trials of the papers with their hyper-parameters (AAAI 2021, SM Table 6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainables.config import (
 
 WIKITEXT_2_RANK_CONTEXTS = 33_320
 """The paper stops there "due to time and space complexities"; on PTB it uses all contexts. A GPU
-has time and space for all: `--set evaluation.rank_contexts=null`."""
+can, too: `--set evaluation.rank_contexts=null`."""
 
 V100_SECONDS_PER_EPOCH = {
     "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},
@@ -30,12 +30,12 @@ V100_SECONDS_PER_EPOCH = {
         "mos": 600.0,
     },
 }
-"""AAAI 2021, Table 2, for the configs of the paper."""
+"""AAAI 2021, Table 2, for the paper's configs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Column:
-    """One column of SM Table 6: what differs between models and corpora."""
+    """One column of SM Table 6."""
 
     authors_seed: int
     embedding_width: int = 400
@@ -85,7 +85,6 @@ TABLE_6 = {
         epochs=500,
     ),
 }
-"""By kind of output layer and corpus."""
 
 
 def awd_lstm(
@@ -95,11 +94,10 @@ def awd_lstm(
     seed: int | None = None,
     averaging: AveragingConfig | None = None,
 ) -> TrialConfig:
-    """One trial of any output layer at paper scale: mixtures with the settings of MoS, all others
-    with softmax'.
+    """Return a trial at paper scale, with MoS settings for mixtures and softmax's for other layers.
 
-    Averaging is ET-ASGD unless given, the seed the authors'. A corpus that the papers did not use
-    gets the settings of Penn Treebank."""
+    Defaults: ET-ASGD, the authors' seed, and for other corpora the settings of Penn Treebank.
+    """
     wikitext = corpus.name == "wikitext-2"
     kind = "mixture" if isinstance(output_layer, MixtureConfig) else "softmax"
     column = TABLE_6[kind, "wikitext-2" if wikitext else "ptb"]

@@ -1,4 +1,4 @@
-"""Finding a study by its name, or in a file of the user's own."""
+"""Studies by name or file."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ NAMES = (
     "softcap",
     "spam",
 )
-"""Every built-in study."""
 MODULES = {"published": "audit"}
-"""The module of a study in this package, where it has not the study's name."""
+"""Module of a study, if it is not the study's name."""
 
 ALL = "all"
-"""What is typed for every built-in study, one after another."""
+"""Runs every built-in study, one after another."""
 
 
 def is_file(name: str) -> bool:
-    """Whether what was typed for a study is a file."""
+    """Return True if the study argument is a file."""
     return name.endswith(".py") or "/" in name
 
 
 def load_study(name: str) -> Study:
-    """Return the study called `name`, or the one in the Python file `name`; raises UserError if
-    there is none."""
+    """Return the built-in study `name`, or the study in the Python file `name`.
+
+    Raises UserError if it does not exist, or if a file uses a built-in name.
+    """
     studies = (*NAMES, ALL)
     if is_file(name):
         study = _study_in(_import_file(Path(name)), name)
@@ -86,14 +87,14 @@ def _import_file(path: Path) -> ModuleType:
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    # As with a script, what lies beside the file can be imported by it.
+    # The file can import modules of its own folder, like a script.
     sys.path.append(str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
     except UserError as error:
         raise UserError(f"the study file {path}: {error}") from error
     except (Exception, SystemExit) as error:
-        # Whatever a user's file raises is a fault in that file, and said as such.
+        # Any exception that a user's file raises is a fault of that file.
         raise UserError(
             f"the study file {path} cannot be read: {type(error).__name__}: {error}; fix it"
         ) from error

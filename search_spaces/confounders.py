@@ -1,8 +1,4 @@
-"""Does any rank go with the loss once batch size, weight decay, learning rate and tokens are taken
-away?
-
-108 Transformers, after Kulkarni et al. 2026.
-"""
+"""Ranks and loss of 108 Transformers, with the settings' effect removed (Kulkarni et al. 2026)."""
 
 from __future__ import annotations
 
@@ -18,11 +14,11 @@ BATCH_FACTORS = (0.5, 1.0, 2.0)
 WEIGHT_DECAYS = (0.01, 0.1, 0.5)
 RATE_FACTORS = (0.3, 1.0, 3.0)
 TOKEN_FACTORS = (0.25, 0.5, 1.0, 2.0)
-"""Of the recipe's batch size, learning rate and epochs."""
+"""Factors on the recipe's batch size, learning rate and epochs."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
-    """3 batch sizes x 3 weight decays x 3 learning rates x 4 numbers of tokens: 108 trials."""
+    """Yield 108 trials."""
     plain = transformer(corpus, SoftmaxConfig(), seed=SEED, width=WIDTH, head="untied")
     for batch, decay, rate, tokens in product(
         BATCH_FACTORS, WEIGHT_DECAYS, RATE_FACTORS, TOKEN_FACTORS
@@ -37,7 +33,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
 
 
 def label(config: TransformerTrialConfig) -> str:
-    """ "B=32 wd=0.1 lr=0.0014 epochs=60 seed=1"."""
+    """Return a name such as "B=32 wd=0.1 lr=0.0014 epochs=60 seed=1"."""
     training = config.training
     return (
         f"B={training.batch_size} wd={training.weight_decay:g} lr={training.learning_rate:.2g} "

@@ -1,5 +1,4 @@
-"""Can an output layer express given distributions? Targets drawn from a Dirichlet (Ganea et al.,
-ICML 2019)."""
+"""Output layers fitted to distributions from a Dirichlet (Ganea et al., ICML 2019)."""
 
 from __future__ import annotations
 
@@ -33,11 +32,11 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
 )
 MODES, GAP = "modes_matched", "excess_cross_entropy"
 SMALL = 10
-"""The widths up to here are the "small" ones of the claims."""
+"""Largest "small" width in the claims."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[DirichletConfig]:
-    """324 fits: three alphas, six widths, six output layers, three seeds."""
+    """Yield 324 fits."""
     del corpus
     for alpha in ALPHAS:
         for width in WIDTHS:
@@ -47,12 +46,12 @@ def trials(corpus: CorpusConfig) -> Iterator[DirichletConfig]:
 
 
 def label(config: DirichletConfig) -> str:
-    """ "softmax alpha=0.01 d=20 seed=1"."""
+    """Return a name such as "softmax alpha=0.01 d=20 seed=1"."""
     return f"{config.output_layer.name} alpha={config.alpha:g} d={config.width} seed={config.seed}"
 
 
 def corner(trials: Sequence[DirichletConfig]) -> list[DirichletConfig]:
-    """Two widths of softmax and LMS-PLIF at the smallest alpha, one seed."""
+    """Return two widths of softmax and LMS-PLIF at the smallest alpha, one seed."""
     return [
         trial
         for trial in trials

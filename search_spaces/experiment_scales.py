@@ -1,5 +1,4 @@
-"""What a scale makes of a trial that trains no language model: the same computation on smaller
-arrays."""
+"""Scales of trials without a language model: the same computation on smaller arrays."""
 
 from __future__ import annotations
 
@@ -16,18 +15,16 @@ from trainables.config import (
 
 Config = TypeVar("Config", bound=ExperimentConfig)
 Changes = Callable[[Any], Mapping[str, Any]]
-"""From a config to the fields that the scale replaces."""
+"""Returns the fields that a scale replaces."""
 
 
 def shrink(scale: str, config: Config) -> Config:
-    """The config at the scale of that name; at scale paper, and where its kind has no rule, the
-    config itself."""
+    """Return the config at the named scale; unchanged if its kind has no rule there."""
     changes = RULES.get(scale, {}).get(type(config))
     return config if changes is None else config.model_copy(update=changes(config))
 
 
 def _dirichlet(size: int) -> Changes:
-    """Of so many targets and outcomes."""
     return lambda config: {
         "targets": min(size, config.targets),
         "outcomes": min(size, config.outcomes),
@@ -35,12 +32,10 @@ def _dirichlet(size: int) -> Changes:
 
 
 def _inputs(most: int) -> Changes:
-    """Of so many inputs to average over."""
     return lambda config: {"inputs": min(most, config.inputs)}
 
 
 def _steps(steps: int, examples: int) -> Changes:
-    """Of so many steps of training, on so many examples, tested on as many."""
     sizes = ("train_examples", "valid_examples", "test_examples")
     return lambda config: {
         "steps": min(steps, config.steps),
@@ -49,7 +44,6 @@ def _steps(steps: int, examples: int) -> Changes:
 
 
 def _press_noise(size: int) -> Changes:
-    """A square matrix of so many rows."""
     return lambda config: {"size": min(size, config.size)}
 
 

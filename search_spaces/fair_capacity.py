@@ -1,5 +1,4 @@
-"""MoS and Softmax of equal capacity, both tuned with the same budget (AAAI 2021, Table 5; SM Tables
-6 to 9)."""
+"""MoS and Softmax of equal capacity and tuning budget (AAAI 2021, Table 5, SM Tables 6 to 9)."""
 
 from __future__ import annotations
 
@@ -12,13 +11,11 @@ from search_spaces.tuning import Dimension, Tuning
 from trainables.config import CorpusConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 
 SEARCH_SEED = 28
-"""The authors' seed for MoS on Penn Treebank; here for every side, so that no side is tuned on a
-luckier one."""
+"""The authors' seed for MoS on Penn Treebank, for all sides: no side gets a luckier one."""
 
 
 def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], TrialConfig]:
-    """A side with d' = d = `width`; all else is as the papers trained MoS: batch 12, hidden 960,
-    and its dropouts."""
+    """Return a side with d' = d = `width`, otherwise as the papers trained MoS."""
 
     def base(corpus: CorpusConfig) -> TrialConfig:
         mos = awd_lstm(corpus, MosConfig(), seed=SEARCH_SEED)
@@ -38,17 +35,17 @@ WEIGHT_DECAY = Dimension(
 
 
 def dropout_embedding(*values: float) -> Dimension:
-    """Locked dropout on the embedding output."""
+    """Return a dimension for locked dropout on the embedding output."""
     return Dimension(key="model.dropout_embedding", short="de", values=values)
 
 
 def dropout_hidden(*values: float) -> Dimension:
-    """Locked dropout between the LSTM layers."""
+    """Return a dimension for locked dropout between LSTM layers."""
     return Dimension(key="model.dropout_hidden", short="dh", values=values)
 
 
 def embedding_noise(*values: float) -> Dimension:
-    """Standard deviation of the noise on the embedding output."""
+    """Return a dimension for the standard deviation of noise on the embedding output."""
     return Dimension(key="model.embedding_noise", short="noise", values=values)
 
 

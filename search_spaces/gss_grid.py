@@ -21,21 +21,21 @@ RANKS = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """The cross product of c and k: 72 trials, on WikiText-2 36."""
+    """Yield 72 trials; 36 on WikiText-2."""
     for c in C_VALUES:
         for k in WIKITEXT_2_K_VALUES if corpus.name == "wikitext-2" else K_VALUES:
             yield awd_lstm(corpus, GssConfig(c=c, k=k))
 
 
 def label(config: LanguageTrialConfig) -> str:
-    """ "gss c=-1.5 k=2.5": the cell of the grid."""
+    """Return a name such as "gss c=-1.5 k=2.5"."""
     layer = config.output_layer
     assert isinstance(layer, GssConfig)
     return f"gss c={layer.c:g} k={layer.k:g}"
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """The four extreme cells, for scale smoke."""
+    """Return the four extreme cells."""
     layers = [layer for trial in trials if isinstance(layer := trial.output_layer, GssConfig)]
     ends_c, ends_k = (
         {f(values) for f in (min, max)}
@@ -47,7 +47,7 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 
 def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """For scale quick, three slopes at every bend: fewer cells, each with several seeds."""
+    """Return three slopes k for every c: fewer cells, each with several seeds."""
     return [
         trial
         for trial in trials

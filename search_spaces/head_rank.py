@@ -1,5 +1,4 @@
-"""Does a bent or mixed head of rank r behave like a plain one of a higher rank? LSTM and
-Transformer, every layer."""
+"""Bent and mixed heads of rank r compared with plain heads of a higher rank."""
 
 from __future__ import annotations
 
@@ -27,16 +26,15 @@ from trainables.config import (
 )
 
 LSTM_WIDTH, TRANSFORMER_WIDTH = 1024, 512
-"""d: of the context vectors, whatever the rank of the head."""
+"""d."""
 LEAST_RANK = 4
 QUICK_SHARE = 1 / 32
-"""Of d, the least rank at scale quick: 2 of 61 and of 64."""
+"""Smallest rank per d at scale quick: 2 of 61 and of 64."""
 SMOKE_SHARE = 1 / 8
-"""Likewise at scale smoke: 2 of 16."""
+"""At scale smoke: 2 of 16."""
 SEED = 1
 MIXTURES = 3
-"""Of both mixtures: time goes with them, and a second component is enough for a rank beyond the
-head's."""
+"""Two components already exceed the head's rank; more only cost time."""
 SEVEN: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
@@ -46,8 +44,7 @@ SEVEN: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=MIXTURES),
     MocConfig(mixtures=MIXTURES),
 )
-"""Of scale quick, the plain one first; the cap is nanochat's. moc is mixed and of a bounded rank: a
-control for mos."""
+"""Plain first. The cap is nanochat's. moc is a mixture of bounded rank: a control for mos."""
 LAYERS = (
     *SEVEN,
     SoftcapConfig(form="sigmoid", cap=23.0),
@@ -55,11 +52,11 @@ LAYERS = (
     MonotoneNnConfig(),
     MosPlifConfig(mixtures=MIXTURES),
 )
-"""Every bend and mixture; the sigmoid's cap is modded-nanogpt's."""
+"""The sigmoid's cap is modded-nanogpt's."""
 
 
 def ranks(width: int) -> tuple[int, ...]:
-    """4, 8, 16 ... up to the width, at which a head W = A B is bounded by d alone."""
+    """Return 4, 8, 16 ... up to the width, at which only d bounds a head W = A B."""
     powers = [LEAST_RANK]
     while powers[-1] * 2 <= width:
         powers.append(powers[-1] * 2)
@@ -67,8 +64,7 @@ def ranks(width: int) -> tuple[int, ...]:
 
 
 def lstm(corpus: CorpusConfig, layer: OutputLayerConfig, rank: int) -> TrialConfig:
-    """The AWD-LSTM of softmax, of this study's width and whatever the layer, with a head W = A B of
-    its own."""
+    """Return the AWD-LSTM of softmax at this study's width, with an untied head W = A B."""
     trial = awd_lstm(corpus, SoftmaxConfig(), seed=SEED)
     widths = {"embedding_width": LSTM_WIDTH, "context_width": LSTM_WIDTH}
     model = trial.model.model_copy(update={**widths, "head_rank": rank})
@@ -76,7 +72,7 @@ def lstm(corpus: CorpusConfig, layer: OutputLayerConfig, rank: int) -> TrialConf
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
-    """Two kinds of model, eleven layers, ranks of the head from 4 to d: 187 trials."""
+    """Yield 187 trials."""
     for layer in LAYERS:
         for rank in ranks(LSTM_WIDTH):
             yield lstm(corpus, layer, rank)
@@ -88,12 +84,12 @@ def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
 
 
 def width(config: LanguageTrialConfig) -> int:
-    """d."""
+    """Return d."""
     return config.model.embedding_width
 
 
 def label(config: LanguageTrialConfig) -> str:
-    """ "Transformer mos r=64 seed=1"; "LSTM softcap tanh r=64 seed=1"."""
+    """Return a name such as "LSTM softcap tanh r=64 seed=1"."""
     kind = "Transformer" if isinstance(config, TransformerTrialConfig) else "LSTM"
     layer = config.output_layer
     form = f" {layer.form}" if isinstance(layer, SoftcapConfig) else ""
@@ -101,8 +97,7 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """For scale quick, seven layers, and the six largest ranks: narrower heads would have a rank of
-    1 there, or none of their own."""
+    """Return seven layers and the six largest ranks; smaller ones would scale to 1 or coincide."""
     return [
         trial
         for trial in trials
@@ -112,8 +107,7 @@ def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """For scale smoke, plain and mixed heads: of the LSTM's full rank, and of as many ranks of the
-    Transformer as a law needs."""
+    """Return plain and mixed heads; Transformers at as many ranks as a law needs."""
     return [
         trial
         for trial in trials

@@ -1,5 +1,7 @@
-"""What a study can ask of laws over a size: fits, what lies off them, and where a value is
-reached."""
+"""Questions about laws over a size.
+
+`x` is a column with positive values; `by`, `panel` and `over` are dotted paths of config values.
+"""
 
 from __future__ import annotations
 
@@ -10,62 +12,55 @@ from search_spaces.analyses import Analysis
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLaw(Analysis):
-    """Ask for the law L(x) = E + a x^-b of each group's loss, and by what factor of x each is like
-    the baseline.
+    """Each group's law L(x) = E + a x^-b, and its factor of x relative to the baseline's.
 
     L is in nats per token: the logarithm of a perplexity.
     """
 
     x: str
-    """A config value or a metric, by its column: a positive number."""
     by: str
-    """A config value, by its dotted path: a law for each of its values."""
+    """One law for each value."""
     baseline: str
-    """The value of `by` whose law the others are held against."""
+    """A value of `by`."""
     panel: str | None = None
-    """A config value, by its dotted path: laws of different values of it are not held against each
-    other."""
+    """Laws are compared only at the same value."""
     metric: str = "test_perplexity"
     title: str = ""
     claim: str = ""
-    """What others say, a sentence with its source."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extrapolation(Analysis):
-    """Ask where the loss of narrow models leaves the law E + a x^-b that is fitted to wider ones.
+    """Sizes at which the loss leaves the law E + a x^-b fitted to wider models.
 
-    Each size is held against the law of all larger ones, where there are four or more of these.
+    Each size is compared with the law of all larger sizes, if there are at least four.
     """
 
     x: str
-    """A config value or a metric, by its column: a positive number that orders the sizes."""
     metric: str = "test_perplexity"
     title: str = ""
     claim: str = ""
-    """What others say, a sentence with its source."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(Analysis):
-    """Ask for the least x at which each group's metric is as low as a value, and for the law x = a
-    z^b of it over another setting z."""
+    """Smallest x at which each group's metric is as low as `value`.
+
+    A law x = a z^b over another setting z is fitted, too.
+    """
 
     x: str
-    """A config value or a metric, by its column: a positive number."""
     by: str
-    """A config value, by its dotted path: a law for each of its values."""
+    """One law for each value."""
     baseline: str
-    """The value of `by` whose x the others' are held against, at the same z."""
+    """Value of `by` to compare with at the same z."""
     over: str
-    """A config value, by its dotted path: z, a positive number, or a name that ends in one as
-    spam-1000 does."""
+    """z: positive, or a name that ends in a number, such as spam-1000."""
     over_name: str
-    """What z is called in a sentence."""
+    """Name of z in sentences."""
     metric: str
-    """One that falls as x grows."""
+    """Must fall as x grows."""
     value: float
-    """How low, a positive number."""
+    """Positive."""
     title: str = ""
     claim: str = ""
-    """What others say, a sentence with its source."""

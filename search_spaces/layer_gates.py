@@ -1,5 +1,4 @@
-"""The benchmark that Orhan (2018) had not run: input-dependent gates, constant gates, and a dense
-layer of as many parameters."""
+"""Input-dependent gates, constant gates and a dense layer, a benchmark Orhan (2018) left open."""
 
 from __future__ import annotations
 
@@ -22,13 +21,12 @@ LAYERS: dict[str, tuple[int, HiddenLayerConfig]] = {
     "constant gates": (24, ExpertsLayerConfig(experts=4, gates="constant")),
     "softmax gates": (23, ExpertsLayerConfig(experts=4, gates="softmax")),
 }
-"""Width and kind of each hidden layer. With 32 inputs and 4 outputs all networks have exactly 3,172
-parameters: an output unit of 4 experts costs 4 x 32 weights and 4 of the output, as much as the
-gates' 4 x (32 + 1)."""
+"""Width and kind. With 32 inputs and 4 outputs, each network has exactly 3,172 parameters: a unit
+of 4 experts costs 4 x 32 weights and 4 of the output, as much as the gates' 4 x (32 + 1)."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
-    """Three layers on three tasks, ten seeds each: 90 trials, no text."""
+    """Yield 90 trials, without text."""
     del corpus
     for task in TASKS:
         for width, layer in LAYERS.values():
@@ -39,7 +37,7 @@ def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
 
 
 def label(config: LayerTaskConfig) -> str:
-    """ "regions: softmax gates seed=1"."""
+    """Return a name such as "regions: softmax gates seed=1"."""
     layer = (
         f"{config.layer.gates} gates"
         if isinstance(config.layer, ExpertsLayerConfig)
@@ -49,7 +47,7 @@ def label(config: LayerTaskConfig) -> str:
 
 
 def corner(trials: Sequence[LayerTaskConfig]) -> list[LayerTaskConfig]:
-    """Two seeds of each layer on one task, for scale smoke."""
+    """Return two seeds of each layer on one task."""
     return [config for config in trials if config.seed in SEEDS[:2] and config.task == "regions"]
 
 

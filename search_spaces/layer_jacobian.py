@@ -1,5 +1,4 @@
-"""Do mixtures of experts break the degeneracy of a relu layer? (Orhan 2018, the blog post's two
-figures)"""
+"""Jacobians of relu layers and mixtures of experts (Orhan 2018, the blog post's two figures)."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ LAYERS: tuple[HiddenLayerConfig, ...] = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerJacobianConfig]:
-    """A dense layer and mixtures of 2 to 16 experts with both kinds of gates, ten seeds each: 90
-    trials, no text."""
+    """Yield 90 trials, without text."""
     del corpus
     for layer in LAYERS:
         for seed in SEEDS:
@@ -33,7 +31,7 @@ def trials(corpus: CorpusConfig) -> Iterator[LayerJacobianConfig]:
 
 
 def layer_name(layer: HiddenLayerConfig) -> str:
-    """ "softmax gates K=4", or "dense"."""
+    """Return a name such as "softmax gates K=4" or "dense"."""
     return (
         f"{layer.gates} gates K={layer.experts}"
         if isinstance(layer, ExpertsLayerConfig)
@@ -42,12 +40,12 @@ def layer_name(layer: HiddenLayerConfig) -> str:
 
 
 def label(config: LayerJacobianConfig) -> str:
-    """ "softmax gates K=4 seed=1"."""
+    """Return a name such as "softmax gates K=4 seed=1"."""
     return f"{layer_name(config.layer)} seed={config.seed}"
 
 
 def corner(trials: Sequence[LayerJacobianConfig]) -> list[LayerJacobianConfig]:
-    """Two seeds of a dense layer and of the largest and smallest mixtures, for scale smoke."""
+    """Return two seeds of a dense layer and of the largest and smallest mixtures."""
     layers = (LAYERS[0], LAYERS[1], LAYERS[4], LAYERS[5], LAYERS[8])
     return [config for config in trials if config.seed in SEEDS[:2] and config.layer in layers]
 

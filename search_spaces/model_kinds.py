@@ -1,5 +1,4 @@
-"""A study with another kind of model in place of its own: its corpora, output layers and seeds
-stay."""
+"""`--model`: a study with another kind of model."""
 
 from __future__ import annotations
 
@@ -14,18 +13,17 @@ from trainables.errors import UserError, did_you_mean
 
 LSTM, TRANSFORMER = "lstm", "transformer"
 MODELS = (LSTM, TRANSFORMER)
-"""What `--model` takes: AWD-LSTM, of which all studies of the papers are, and a Transformer."""
+"""The papers' studies use AWD-LSTMs."""
 OPTION = "--model"
 
 
 def with_model(study: Study, model: str) -> Study:
-    """The study whose language models are of this kind; with "lstm" the study itself, as it has no
-    other.
+    """Return the study with language models of the given kind; "lstm" changes nothing.
 
-    In place of an AWD-LSTM stands the Transformer of the recipe, with the same corpus, output layer
-    and seed. Nothing that a paper has printed stands beside it. Raises UserError for a model that
-    there is not and a study that has no use for one; the trials raise it where AWD-LSTMs of the
-    study differ in what a Transformer does not have."""
+    "transformer" replaces each AWD-LSTM by the recipe's Transformer with the same corpus, output
+    layer and seed, and removes published values. Raises UserError for an unknown model or an
+    unsuitable study; iterating the trials raises it if two AWD-LSTMs become the same Transformer.
+    """
     require_model(model)
     if study.tuning is not None:
         raise UserError(
@@ -59,7 +57,7 @@ def with_model(study: Study, model: str) -> Study:
 
 
 def require_model(model: str) -> None:
-    """Raise UserError for a model that there is not."""
+    """Raise UserError for an unknown model."""
     if model not in MODELS:
         raise UserError(
             f"unknown {OPTION} {model!r}: {did_you_mean(model, MODELS)}Choose from "
@@ -68,8 +66,7 @@ def require_model(model: str) -> None:
 
 
 def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """The study's trials; what is no language model, such as the truth of a generated language,
-    stays."""
+    """Keep configs without a language model, such as a generated language's truth."""
     written = list(study.trials(corpus))
     lstms = _require_lstms(study, written)
     names: dict[str, str] = {}
@@ -91,7 +88,6 @@ def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
 
 
 def _require_lstms(study: Study, configs: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
-    """Raise UserError where there is none, or another model."""
     models = [config for config in configs if isinstance(config, LanguageTrialConfig)]
     if not models or not all(isinstance(config, TrialConfig) for config in models):
         has = "has its own Transformers" if models else "trains none"

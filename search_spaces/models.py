@@ -1,5 +1,4 @@
-"""The models of AAAI 2021 by name, with the settings that each corpus got, and the seeds they are
-trained with."""
+"""Models of AAAI 2021 by name, with their settings for each corpus."""
 
 from __future__ import annotations
 
@@ -25,13 +24,12 @@ from trainables.config import (
 FIVE = ("softmax", "sigsoftmax", "gss", "lms_plif", "mos")
 SIX = (*FIVE, "moc")
 RANDOM_SEEDS = (9075, 3173, 2769, 1632, 4406, 312, 6001, 3235, 487, 1123)
-"""Ten seeds, drawn once; the paper does not print its own."""
+"""Drawn once; the paper does not print its own."""
 AVERAGING: dict[str, AveragingConfig] = {"NT-ASGD": NtAsgdConfig(), "ET-ASGD": EtAsgdConfig()}
 
 
 def output_layer(model: str, corpus: str) -> OutputLayerConfig:
-    """The output layer of a model as the paper set it for a corpus; GSS is k = 3 on WikiText-2 and
-    2.5 elsewhere."""
+    """Return a model's output layer as the paper set it for a corpus."""
     layers: dict[str, OutputLayerConfig] = {
         "softmax": SoftmaxConfig(),
         "sigsoftmax": SigSoftmaxConfig(),
@@ -48,19 +46,18 @@ def output_layer(model: str, corpus: str) -> OutputLayerConfig:
 def trial(
     corpus: CorpusConfig, model: str, *, seed: int | None = None, averaging: str = "ET-ASGD"
 ) -> TrialConfig:
-    """A model's trial; the seed is the authors' unless given."""
+    """Return a model's trial, by default with the authors' seed."""
     return awd_lstm(
         corpus, output_layer(model, corpus.name), seed=seed, averaging=AVERAGING[averaging]
     )
 
 
 def model_and_seed(config: LanguageTrialConfig) -> str:
-    """ "mos seed=28": the name of a trial whose seed is all that differs from others of its
-    model."""
+    """Return a name such as "mos seed=28"."""
     return f"{config.output_layer.name} seed={config.seed}"
 
 
 def model_and_averaging(config: TrialConfig) -> str:
-    """ "mos ET-ASGD seed=28"."""
+    """Return a name such as "mos ET-ASGD seed=28"."""
     averaging = "NT-ASGD" if isinstance(config.training.averaging, NtAsgdConfig) else "ET-ASGD"
     return f"{config.output_layer.name} {averaging} seed={config.seed}"

@@ -1,5 +1,4 @@
-"""Mixture of Softmaxes with less dropout: more rank, worse perplexity (AAAI 2021, SM Table 12, Fig.
-5 right)."""
+"""MoS with less dropout: more rank, worse perplexity (AAAI 2021, SM Table 12, Fig. 5 right)."""
 
 from __future__ import annotations
 
@@ -23,14 +22,13 @@ PUBLISHED = by_group(
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Three rates of dropout on the context vectors. SM Table 10 shows that these were trained with
-    NT-ASGD."""
+    """Yield three dropout rates of context vectors, with NT-ASGD as SM Table 10 shows."""
     for rate in LATENT_DROPOUTS:
         yield awd_lstm(corpus, MosConfig(latent_dropout=rate), averaging=NtAsgdConfig())
 
 
 def label(config: LanguageTrialConfig) -> str:
-    """ "mos dropout=0.145": the rate at the paper's scale."""
+    """Return a name such as "mos dropout=0.145", the rate at paper scale."""
     assert isinstance(config.output_layer, MosConfig)
     return f"mos dropout={config.output_layer.latent_dropout:g}"
 

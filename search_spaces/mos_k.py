@@ -1,5 +1,4 @@
-"""Mixture of Softmaxes with few and many mixtures (AAAI 2021, SM Tables 4 and 5, Fig. 5 left, Fig.
-6)."""
+"""Number of mixtures in MoS (AAAI 2021, SM Tables 4 and 5, Fig. 5 left, Fig. 6)."""
 
 from __future__ import annotations
 
@@ -22,14 +21,13 @@ PUBLISHED = by_group("sm_table4_5_mos_k", lambda row: f"mos K={row['mixtures']}"
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Six numbers of mixtures, on WikiText-2 three. SM Tables 10 and 12 show that these were
-    trained with NT-ASGD."""
+    """Yield a trial per number of mixtures, with NT-ASGD as SM Tables 10 and 12 show."""
     for mixtures in WIKITEXT_2_MIXTURES if corpus.name == "wikitext-2" else MIXTURES:
         yield awd_lstm(corpus, MosConfig(mixtures=mixtures), averaging=NtAsgdConfig())
 
 
 def label(config: LanguageTrialConfig) -> str:
-    """ "mos K=15": the number of mixtures."""
+    """Return a name such as "mos K=15"."""
     assert isinstance(config.output_layer, MosConfig)
     return f"mos K={config.output_layer.mixtures}"
 

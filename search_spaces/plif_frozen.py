@@ -1,4 +1,4 @@
-"""Does LMS-PLIF need its slopes trained? (AAAI 2021, Tables 3 and 4)"""
+"""LMS-PLIF with trained and with frozen slopes (AAAI 2021, Tables 3 and 4)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from trainables.config import CorpusConfig, LanguageTrialConfig, TrialConfig
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Slopes trained and left as drawn, ten seeds each: 20 trials a corpus."""
+    """Yield 20 trials per corpus."""
     for model in ("lms_plif", "lms_plif_frozen"):
         for seed in RANDOM_SEEDS:
             yield trial(corpus, model, seed=seed)
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Both models with two seeds, for scale smoke."""
+    """Return both models with two seeds."""
     return [config for config in trials if config.seed in RANDOM_SEEDS[:2]]
 
 
 def published() -> PublishedTable:
-    """Table 3 for the frozen model, Table 4's test perplexities for the trained one."""
+    """Return Table 3 for the frozen model, Table 4's test perplexities for the trained one."""
     frozen = by_group("table3_plif_frozen", lambda _: "lms_plif_frozen")
     trained = {
         row["corpus"]: PublishedNumber(

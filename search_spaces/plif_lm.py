@@ -1,4 +1,4 @@
-"""PLIF in language models: what it costs and what it brings (Ganea et al., ICML 2019)."""
+"""PLIF in language models: cost and benefit (Ganea et al., ICML 2019)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ MODELS = {
     "mos_15": "mos",
     "mos_15_plif_1e6": "mos_plif",
 }
-"""As the talk calls them, and as they are called here."""
+"""The talk's name -> ours."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Four models with the settings of AAAI 2021, the authors' seed; the talk has three of them on
-    WikiText-2."""
+    """Yield four models with AAAI-2021 settings; on WikiText-2 the talk's three."""
     for model in MODELS.values():
         if model != "mos_plif" or corpus.name != "wikitext-2":
             yield trial(corpus, model)

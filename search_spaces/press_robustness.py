@@ -1,5 +1,4 @@
-"""What Press' rank counts: Gaussian noise and SVD round trips on a log-P matrix of ten directions
-(AAAI 2021, SM 5)."""
+"""Press' rank under noise and SVD round trips, on a log-P matrix of rank ten (AAAI 2021, SM 5)."""
 
 from __future__ import annotations
 
@@ -13,13 +12,12 @@ from trainables.config import CorpusConfig, PressNoiseConfig
 SEED = 1
 VARIANCES = tuple(float(row["noise_c"]) for row in rows("sm_table15_16_press_noise"))
 FLOAT32_VARIANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
-"""By the law, at 1,000 to 10,000 rows these lead from nearly full rank to ten."""
+"""At 1,000 to 10,000 rows, the law predicts nearly full rank down to ten."""
 ROUND_TRIPS = len(rows("sm_table14_round_trips"))
 
 
 def trials(corpus: CorpusConfig) -> Iterator[PressNoiseConfig]:
-    """Ten round trips, 13 printed variances in float64 and seven in float32: 21 trials of one
-    matrix, slowest first."""
+    """Yield 21 trials of one matrix, slowest first."""
     del corpus
     yield PressNoiseConfig(seed=SEED, round_trips=ROUND_TRIPS)
     for variance in VARIANCES:
@@ -29,14 +27,14 @@ def trials(corpus: CorpusConfig) -> Iterator[PressNoiseConfig]:
 
 
 def label(config: PressNoiseConfig) -> str:
-    """ "noise c=1e-20 float64", "round trips 10 float64"."""
+    """Return a name such as "noise c=1e-20 float64"."""
     trips = config.round_trips
     change = f"round trips {trips}" if trips else f"noise c={config.noise_variance:g}"
     return f"{change} {config.precision}"
 
 
 def corner(configs: Sequence[PressNoiseConfig]) -> Sequence[PressNoiseConfig]:
-    """Round trips, and noise near the tolerance of a small matrix in both precisions."""
+    """Return round trips, and noise near a small matrix's tolerance in both precisions."""
     chosen = {("float64", 1e-20), ("float64", 1e-26), ("float64", 1e-28), ("float32", 1e-8)}
     return [
         config

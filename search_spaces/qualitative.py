@@ -1,5 +1,4 @@
-"""Which models have the true next word among their five likeliest? (AAAI 2021, Fig. 3, SM Table
-2)"""
+"""True next words among the five likeliest (AAAI 2021, Fig. 3, SM Table 2)."""
 
 from __future__ import annotations
 
@@ -22,12 +21,11 @@ MODELS = {
     "MoS**": "mos (Yang)",
     "MoC**": "moc (Yang)",
 }
-"""Model of SM Table 2 -> group of this study. The last two are those of Yang et al. (2018); no
-trial trains them."""
+"""Model of SM Table 2 -> group. No trial trains the last two (Yang et al. 2018)."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """The models of `averaging`: six with ET-ASGD, and the two mixtures with NT-ASGD as well."""
+    """Yield six models with ET-ASGD, and the two mixtures with NT-ASGD."""
     for model in SIX:
         yield trial(corpus, model)
     for model in ("mos", "moc"):

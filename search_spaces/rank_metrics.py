@@ -1,8 +1,7 @@
-"""Which rank? Press', epsilon-effective, entropy and stable rank of five models (AAAI 2021, Table
-6, Fig. 7).
+"""Press', epsilon-effective, entropy and stable rank of models (AAAI 2021, Table 6, Fig. 7).
 
-On a generated language the true log-P matrix stands beside what the models learned, as the paper's
-reviewers asked."""
+On a generated language, the true log-P matrix is measured too, as the paper's reviewers asked.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +28,18 @@ METRICS = (
     "stable_rank",
 )
 SEED = 1
-"""Of the noise on the true matrix."""
+"""Seed of the noise on the true matrix."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """The models of `averaging` that were trained with ET-ASGD: 5 trials a corpus; others where log
-    P is known."""
+    """Yield five ET-ASGD models of `averaging`; if log P is known, the truth and six layers."""
     if markov_rank(corpus.name) is not None:
         return _truth_and_models(corpus)
     return (trial(corpus, each) for each in FIVE)
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """The truth: exact, rounded to float32, and with noise. Then six output layers on one and the
-    same model, that of softmax, so that only the layer tells them apart; moc among them, which is
-    bound to the same rank as softmax."""
+    """Every layer gets softmax's model, so that only the layer differs; moc has its rank bound."""
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float64")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float32")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="noise")
@@ -53,7 +49,7 @@ def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:
 
 
 def label(config: AnyConfig) -> str:
-    """ "mos seed=28"; "truth float32 seed=1"."""
+    """Return a name such as "truth float32 seed=1"."""
     if isinstance(config, TrueRankConfig):
         return f"truth {config.variant} seed={config.seed}"
     assert isinstance(config, LanguageTrialConfig)
@@ -61,7 +57,7 @@ def label(config: AnyConfig) -> str:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """All of the truth, and four models."""
+    """Return the truth and four models."""
     truth = [config for config in configs if isinstance(config, TrueRankConfig)]
     return truth + smoke_corner(
         [config for config in configs if not isinstance(config, TrueRankConfig)]

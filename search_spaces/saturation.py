@@ -1,5 +1,4 @@
-"""Do small Transformers saturate? Loss and ranks over a ladder of widths (Godey, de la Clergerie
-and Sagot 2024)."""
+"""Loss and ranks of small Transformers by width (Godey, de la Clergerie and Sagot 2024)."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ WIDTHS = (64, 96, 128, 192, 256, 320, 384, 512, 640, 768)
 SMOKE_WIDTHS = (64, 128, 192, 256, 384)
 SEED, SEEDS = 1, 3
 EPOCH_RANK_CONTEXTS = 512
-"""Of the validation text, at every scale: the rank over training is asked for."""
+"""At every scale, because the study asks for ranks over training."""
 CLAIM = (
     "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that "
     "\N{LEFT DOUBLE QUOTATION MARK}models based on less than 1000 hidden dimensions tend to adopt "
@@ -36,20 +35,19 @@ LOST = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
-    """Ten sizes, each by the ladder, with untied heads: 10 trials."""
+    """Yield ten sizes of the ladder."""
     for width in WIDTHS:
         trial = transformer(corpus, SoftmaxConfig(), seed=SEED, width=width, head="untied")
         yield trial.with_values({"evaluation.epoch_rank_contexts": EPOCH_RANK_CONTEXTS})
 
 
 def label(config: TransformerTrialConfig) -> str:
-    """ "d=256 seed=1"."""
+    """Return a name such as "d=256 seed=1"."""
     return f"d={config.model.width} seed={config.seed}"
 
 
 def corner(trials: Sequence[TransformerTrialConfig]) -> list[TransformerTrialConfig]:
-    """Five sizes for scale smoke, each of another width: as many as a law and a held-out size
-    need."""
+    """Return five widths, the fewest for a law and a held-out size."""
     return [trial for trial in trials if trial.model.width in SMOKE_WIDTHS]
 
 

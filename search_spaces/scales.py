@@ -1,6 +1,6 @@
-"""Scales: a study is written once, at paper scale, and every config is mapped down from there.
+"""Scales, which map a config down from paper scale.
 
-The resolved config is what a trial is identified by, so trials of two scales never mix.
+The resolved config identifies a trial, so trials of two scales never mix.
 """
 
 from __future__ import annotations
@@ -39,48 +39,46 @@ from trainables.config import (
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How a scale shrinks a config. None leaves a value as it is at paper scale.
+    """Factors and limits that shrink a config. None keeps the value of paper scale.
 
-    What is of an AWD-LSTM alone, such as `width` and `optimizer`, a Transformer has in
-    `TRANSFORMER_SCALES`."""
+    `TRANSFORMER_SCALES` has the Transformer's counterparts of an AWD-LSTM's fields, such as
+    `width`.
+    """
 
     name: str
     summary: str
-    """What it is for, in the first lines of a run."""
+    """Printed at the start of a run."""
     width: float = 1.0
-    """Factor on every width, and on both activation regularisers: these are means over the width,
-    so that in a narrow layer the same coefficient would weigh more on each unit."""
+    """Factor on widths and on both activation regularisers. A regulariser is a mean over the width,
+    so in a narrow layer the same coefficient would weigh more on each unit."""
     dropout: float = 1.0
-    """Factor on every dropout rate and on noise: a model that cannot overfit needs less."""
+    """Factor on dropout rates and noise; a model that cannot overfit needs less."""
     optimizer: Literal["adam"] | None = None
     learning_rate: float = 1.0
-    """Factor on it: the papers' 20 is a step of SGD, and Adam's are of another kind."""
+    """Factor. The papers' 20 is for SGD; Adam needs another magnitude."""
     warm_up_tokens: int | None = None
     start: Literal["scaled"] | None = None
-    """Weights before the first step; the reasons are in `trainables.training.start`."""
+    """`trainables.training.start` gives the reasons."""
     knots: int | None = None
-    """Of a piecewise linear function, at most: each step goes through all of them."""
+    """Maximum; a piecewise linear function's step goes through all knots."""
     batch_size: int | None = None
-    """Of every output layer, so that all take as many steps: the papers' are smaller where memory
-    was short."""
+    """One for all output layers, so that they take equally many steps; the papers' are smaller if
+    memory was short."""
     bptt: int | None = None
     epochs: int | None = None
     generated_epochs: int | None = None
-    """`epochs` on a generated language, of which a model learns nothing in the first passes but how
-    often words are."""
+    """Replaces `epochs` on a generated language, whose first passes teach only word frequencies."""
     averaged_share: float | None = None
-    """Share of the epochs for which ET-ASGD averages: 0.8 in the papers, too much of a short
-    run."""
+    """Share of epochs that ET-ASGD averages; the papers' 0.8 is too much of a short run."""
     epoch_tokens: int | None = None
     vocabulary_limit: int | None = None
     valid_tokens: int | None = None
     test_tokens: int | None = None
     test_batch_size: int | None = None
-    """Parallel streams of the test text: with one, a core spends its time between products of
-    single rows."""
+    """Parallel streams of test text; with one, a core waits between products of single rows."""
     rank_contexts: int | None = None
-    """First test contexts whose log P has its rank taken. With 1,024 of 82,430, the Press rank is
-    1.7 times that over all, and ranks of models are in nearly the same order (rho 0.96)."""
+    """Number of test contexts in the log-P matrix. With 1,024 of 82,430, the Press rank is 1.7
+    times that over all; models rank in nearly the same order (rho 0.96)."""
     epoch_rank_contexts: int | None = None
 
 
@@ -144,7 +142,7 @@ SCALES = {
 
 
 def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
-    """The config at this scale; at paper scale, the config itself."""
+    """Return the config at this scale."""
     if isinstance(config, TrialConfig):
         return _awd_lstm(scale, config)
     if isinstance(config, TransformerTrialConfig):
@@ -204,8 +202,7 @@ def _transformer(scale: Scale, config: TransformerTrialConfig) -> TransformerTri
         return config
     model, training = config.model, config.training
     shrunk = shrunk_training(sizes, config)
-    # A Transformer is evaluated on windows as long as those that it was trained on, and a study may
-    # have left that.
+    # A Transformer is evaluated on windows of its training's length, unless the study sets another.
     window = max(1, round(config.evaluation.window * shrunk["window"] / training.window))
     return config.model_copy(
         update={
@@ -234,8 +231,6 @@ def _epochs(scale: Scale, config: LanguageTrialConfig) -> int | None:
 
 
 def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
-    """With fewer words, unless it is a generated language: what is known of it is known of the
-    whole vocabulary."""
     if is_generated(corpus.name):
         return corpus
     return corpus.model_copy(
@@ -244,14 +239,12 @@ def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
 
 
 def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> EvaluationConfig:
-    """With ranks at the ends of epochs."""
     contexts = scale.epoch_rank_contexts or config.evaluation.epoch_rank_contexts
     return _evaluation(scale, config).model_copy(update={"epoch_rank_contexts": contexts})
 
 
 def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> EvaluationConfig:
-    """With fewer contexts for the rank, unless the true rank is known: a sample may hold fewer
-    different contexts."""
+    """Keep all contexts if the true rank is known: a sample may have fewer distinct ones."""
     evaluation = config.evaluation
     rank_contexts = scale.rank_contexts if markov_rank(config.corpus.name) is None else None
     return evaluation.model_copy(
@@ -265,8 +258,7 @@ def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> E
 
 
 def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """The four trials in which every part of a study shows: first and last of a grid's first and
-    last row, about."""
+    """Return four trials spread over a study, about the corners of a grid."""
     if len(trials) <= 4:
         return list(trials)
     last = len(trials) - 1

@@ -1,5 +1,4 @@
-"""Five models, eleven seeds each: is any better than softmax by more than chance? (AAAI 2021, Table
-2, SM Table 1)"""
+"""Five models over eleven seeds (AAAI 2021, Table 2, SM Table 1)."""
 
 from __future__ import annotations
 
@@ -12,14 +11,14 @@ from trainables.config import CorpusConfig, LanguageTrialConfig, TrialConfig
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """The authors' seed and ten random ones: 55 trials a corpus."""
+    """Yield 55 trials per corpus."""
     for model in FIVE:
         for seed in (None, *RANDOM_SEEDS):
             yield trial(corpus, model, seed=seed)
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Two models with two random seeds, for scale smoke."""
+    """Return two models with two random seeds."""
     return [
         config
         for config in trials

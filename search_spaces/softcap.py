@@ -1,8 +1,8 @@
-"""Bounded logits: what a softcap does to the rank of log P and to the perplexity, cap by cap.
+"""Softcaps (bounded logits): rank of log P and perplexity by cap.
 
-Many language models of today bound their logits: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15
-tanh(x / 15) in nanochat (Karpathy 2025), 23 sigmoid((x + 5) / 7.5) in modded-nanogpt. That is a
-bend like those of AAAI 2021, under another name, and chosen for other reasons."""
+In use: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15 tanh(x / 15) in nanochat (Karpathy 2025),
+23 sigmoid((x + 5) / 7.5) in modded-nanogpt. They bend logits as AAAI 2021 does, for other reasons.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +32,20 @@ from trainables.config import (
 )
 
 ENDS = (5.0, 30.0)
-"""The smallest and the largest cap of either form."""
+"""The smallest and the largest cap."""
 SEEDS = 5
 PLAIN = "softmax"
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Softmax and eleven softcaps, each with the settings that the papers give softmax: 12 trials,
-    times the seeds."""
+    """Yield softmax and eleven softcaps with the papers' softmax settings."""
     layers: tuple[OutputLayerConfig, ...] = (SoftmaxConfig(), *SOFTCAPS)
     for layer in layers:
         yield awd_lstm(corpus, layer)
 
 
 def label(config: AnyConfig) -> str:
-    """ "softcap tanh 15"; "softmax"."""
+    """Return a name such as "softcap tanh 15"."""
     layer = output_layer_of(config)
     return _group(layer) if isinstance(layer, SoftcapConfig) else PLAIN
 
@@ -56,7 +55,7 @@ def _group(layer: SoftcapConfig) -> str:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Softmax, and the smallest and the largest cap of either form, for scale smoke."""
+    """Return softmax, and the smallest and the largest cap of either form."""
     ends = {PLAIN, *(_group(layer) for layer in SOFTCAPS if layer.cap in ENDS)}
     return [config for config in configs if label(config) in ends]
 
@@ -82,18 +81,19 @@ AFTER = {
     "kl_from_softmax": "KL (nats)",
 }
 PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
-"""The bends of nanochat, Gemma 2 and modded-nanogpt."""
+"""Caps of nanochat, Gemma 2 and modded-nanogpt."""
 
 
 def _after(layer: SoftcapConfig) -> str:
-    """The prefix of metrics of a trained softmax bent in this way (measurement bent_softmax@1)."""
     return f"bent {layer.form} {layer.cap:g} "
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """The logits of the trained softmax, bent without further training, next to models trained with
-    the same bend; means over seeds. KL: of the bent softmax from the unbent one, in nats per
-    context."""
+    """Bend the trained softmax's logits without further training; compare with models trained bent.
+
+    Values are means over seeds. KL is that of the bent softmax from the unbent one, in nats per
+    context.
+    """
     means = results.groupby("group").mean(numeric_only=True)
     softmax = means.to_dict("index").get(PLAIN, {})
     table = means.reindex(index=list(BASELINES), columns=list(TRAINED)).rename(columns=TRAINED)

@@ -1,10 +1,9 @@
-"""Which output layer lets a small model learn a trivial pattern over how many symbols (Godey and
-Artzi 2026).
+"""Output layers on a trivial language over V symbols (Godey and Artzi 2026, arXiv 2603.10145).
 
-Every text of the language `spam-V` repeats one of V symbols, and what a model loses there beyond ln
-V for the first symbol of a text has a closed form. arXiv 2603.10145 blames what is not learned of
-it on the head, which passes on a gradient of V numbers through d. Here the recurrent layers before
-the last one keep their width, and d alone changes."""
+Every text of `spam-V` repeats one symbol, so the loss beyond ln V for its first token has a closed
+form. The paper blames the head, which passes a gradient of V numbers through d. Here only d
+changes: recurrent layers before the last one keep their width.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +44,10 @@ SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000
 WARM_UP_SHARE = 0.1
-"""Of all train tokens: without one, or with one of many tokens in a short training, layers are
+"""Share of train tokens. Without warm-up, or with a long one in a short training, layers would be
 compared by their start."""
 LEARNED = 0.1
-"""Nats a token above the entropy: 1/60 of what a model lacks that knows nothing of V = 1,000."""
+"""Nats per token above the entropy: 1/60 of the excess of an untrained model at V = 1,000."""
 EXCESS = "excess_cross_entropy"
 ALL = tuple(layer.name for layer in LAYERS)
 UNCAPPED = tuple(name for name in ALL if name != "softcap")
@@ -66,8 +65,8 @@ QUICK = (
     (4_000, (48, 64), ("softcap",), 1),
     (32_000, (32,), ("softmax", "softcap"), 1),
 )
-"""At scale quick V, widths, layers and how many seeds: widths around the one at which a layer
-learns, and fewer seeds where a step takes longer: its time is in proportion to V d."""
+"""V, widths, layers, number of seeds. Widths surround the one at which a layer learns. A step's
+time is proportional to V d; slow ones get fewer seeds."""
 CLAIM = (
     "No printed width stands beside: of Godey and Artzi (2026, arXiv 2603.10145) only the abstract "
     "could be read. It "
@@ -78,12 +77,11 @@ CLAIM = (
     "number of symbols."
 )
 SMOKE = (1_000, 8, 1)
-"""V, d and seed at scale smoke."""
+"""V, d, seed."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Six V, ten widths, five layers, three seeds: 900 small trials, every one on a language of its
-    own V."""
+    """Yield 900 small trials; the language follows from V, not from `corpus`."""
     del corpus
     for symbols in SYMBOLS:
         text = identity(f"{SPAM}-{symbols}", data_dir=None)
@@ -99,8 +97,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: int) -> TrialConfig:
-    """Without dropout and regularisers: the language repeats itself, and nothing can be learned by
-    heart instead."""
+    """Return a trial without dropout and regularisers; there is nothing to memorise."""
     return TrialConfig(
         seed=seed,
         corpus=corpus,
@@ -136,7 +133,7 @@ def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: i
 
 
 def label(config: AnyConfig) -> str:
-    """ "softmax V=1000 d=16 seed=1"."""
+    """Return a name such as "softmax V=1000 d=16 seed=1"."""
     assert isinstance(config, TrialConfig)
     layer, width = config.output_layer.name, config.model.embedding_width
     return f"{layer} V={_symbols(config)} d={width} seed={config.seed}"
@@ -149,7 +146,7 @@ def _symbols(config: TrialConfig) -> int:
 
 
 def part(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """What two cores train in minutes, for scale quick."""
+    """Return the trials of scale quick, which two cores train in minutes."""
     return [config for config in configs if isinstance(config, TrialConfig) and _is_quick(config)]
 
 
@@ -164,7 +161,7 @@ def _is_quick(config: TrialConfig) -> bool:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Two layers at one V and d with a sixteenth of the training, for scale smoke."""
+    """Return two layers at one V and d, with a sixteenth of the training."""
     shorter = {
         "epochs": 2,
         "epoch_tokens": 10_000,

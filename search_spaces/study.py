@@ -1,8 +1,6 @@
-"""What a study is: its trials at paper scale, the question behind them, and the analyses that
-answer it.
+"""Definition of a study.
 
-A study file makes one `Study`; everything but its name and its trials, or its tuning, has a
-default. A new study:
+Only the name and the trials (or a tuning) have no default:
 
     from search_spaces.study import Study
     from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -31,8 +29,7 @@ from trainables.errors import UserError
 
 
 def describe(config: AnyConfig) -> str:
-    """The output layer with its settings, and the seed: "gss c=-1.5 k=2.5 seed=1111"; the kind
-    where it has none."""
+    """Return layer, settings and seed: "gss c=-1.5 k=2.5 seed=1111". Without a layer, the kind."""
     layer = output_layer_of(config)
     if layer is None:
         return f"{config.kind} seed={config.seed}"
@@ -48,60 +45,55 @@ def describe(config: AnyConfig) -> str:
 
 
 def group_of(name: str) -> str:
-    """What a trial's name says apart from its seed: "mos K=15" of "mos K=15 seed=28"."""
+    """Return a trial's name without its seed: "mos K=15" for "mos K=15 seed=28"."""
     return re.sub(r" seed=\d+$", "", name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A set of trials with a question."""
+    """A question, the trials that answer it at paper scale, and the analyses of their results."""
 
     name: str
-    """What is typed after `python sweep.py`."""
+    """Used on the command line and in folder names."""
     trials: Callable[[CorpusConfig], Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
-    """The trials on a corpus, at paper scale; scales map each config down afterwards. A tuned study
-    has none here."""
+    """At paper scale; `apply_scale` shrinks each config later. A tuned study has none."""
     tuning: Tuning | None = None
-    """How trials are chosen by the results of earlier ones, in place of `trials`."""
+    """Replaces `trials` if later trials depend on earlier results."""
     title: str = ""
     question: str = ""
     """One sentence ending in a question mark; the report opens with it."""
     source: str = ""
-    """Paper and figure or table that the study reproduces."""
+    """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
-    """A short name for a trial. It gets the config as `trials` made it, so that a trial has one
-    name at every scale; what is before " seed=" names its group: trials that differ in their seed
-    alone. Where different settings have one name, or names that look it, the plan completes them
-    with what differs or with the setting's hash."""
+    """Name of a trial, from its config at paper scale, so that it is the same at every scale. The
+    text before " seed=" is the group: trials that differ only in their seed. If settings share a
+    name, or have similar ones, the plan appends what differs or the setting's hash."""
     corpora: tuple[str, ...] = ()
-    """The corpora of the paper; empty where there is none."""
+    """Corpora of the paper."""
     reads_text: bool = True
-    """False where no trial has a corpus; `trials` then gets one that is called "none"."""
+    """If False, `trials` gets a corpus named "none"."""
     always_reads: tuple[str, ...] = ()
-    """Corpora that trials read besides, whatever the one that is asked for; from the folder of
-    `--data-dir`."""
+    """Corpora that trials read from `--data-dir`, regardless of `--corpus`."""
     scaled: bool = True
-    """False where no scale changes a trial, and `quick` and `corner` alone say what is less there:
-    for a question of sizes."""
+    """If False, scales leave trials as they are; only `quick` and `corner` reduce the work."""
     trains: bool = True
-    """False where no trial trains or fits anything."""
+    """False if no trial trains or fits anything."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
     analyses: tuple[Analysis | Callable[[Any], Any], ...] = (Correlation(),)
-    """What to ask of the results, in the report's order. A function gets a pandas DataFrame of the
-    done trials, a row a trial, a column a config value or metric, and returns DataFrames,
-    matplotlib figures and sentences to show."""
+    """In the report's order. A function gets a DataFrame of the done trials (a row each; columns:
+    config values and metrics) and returns DataFrames, matplotlib figures and sentences."""
     deviations: tuple[str, ...] = ()
-    """Where the study knowingly differs from its source, a sentence each."""
+    """Known differences from the source, one sentence each."""
     corner: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
-    """Picks the few trials that scale `smoke` runs; None takes four, spread over the study."""
+    """Picks the trials of scale `smoke`; None takes four, spread over the study."""
     quick: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
-    """Picks the trials that scale `quick` runs; None takes all."""
+    """Picks the trials of scale `quick`; None takes all."""
     seeds: Mapping[str, int] = field(default_factory=dict)
-    """Scale -> how many seeds each trial of `trials` gets there, its own first; 1 where the scale
-    is not named. For a study that trains and whose trials repeat no setting themselves."""
+    """Number of seeds for each trial by scale, its own seed first; default 1. Only for studies that
+    train and do not repeat a setting."""
 
     def __post_init__(self) -> None:
-        """Raise UserError for a field of another type: it would show only after the training."""
+        """Raise UserError for a wrong type, which would otherwise show only after training."""
         for name in ("name", "title", "question", "source"):
             _require(isinstance(getattr(self, name), str), self, name, "a text")
         _require(

@@ -1,14 +1,15 @@
-"""Transformer trials at paper scale: a recipe, and the ladder of sizes by one rule.
+"""Transformer trials at paper scale: a recipe, and a ladder of sizes.
 
-Nothing was published for this model on these corpora: the recipe is ours, put together from what is
-printed of others. At width 768 it has the shape of GPT-2 small (Radford et al. 2019) and the
-learning rate of GPT-3 Small, 0.0006 (Brown et al. 2020, Table 2.1); AdamW with beta2 = 0.95, weight
-decay 0.1, clipping at 1, a linear warm-up and a cosine down to a tenth are of GPT-3, too (Appendix
-B). That the learning rate of Adam goes as 1 / width is the rule for hidden matrices of Yang et al.
-2021 (Tensor Programs V); it was tried at scale quick: of rates a factor of 2 apart, the best at
-widths from 16 to 192 is that of the rule or its neighbour. Dropout and epochs are chosen for texts
-of one or two million tokens, over which a model of 25 million parameters passes many times; they
-were not tuned."""
+No values are published for this model on these corpora; the recipe combines published parts. At
+width 768 it has the shape of GPT-2 small (Radford et al. 2019) and the learning rate of GPT-3
+Small, 0.0006 (Brown et al. 2020, Table 2.1). AdamW with beta2 = 0.95, weight decay 0.1, clipping at
+1, linear warm-up and cosine down to a tenth are GPT-3's (Appendix B).
+
+Adam's learning rate goes as 1 / width, the rule for hidden matrices of Yang et al. 2021 (Tensor
+Programs V). At scale quick, of rates a factor of 2 apart, the best at widths 16 to 192 is the
+rule's or its neighbour. Dropout and epochs suit texts of one or two million tokens, over which 25
+million parameters pass many times; they were not tuned.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +27,22 @@ from trainables.config import (
 )
 
 WIDTH = 512
-"""Of the recipe."""
 GPT_WIDTH, GPT_LEARNING_RATE = 768, 0.0006
 HEAD_WIDTH = 64
 LAYERS = (2, 12)
-"""At least and at most."""
+"""Minimum and maximum."""
 SEED = 1
 WINDOW = 256
 DROPOUT = 0.3
 BATCH_SIZE = 32
 EPOCHS = {"ptb": 60, "wikitext-2": 40}
-"""About 55 and 85 million tokens; any other corpus gets Penn Treebank's."""
+"""About 55 and 85 million tokens; other corpora get Penn Treebank's."""
 WARM_UP_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """A size of the ladder: what follows from the width."""
+    """A size of the ladder."""
 
     width: int
     layers: int
@@ -51,11 +51,11 @@ class Rung:
 
 
 def ladder(width: int) -> Rung:
-    """The size of that width: a layer and a head for every 64, two at least and 12 layers at most;
-    learning rate as 1 / width.
+    """Return the size for a width: a layer (2 to 12) and a head for every 64, at least two.
 
-    Heads are as wide as each other and their width is even, so that a width which 64 does not
-    divide may get fewer. Raises ValueError for a width that is odd or less than 2."""
+    The learning rate goes as 1 / width. Heads have equal, even widths, so a width that 64 does not
+    divide may get fewer. Raises ValueError if the width is odd or less than 2.
+    """
     if width < 2 or width % 2:
         raise ValueError(
             f"the width of a Transformer is an even number, at least 2; got {width}: choose another"
@@ -71,7 +71,7 @@ def ladder(width: int) -> Rung:
 
 
 def recipe_epochs(corpus: CorpusConfig) -> int:
-    """Passes over the train text at paper scale."""
+    """Return the passes over the train text."""
     return EPOCHS.get(corpus.name, EPOCHS["ptb"])
 
 
@@ -84,11 +84,10 @@ def transformer(
     head: Literal["tied", "untied"] = "tied",
     head_rank: int | None = None,
 ) -> TransformerTrialConfig:
-    """One trial of any output layer at paper scale; layers, heads and learning rate follow from the
-    width.
+    """Return a trial at paper scale.
 
-    `head_rank` is for an untied head. Ranks are over as many contexts as those of the AWD-LSTM's
-    trials."""
+    `head_rank` needs an untied head. Ranks use as many contexts as an AWD-LSTM's.
+    """
     rung = ladder(width)
     return TransformerTrialConfig(
         seed=seed,

@@ -1,4 +1,4 @@
-"""What a scale makes of a Transformer trial: a lower rung of the ladder, on shorter windows."""
+"""Scales of Transformer trials: a lower rung of the ladder, on shorter windows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from trainables.config import TransformerConfig, TransformerTrialConfig
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerScale:
-    """How a scale shrinks a Transformer and its training. None leaves a value as it is at paper
-    scale."""
+    """Factors and sizes that shrink a Transformer trial. None keeps the value of paper scale."""
 
     width: float
-    """Factor on it, and on the rank of the head; layers, heads and learning rate follow by the
-    ladder."""
+    """Factor on width and head rank; layers, heads and learning rate follow the ladder."""
     learning_rate: float = 1.0
-    """Factor on it, beside the ladder's: a few hundred steps need larger ones than thousands."""
+    """Factor beyond the ladder's: a few hundred steps need larger rates than thousands."""
     window: int | None = None
     batch_size: int | None = None
     warm_up_tokens: int | None = None
@@ -32,14 +30,13 @@ TRANSFORMER_SCALES: Mapping[str, TransformerScale] = {
     ),
     "small": TransformerScale(width=1 / 2),
 }
-"""By name of the scale; at scale paper all stays."""
 
 
 def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str, Any]:
-    """The sizes of the model at this scale.
+    """Return the model's sizes at this scale.
 
-    Whoever has left the ladder at paper scale stays beside it: twice its layers are twice the lower
-    rung's."""
+    A model off the ladder stays off in proportion: twice the layers stay twice the lower rung's.
+    """
     narrow, wide = ladder(scaled_width(scale, model.width)), ladder(model.width)
     heads = max(1, round(model.heads * narrow.heads / wide.heads))
     rank = model.head_rank
@@ -52,7 +49,7 @@ def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str,
 
 
 def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> dict[str, Any]:
-    """The settings of the training at this scale, epochs and their tokens aside."""
+    """Return the training's settings at this scale, except epochs and their tokens."""
     training, width = config.training, config.model.width
     by_width = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
     return {
@@ -64,17 +61,18 @@ def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> 
 
 
 def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
-    """What a scale makes of a setting that may not be the recipe's: the same share of it at every
-    scale, at least 1. `scaled` is what the scale makes of the recipe's; None leaves the value as it
-    is."""
+    """Return a setting at a scale, in the same proportion to the recipe's value, at least 1.
+
+    `scaled` is the recipe's value at the scale; None keeps `value`.
+    """
     return value if scaled is None else max(1, round(scaled * value / recipe))
 
 
 def scaled_width(scale: TransformerScale, width: int) -> int:
-    """Even, as rotary positions turn pairs."""
+    """Return an even width: rotary positions rotate pairs."""
     return max(2, 2 * round(width * scale.width / 2))
 
 
 def scaled_rank(rank: int, width: int, narrow: int) -> int:
-    """The rank of a head on the narrow model: the same share of its width, at least 1."""
+    """Return a head's rank on the narrow model: the same share of its width, at least 1."""
     return max(1, round(rank * narrow / width))

@@ -1,7 +1,6 @@
-"""Tuning in stages, declared: sides that compete, a grid for each, a search in a larger space, the
-best with new seeds.
+"""Tuning in stages: per side a grid, then a search, then new seeds for the best cell.
 
-Sides are tuned with the same spaces and the same budget, so that their best can be compared fairly.
+Sides share spaces and budget, so that their best cells compare fairly.
 """
 
 from __future__ import annotations
@@ -18,39 +17,40 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Dimension:
-    """One value of the config that is tuned, with its choices at paper scale."""
+    """A config value to tune, with its choices at paper scale."""
 
     key: str
-    """Dotted, as for `--set`: "model.dropout_hidden"."""
+    """Dotted, like a key of `--set`: "model.dropout_hidden"."""
     short: str
-    """What it is called in the names of trials."""
+    """Used in the names of trials."""
     values: tuple[float, ...]
-    """In ascending order: a search takes neighbours for alike."""
+    """Ascending: a search treats neighbours as similar."""
 
 
 Space = tuple[Dimension, ...]
-"""All combinations of the choices of its dimensions."""
+"""Product of the dimensions' choices."""
 Cell = tuple[int, ...]
-"""One combination: for each dimension the index of its choice."""
+"""Index of the choice for each dimension."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """What is tuned, how, and which seeds the best of each side get."""
+    """Sides, spaces and final seeds."""
 
     sides: Mapping[str, Callable[[CorpusConfig], TrialConfig]]
-    """By name, the config at paper scale that the spaces change; its seed is that of all trials but
-    the final ones."""
+    """Config to change, by side; its seed serves all trials except the final ones."""
     stage1: Space
-    """Every cell of it is trained, for every side."""
+    """Every cell is trained, for every side."""
     stage2: Space
-    """A search picks cells of it, the same number for every side."""
+    """A search picks equally many cells for every side."""
     seeds: tuple[int, ...]
-    """Of the final trials of each side's best cell (the least validation loss of stages 1 and
-    2)."""
+    """For each side's best cell (lowest validation loss of both stages)."""
 
     def __post_init__(self) -> None:
-        """Raise UserError for sides whose trials could not be told apart."""
+        """Raise UserError without sides, or if a side's name is not a single word.
+
+        Names of trials start with a side's name.
+        """
         wrong = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
         if wrong or not self.sides:
             raise UserError(
@@ -61,17 +61,17 @@ class Tuning:
 
 
 def cells(space: Space) -> Iterator[Cell]:
-    """All of them, the last dimension changing fastest."""
+    """Yield all cells, the last dimension changing fastest."""
     return itertools.product(*(range(len(dimension.values)) for dimension in space))
 
 
 def cell_count(space: Space) -> int:
-    """How many cells there are."""
+    """Return the number of cells."""
     return math.prod(len(dimension.values) for dimension in space)
 
 
 def with_cell(config: TrialConfig, space: Space, cell: Cell) -> TrialConfig:
-    """The config with the cell's choices in place of its own."""
+    """Return the config with the cell's choices."""
     choices = {
         dimension.key: dimension.values[index] for dimension, index in zip(space, cell, strict=True)
     }
@@ -79,7 +79,7 @@ def with_cell(config: TrialConfig, space: Space, cell: Cell) -> TrialConfig:
 
 
 def cell_text(space: Space, cell: Cell) -> str:
-    """What a cell is called in the names of trials: "de=0.2 dh=0.225 noise=0.1"."""
+    """Return the cell as in a trial's name: "de=0.2 dh=0.225 noise=0.1"."""
     return " ".join(
         f"{dimension.short}={dimension.values[index]:g}"
         for dimension, index in zip(space, cell, strict=True)

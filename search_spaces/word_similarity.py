@@ -1,5 +1,4 @@
-"""Word-similarity benchmarks on the embeddings of six models (AAAI 2021, Fig. 4, SM Tables 3 and
-13)."""
+"""Word similarity from six models' embeddings (AAAI 2021, Fig. 4, SM Tables 3 and 13)."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from trainables.config import CorpusConfig, TrialConfig
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """The models of `averaging` that were trained with ET-ASGD: 6 trials a corpus."""
+    """Yield the ET-ASGD models of `averaging`."""
     for model in SIX:
         yield trial(corpus, model)
 
 
 def published() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """SM Table 3: corpus -> benchmark -> model -> Spearman's rho."""
+    """Return SM Table 3: corpus -> benchmark -> model -> Spearman's rho."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows("sm_table3_word_similarity"):
         benchmarks = found.setdefault(row["corpus"], {})

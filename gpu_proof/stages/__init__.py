@@ -1,2 +1,1 @@
-"""The stages of a proof. Each module has `questions(device, folder)`, which yields the checks of
-its stage."""
+"""Stages of a proof. Each module has `questions(device, folder)`, which yields its checks."""

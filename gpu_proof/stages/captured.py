@@ -1,5 +1,4 @@
-"""Captured steps against steps without capture, bit for bit, while trials leave a stack and join
-it."""
+"""Captured steps compared bit for bit with uncaptured ones, while trials leave and join a stack."""
 
 from __future__ import annotations
 
@@ -20,14 +19,13 @@ from trainables.stack import Stack, program
 
 LAYERS = ("gss", "softmax", "lms_plif", "softcap")
 STEPS = {"cuda": (70, 60, 70), "cpu": (7, 6, 7)}
-"""A trial leaves after the first ones, another one joins after the second."""
+"""A trial leaves after the first, another joins after the second."""
 EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
-"""Weights are averaged from the second epoch on."""
+"""Averaging starts in the second epoch."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Compare stacks of both kinds of model. A CPU captures nothing: there, two stacks take the
-    same steps."""
+    """Compare stacks of both kinds of model. A CPU captures nothing: both runs are equal."""
     for model in TRIALS:
         yield Question(
             f"tensors with other bits after {sum(STEPS[device])} steps, {model}",
@@ -37,7 +35,6 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 
 def _differing(device: str, model: Model) -> float:
-    """Share of tensors whose bits differ."""
     repeat_bits(True)
     captures = list[None]()
     captured = Graphs.captured
@@ -57,7 +54,6 @@ def _differing(device: str, model: Model) -> float:
 
 
 def _tensors(device: str, model: Model) -> list[Tensor]:
-    """Return what the next step of the trials depends on, after steps with changing mates."""
     scale = scale_on(device) if model == "awd_lstm" else "tiny"
     training: dict[str, Any] = {"epoch_tokens": EPOCH_TOKENS[scale]}
     if model == "awd_lstm":

@@ -22,15 +22,13 @@ from trainables.training import Trainer
 from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
 MODELS, SAVES, MOST_S = 4, 3, 15.0
-"""The run ends when each trial has this many saves, or after this time."""
+"""The run ends after `SAVES` saves per trial, or `MOST_S` seconds."""
 LIMIT = 0.05
-"""Largest share of the time; the training loop saves so rarely that it would keep to this without
-its thread."""
+"""Largest share of the time. Training would save seldom enough even without its thread."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
-    """Time one save of a trial, at the papers' shapes on a GPU, and a run of the training loop with
-    tiny trials."""
+    """Time one save of a trial, and the saves of a stack of tiny trials."""
     yield Question(
         "seconds of one save of a trial", partial(_save_seconds, device, folder), unit=" s"
     )
@@ -38,7 +36,6 @@ def questions(device: str, folder: Path) -> Iterator[Question]:
 
 
 def _save_seconds(device: str, folder: Path) -> float:
-    """Return the seconds of the second of two saves."""
     scale = scale_on(device)
     trainer = usual_trainer(
         trial("ptb", layer_config("gss", "ptb", scale), "float32", scale),
@@ -55,10 +52,11 @@ def _save_seconds(device: str, folder: Path) -> float:
 
 
 def _share(device: str, folder: Path) -> float:
-    """Return the share of a stack's time that its trials' saves take from its steps.
+    """Return the share of a stack's time that its saves cost.
 
-    Each trial is watched from its first save to its last one, without the usual time of `settle`,
-    that of no save."""
+    Each trial counts from its first to its last save, less the usual time of `settle` without a
+    save.
+    """
     trainers = new_trainers(device, ["gss"] * MODELS, epoch_tokens=10**12)
     watched = [
         _Watched(trainer, TrialFolder(folder / str(number), ""))
@@ -76,8 +74,6 @@ def _share(device: str, folder: Path) -> float:
 
 
 class _Counted(Checkpoints):
-    """Checkpoints that know how many there were."""
-
     count = 0
 
     @override
@@ -87,8 +83,6 @@ class _Counted(Checkpoints):
 
 
 class _Watched:
-    """A trial of a stack, and the times of its `settle` calls."""
-
     def __init__(self, trainer: Trainer, folder: TrialFolder) -> None:
         folder.path.mkdir()
         trainer.runtime = Runtime(device=trainer.runtime.device, checkpoint_every_s=0.1)
@@ -96,7 +90,7 @@ class _Watched:
         self._calls = list[tuple[float, float]]()
         """Start and duration."""
         self.saves = list[int]()
-        """Numbers of the calls that saved."""
+        """Indices of calls that saved."""
 
     def settle(self, step_s: float) -> None:
         before, started = self._checkpoints.count, time.monotonic()
@@ -106,8 +100,7 @@ class _Watched:
             self.saves.append(len(self._calls) - 1)
 
     def share(self) -> float:
-        """Return its share, from the first save until before the last one. Raises NotTriedError
-        with fewer than two."""
+        """Return the share. Raises NotTriedError with fewer than two saves."""
         if len(self.saves) < 2:
             raise NotTriedError(
                 f"fewer than two saves of each trial in {MOST_S:g} s: this disk is slow to save"

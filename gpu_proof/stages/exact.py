@@ -1,8 +1,8 @@
-"""Numbers and gradients: stacks against the same trials alone, output layers and LSTM layers
-against float64.
+"""Stacks compared with lone trials, and layers with float64: values and gradients.
 
-A GPU also computes the loss of stacks at the papers' shapes, in several chunks, against float64 on
-the same GPU."""
+A GPU also checks the loss of stacks at the papers' shapes, in several chunks. Errors are relative
+in norm, unless noted.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ AT_PAPER_SHAPES: dict[str, dict[Precision, float]] = {
     "mos": {"float32": 1e-5, "bf16": 1e-2},
     "lms_plif": {"float32": 5e-3},
 }
-"""Limits of errors. PLIF has 100,000 intervals with a slope each: a logit near an end may fall into
-the next one by rounding, and in bf16 into any of the ten next ones."""
+"""Limits of errors. PLIF has 100,000 intervals with a slope each: near an end, rounding may move a
+logit into the next interval, in bf16 into any of the next ten."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Return the checks of exactness of this device."""
+    """Yield the checks of exactness."""
     for name, limit, error in _errors():
         yield Question(name, partial(error, device), limit)
-    corpora = list(CORPORA) if on_gpu(device) else ["ptb"]  # all tiny ones have one shape
+    corpora = list(CORPORA) if on_gpu(device) else ["ptb"]  # tiny corpora have the same shape
     for corpus, (name, limits) in product(corpora, AT_PAPER_SHAPES.items()):
         for models, (precision, limit) in product((3, 16), limits.items()):
             shape = StackShape.on(device, corpus, name, models)
@@ -109,7 +109,6 @@ def _trainers(
     optimizer: Optimizer = "sgd",
     precision: Precision = "float32",
 ) -> list[Trainer]:
-    """Tiny trials with seeds of their own."""
     if optimizer == "adamw":
         return new_trainers(device, names, "transformer", precision=precision)
     rate = 0.003 if optimizer == "adam" else 5.0
@@ -127,8 +126,10 @@ def _alone(trainers: list[Trainer]) -> None:
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
-    """Greatest error of a stack's weights, moments and states, against trials alone; relative if
-    above 1."""
+    """Return the largest error of a stack's weights, moments and states.
+
+    It is elementwise, and relative if the value is above 1.
+    """
     with _in_float64():
         alone, together = (_trainers(device, STACKED, optimizer=optimizer) for _ in range(2))
         _alone(alone)
@@ -145,8 +146,7 @@ def stack_error(device: str, optimizer: Optimizer) -> float:
 def perplexity_error(
     device: str, name: str, precision: Precision = "float32", optimizer: Optimizer = "sgd"
 ) -> float:
-    """Greatest relative error of the perplexities of three trials in a stack, against the same
-    trials alone."""
+    """Return the largest relative error of three trials' perplexities in a stack."""
     alone, together = (
         _trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2)
     )
@@ -162,13 +162,12 @@ def perplexity_error(
 
 
 def _worst(errors: Iterable[float]) -> float:
-    """Return the greatest error; NaN if there is one."""
+    """Return the largest error, or NaN if any is NaN."""
     return float(torch.tensor(list(errors)).max())
 
 
 def lstm_error(device: str) -> float:
-    """Greatest error, relative in norm, of the context vectors and gradients of two models with
-    different windows."""
+    """Return the largest error of contexts and gradients of two models with different windows."""
     width, hidden, lengths, batch = (
         (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
     )
@@ -193,13 +192,11 @@ def lstm_error(device: str) -> float:
 def _lstm_truth(
     model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Context vectors and gradients in float64 on the device of the tokens, by the framework's
-    LSTM."""
     exact = AwdLstm(model.config, SoftmaxConfig(), VOCABULARY).double()
     exact.load_state_dict(model.state_dict())
     exact.to(tokens_TB.device)
     named = {name: p for name, p in exact.named_parameters() if not name.startswith("output.")}
-    with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients outside of training
+    with torch.backends.cudnn.flags(enabled=False):  # cuDNN has gradients only in training mode
         contexts = (
             exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).undropped_TBC
         )
@@ -208,8 +205,7 @@ def _lstm_truth(
 
 
 def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None) -> float:
-    """Greatest error, relative in norm, of an output layer's loss and gradients, with products of
-    this dtype."""
+    """Return the largest error of an output layer's loss and gradients."""
     config = _without_dropout(layer_config(name, "ptb", "tiny"))
     shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
     random = torch.Generator().manual_seed(0)
@@ -248,15 +244,14 @@ class StackShape(NamedTuple):
 
     vocabulary: int
     width: int
-    """Of embeddings and contexts."""
+    """Embeddings' and contexts'."""
     models: int
     rows: int
-    """Contexts of the longest window; no multiple of 16."""
+    """Contexts of the longest window; not a multiple of 16."""
 
     @classmethod
     def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
-        """Return the papers' shapes on a GPU; mixtures have fewer rows, because float64 holds all
-        their logits."""
+        """Return the papers' shapes on a GPU; mixtures get fewer rows, to hold float64 logits."""
         if not on_gpu(device):
             return cls(TINY_CORPUS[2], 8, models, ROWS)
         mixture = isinstance(layer_config(name, corpus), MixtureConfig)
@@ -264,11 +259,11 @@ class StackShape(NamedTuple):
 
 
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
-    """Greatest error, relative in norm, of a stack's losses and gradients, for windows of different
-    lengths.
+    """Return the largest error of a stack's losses and gradients; windows differ in length.
 
-    Three models have chunks as small as possible; a larger stack has those of training. The first
-    and the last model are compared with float64 on the same device."""
+    Three models use the smallest chunks, larger stacks those of training. Only the first and the
+    last model are compared with float64, on the same device.
+    """
     layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
     config = LanguageModelConfig(
         embedding_width=shape.width, hidden_width=8, context_width=shape.width
@@ -297,8 +292,7 @@ def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Pre
 
 @contextmanager
 def _small_chunks(shape: StackShape) -> Iterator[None]:
-    """Inside, kernels need three chunks or more for a window, and the loss without kernels has its
-    smallest ones."""
+    """Kernels need at least three chunks per window; without kernels, chunks are minimal."""
     without = patch.multiple("trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1)
     bf16_bytes = 2 * shape.models * shape.rows * shape.vocabulary
     with without, patch.object(fused, "CHUNK_BYTES", bf16_bytes // 3):
@@ -308,8 +302,6 @@ def _small_chunks(shape: StackShape) -> Iterator[None]:
 def _loss_truth(
     model: AwdLstm, layer: OutputLayerConfig, hidden_NC: Tensor, targets_N: Tensor
 ) -> dict[str, Tensor]:
-    """Loss of the rows that have targets, the first ones, and its gradients, in float64 by the
-    plain formula."""
     vocabulary, width = model.embedding_VD.shape
     shape = LayerShape(
         vocabulary_size=vocabulary, embedding_width=width, context_width=hidden_NC.shape[1]
@@ -341,7 +333,6 @@ def _off(value: Tensor, truth: Tensor) -> float:
 
 @contextmanager
 def _in_float64() -> Iterator[None]:
-    """Make new parameters float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:

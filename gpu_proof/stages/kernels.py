@@ -1,5 +1,4 @@
-"""Launches of Triton kernels in a step: without them, the same numbers come out more slowly, and
-nobody notices."""
+"""Launches of Triton kernels in a step; a silent fallback gives the same numbers, but slower."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ PROBE = "trainables.one_element_kernel"
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Make one step of each kind of stack, and of trials alone."""
+    """Check a step of each kind of stack, and of lone trials."""
     launched = Counter[str]()
     for name in STACKED:
         yield Question(
@@ -42,8 +41,6 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 def _step(
     launched: Counter[str], device: str, model: Model, layers: Sequence[str], needed: set[str]
 ) -> str:
-    """Make one step; add its launches. Raises RuntimeError if a file has none that must have
-    some."""
     trainers = new_trainers(device, layers, model)
     step = Stack(trainers).step if len(trainers) > 1 else trainers[0].step
     with launches() as counts:
@@ -54,8 +51,7 @@ def _step(
 
 
 def _all_launched(launched: Counter[str]) -> str:
-    """Raise RuntimeError if any file of kernels had no launch, including files that a later version
-    adds."""
+    """Searching the source also finds kernels that a later version adds."""
     folder = Path(trainables.__path__[0])
     files = [
         path.relative_to(folder.parent)
@@ -76,8 +72,7 @@ def _raise_if_any(missing: set[str]) -> None:
 
 @contextmanager
 def launches() -> Iterator[Counter[str]]:
-    """Inside, count the launches of Triton kernels by their module; none if Triton is not
-    installed."""
+    """Count launches of Triton kernels by module; none if Triton is not installed."""
     counts = Counter[str]()
     try:
         from triton.runtime.jit import KernelInterface

@@ -1,4 +1,4 @@
-"""GPU memory of a stack's steps against the plan, which decides how many trials train as one."""
+"""GPU memory of a stack's steps against the plan, which decides the size of stacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STACKS = (
 )
 STEPS = 12
 MOST_PLANNED = 4.0
-"""Largest plan that passes, as a multiple of the peak; a larger one leaves much of a GPU unused."""
+"""Largest passing plan, as a multiple of the peak; larger ones leave a GPU unused."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
@@ -38,8 +38,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 
 def _peak_bytes(device: str, headline: Headline) -> float:
-    """Return the most bytes that torch reserved in steps with and without capture: each window
-    comes twice."""
+    """Each window comes twice, so that steps run with and without capture."""
     stack = headline.stack(device)
     forget_cache(device)
     torch.cuda.reset_peak_memory_stats()

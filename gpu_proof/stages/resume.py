@@ -1,4 +1,4 @@
-"""Bits of trials that go on in a new process, from checkpoints on the disk of the results."""
+"""Bits of trials that resume from checkpoints in a new process."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CASES: dict[str, tuple[Model, Sequence[str]]] = {
     "stack of Transformers": ("transformer", ("gss", "mos", "lms_plif")),
 }
 STEPS = 6
-"""Before the checkpoint, and after it."""
+"""Before the checkpoint, and again after it."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
-    """Go on in each of these ways; on a GPU, the stack of AWD-LSTMs has the papers' shapes."""
+    """Resume each case; on a GPU, the stack of AWD-LSTMs has the papers' shapes."""
     for case in CASES:
         yield Question(
             f"tensors with other bits, {case}", partial(_differing, device, folder, case), 0
@@ -38,13 +38,12 @@ def questions(device: str, folder: Path) -> Iterator[Question]:
 
 
 def _differing(device: str, folder: Path, case: str) -> float:
-    """Share of tensors whose bits differ."""
     return _all_differing(device, folder)[case]
 
 
 @cache
 def _all_differing(device: str, folder: Path) -> dict[str, float]:
-    """The shares by case; one new process resumes all cases."""
+    """One new process resumes all cases."""
     expected = dict[str, dict[str, str]]()
     for case in CASES:
         trainers = _new_trainers(device, case)
@@ -69,7 +68,6 @@ def _new_trainers(device: str, case: str) -> list[Trainer]:
 
 
 def _steps(trainers: list[Trainer], case: str) -> Callable[[], None]:
-    """Return a function that makes `STEPS` steps of the trials, alone or in one stack."""
     steps = [trainer.step for trainer in trainers] if case == "alone" else [Stack(trainers).step]
 
     def run() -> None:
@@ -81,7 +79,6 @@ def _steps(trainers: list[Trainer], case: str) -> Callable[[], None]:
 
 
 def _digests(trainers: Sequence[Trainer]) -> dict[str, str]:
-    """SHA-256 of every tensor that the next step depends on."""
     return {
         f"{number} {name}": hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()
         for number, trainer in enumerate(trainers)
@@ -90,7 +87,7 @@ def _digests(trainers: Sequence[Trainer]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Go on from the checkpoints as a new process, and write the digests."""
+    """Resume from the checkpoints and write the digests."""
     device, folder = sys.argv[1], Path(sys.argv[2])
     torch.set_num_threads(1)
     for case in sys.argv[3:]:

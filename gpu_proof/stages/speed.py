@@ -19,14 +19,13 @@ STACKS = (
     ("wikitext-2", "gss"),
 )
 MATRIX = 8192
-"""Rows and columns of the product that shows what this GPU reaches."""
+"""Rows and columns of the product that measures the rate."""
 MOST = 2.0
-"""Largest time that passes, as a multiple of the prediction."""
+"""Largest passing time, as a multiple of the prediction."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Time a step of each stack, in ms, against what it would take by the rates that this GPU has
-    just reached."""
+    """Time a step of each stack against the prediction from measured rates."""
     if not on_gpu(device):
         for corpus, layer in STACKS:
             headline = Headline(corpus, layer, "bf16", 2)
@@ -52,8 +51,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
 
 
 def _step_ms(device: str, headline: Headline) -> float:
-    """Return the ms of a step, scaled to the window of a prediction: the windows that are timed
-    differ in length."""
+    """Scaled to the prediction's window: timed windows differ in length."""
     stack = headline.stack(device)
     pace = stack_pace(stack, steps=8 if on_gpu(device) else 1)
     tokens = WINDOW * stack.trainers[0].config.training.batch_size * headline.models

@@ -13,13 +13,13 @@ from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
 from trainables.stack import Stack
 
 STEPS = {"awd_lstm": 150, "transformer": 20}
-"""Steps of a stack; before the last ones, most lengths of windows have been captured."""
+"""Enough to capture most window lengths before the last steps."""
 WATCHED = 10
 """Number of last steps that must not wait."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Watch steps of trials alone, first steps of a stack, and replayed ones."""
+    """Check steps of lone trials, first steps of a stack, and replayed ones."""
     for name in LAYERS:
         yield Question(f"a step alone, {name}", partial(_steps_alone, device, name))
     yield Question("first steps of a stack", partial(_steps_together, device, "awd_lstm", 5, 3))
@@ -41,7 +41,6 @@ def _steps_together(device: str, model: Model, steps: int, watched: int) -> str:
 
 
 def _steps(step: Callable[[], None], steps: int, watched: int) -> str:
-    """Make the steps; the last `watched` ones must not wait."""
     for number in range(steps):
         torch.cuda.set_sync_debug_mode("error" if number >= steps - watched else "default")
         try:

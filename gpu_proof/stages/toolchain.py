@@ -64,7 +64,6 @@ def _triton_version() -> str | None:
 
 
 def _first_line(program: str, *options: str) -> str | None:
-    """Return the first line that a program prints; None if it is missing or fails."""
     if shutil.which(program) is None:
         return None
     with suppress(OSError, subprocess.SubprocessError):

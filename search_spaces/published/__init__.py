@@ -1,8 +1,8 @@
-"""The values that the papers printed, as they printed them: a CSV file a table, with mean and
-deviation where given; and what the papers claim about them (claims.csv).
+"""Values that the papers printed, one CSV file per table, and the papers' claims (claims.csv).
 
-`table*` and `fig*` are the AAAI-2021 paper, `sm_*` its supplementary material, `ganea_*` the
-ICML-2019 talk. A printed value is a claim to check, not a truth to hit."""
+`table*` and `fig*` are from the AAAI-2021 paper, `sm_*` from its supplement, `ganea_*` from the
+ICML-2019 talk. A printed value is a claim to check, not a truth to hit.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TITLES = {
     "table5_fair_capacity": "Table 5, equal capacity",
     "table6_rank_metrics": "Table 6, rank metrics",
 }
-"""What a reader of the papers calls each table, by the name of its CSV file."""
+"""Title of each CSV file's table in reports."""
 METRICS = {
     "train_ppl": "train_perplexity",
     "valid_ppl": "valid_perplexity",
@@ -52,7 +52,7 @@ METRICS = {
     "seconds_per_epoch": "seconds_per_epoch",
     "seconds_per_epoch_v100": "seconds_per_epoch",
 }
-"""Column of a table -> what the project calls the quantity."""
+"""Column of a table -> metric."""
 UNITS = {"params_millions": 1e6}
 
 Row = Mapping[str, str]
@@ -60,30 +60,28 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedNumber:
-    """A printed value, or a printed mean with its standard deviation."""
+    """A printed value, or a mean with its standard deviation."""
 
     value: float
     deviation: float | None = None
 
 
 PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
-"""Corpus -> group -> metric -> the printed number."""
+"""Corpus -> group -> metric -> number."""
 PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Model or group -> context ("yang 1") -> a prediction with the keys of the measurement top_k.
-`probability` and `rank` of the true word are None unless it is printed."""
+`probability` and `rank` of the true word are given if printed, else None."""
 
 
 @cache
 def rows(table: str) -> tuple[Row, ...]:
-    """The rows of a CSV file by its name, every value as it is printed, empty where there is
-    none."""
+    """Return a CSV file's rows by its name, values as printed, empty if missing."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 
 def by_group(table: str, group: Callable[[Row], str] = lambda row: row["model"]) -> PublishedTable:
-    """The metrics of a table; `group` says which of a study's groups a row belongs to. Without a
-    corpus it is PTB."""
+    """Return a table's metrics; `group` maps a row to a study's group. Default corpus: PTB."""
     found: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
     for row in rows(table):
         of_corpus = found.setdefault(row.get("corpus", "ptb"), {})
@@ -106,7 +104,7 @@ def _numbers(row: Row) -> dict[str, PublishedNumber]:
 
 
 def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[str, float]]:
-    """Corpus -> model -> the printed p-value, where there is one."""
+    """Return the printed p-values: corpus -> model -> p-value."""
     found: dict[str, dict[str, float]] = {}
     for row in rows(table):
         if row[column]:
@@ -116,7 +114,7 @@ def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[s
 
 @cache
 def predictions() -> PublishedPredictions:
-    """Return SM Table 2, by the paper's names of models; true words are those of the test text."""
+    """Return SM Table 2 by the paper's model names; true words come from the test text."""
     following = {
         f"{context.group} {context.number}": context.next_token or ""
         for context in published_contexts()
