@@ -1,4 +1,4 @@
-"""Figures of the pages. The style sheet overrides colours on a dark page, not in a saved picture."""
+"""Figures of the pages. The style sheet sets the colours on dark pages, not in saved pictures."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ OPTIONS = (
 
 
 def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
-    """Return the page of the trials whose ids begin with `starts`, in the context of study
-    `variant`.
+    """Return the page of one to six trials whose ids begin with `starts`.
 
-    Raises UserError unless they are one to six trials of the store."""
+    `variant` is the study in whose context they are shown. Raises UserError if they are not one to
+    six trials of the store."""
     trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
     if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:
         raise UserError(
