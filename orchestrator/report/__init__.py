@@ -1,4 +1,4 @@
-"""From numbers to pages, tables and figures."""
+"""Reports: pages, tables and figures made from numbers."""
 
 from trainables import door
 

@@ -1,5 +1,4 @@
-"""From the store's results to the report: numbers, figures, tables and the page, all in one
-folder."""
+"""Write a report from the store's results: the page, its figures and tables, in one folder."""
 
 from __future__ import annotations
 
@@ -33,17 +32,17 @@ from trainables.trial_folder import write_file
 TRIALS_FILE = "trials.csv"
 DAY_DIGITS = len("2026-01-31")
 BESIDE = ("spectra", "rank-over-training")
-"""Sections whose figures answer no question of a study's title."""
+"""Kinds of sections whose figures do not answer a study's question."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportResult:
-    """Where the page is, and what it shows."""
+    """A written report."""
 
     path: Path
     summary: StudySummaryNumbers
     answers: tuple[Answer, ...]
-    """To the study's requests, in its order."""
+    """In the order of the study's requests."""
 
 
 def build_report(
@@ -56,11 +55,11 @@ def build_report(
     pdf: bool = False,
     index: bool = False,
 ) -> ReportResult:
-    """Write report.html with its figures (SVG) and tables (CSV) into the folder `out`.
+    """Write report.html with its figures (SVG) and tables (CSV) into `out`.
 
-    `pdf` adds PDF and PNG files of the figures. `index` says whether there is a page over all
-    reports in the folder above. Several processes may write the same folder at the same time.
-    Raises UserError where `out` cannot be written to."""
+    `pdf` adds PDF and PNG figures. `index` links the page over all reports in the parent folder.
+    Several processes may write the same folder at once. Raises UserError if `out` cannot be written
+    to."""
     results = flatten(records.rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
@@ -76,8 +75,7 @@ def build_report(
     findings = sentences.findings(summary, answers)
     card = _card(study, key, run, findings)
     sections, configs = [answer.section for answer in answers], configs_table(results)
-    # Every text is escaped there; only the figures' SVG and the page's own style and script are
-    # not.
+    # The template escapes every text except the figures' SVG and the page's own style and script.
     page = template("report.html.j2").render(
         **sorting(),
         index=index,
@@ -135,8 +133,7 @@ def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequenc
 def _draw_all(
     answers: Sequence[Answer], out: Path, *, pdf: bool
 ) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
-    """The answers, and the files of their figures; a user's figure that cannot be drawn costs its
-    section."""
+    """If a user's figure cannot be drawn, its section becomes one sentence about the error."""
     shown: list[Answer] = []
     documents: dict[str, bytes] = {}
     for drawn in answers:
@@ -152,8 +149,6 @@ def _draw_all(
 
 
 def _lead(sections: Sequence[Section]) -> Section | None:
-    """Return the section whose first figure stands at the top of the page: the first one, of what
-    the study asks itself."""
     return next((one for one in sections if one.drawings and not one.kind.startswith(BESIDE)), None)
 
 

@@ -1,8 +1,7 @@
-"""Columns of numbers: declared once, written the same on pages, on the terminal and in files.
+"""Columns of numbers, declared once, written the same on pages, on the terminal and in files.
 
-A `Table` is a frame of an analysis and what is shown of it. A key that `COLUMNS` does not have is a
-setting or a metric of trials: `formats` names and writes it.
-"""
+A `Table` is a frame and the columns of it that are shown. A key that is not in `COLUMNS` is a
+setting or metric of trials, which `formats` names and writes."""
 
 from __future__ import annotations
 
@@ -21,15 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """How a column of a frame is headed and written."""
+    """Heading and format of a frame's column."""
 
     heading: str
     write: Callable[[Any], str] = formats.number
     interval: bool = False
-    """Whether the ends of a 95% interval are written behind the value."""
+    """Also write the ends of the 95% interval."""
     cell: Callable[[Any], Cell | str] | None = None
-    """Makes the cell of a row, if it takes more than one value; else the column's value is
-    written."""
+    """Makes the cell from the whole row; by default the column's value is written."""
 
 
 THREE = formats.digits(3)
@@ -49,7 +47,6 @@ def _p(heading: str = "p") -> Column:
 
 
 def _done(row: Any) -> Cell:
-    """ "3", or "2 of 3" if not all are done."""
     return Cell(f"{row.done}" + f" of {row.trials}" * (row.done < row.trials), row.done)
 
 
@@ -96,22 +93,21 @@ COLUMNS: Mapping[str, Column] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A frame, shown as a table and written to a file."""
+    """A frame that is shown as a table and written to a file."""
 
     frame: pd.DataFrame
     caption: str = ""
     shown: Sequence[str | tuple[str, Column]] = ()
-    """Keys of the columns that pages and the terminal show, in order; a column may come with its
-    key if this table heads or writes it in its own way."""
+    """Keys of the columns to show, in order, each with a `Column` if it differs from `COLUMNS`."""
     file: str = ""
     """CSV file with every column and digit; empty for none."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Setting or metric that a column of the frame is about, which also heads it in the file."""
+    """Column -> setting or metric that it holds, which heads it in the file."""
     folded: bool = False
-    """Whether a page shows only the caption until it is clicked."""
+    """Show only the caption until it is clicked."""
 
     def text(self) -> TextTable:
-        """Return what a page and the terminal show."""
+        """Return the table for a page or the terminal."""
         columns = [
             key if isinstance(key, tuple) else (key, self._column(key)) for key in self.shown
         ]
@@ -120,7 +116,7 @@ class Table:
         return TextTable(caption=self.caption, head=head, body=body, folded=self.folded)
 
     def lines(self) -> list[list[Any]]:
-        """Return the lines of the file, its heading first."""
+        """Return the lines of the file, heading first."""
         head = [self.names.get(key, key) for key in self.frame.columns]
         frame = self.frame.astype(object).where(self.frame.notna(), None)
         return [head, *map(list, frame.itertuples(index=False, name=None))]
@@ -146,10 +142,10 @@ def pivot(
     cell: Callable[[Any], Cell],
     headings: Mapping[Any, str] | None = None,
 ) -> tuple[pd.DataFrame, list[tuple[str, Column]]]:
-    """Return a frame with a row for each value of `index` and a column of cells for each value of
-    `across`, and these columns, for a table that shows them.
+    """Return a frame with a row per value of `index` and a column of cells per value of `across`.
 
-    `headings` are those of the values of `across` in their order; by default these are numbers."""
+    Also returns these columns for `Table.shown`. `headings` maps the values of `across`, in order,
+    to their headings; without it the values are numbers."""
     if headings is None:
         headings = {x: f"{x:g}" for x in sorted(set(points[across]))}
     names = {value: f"{across} {heading}" for value, heading in headings.items()}

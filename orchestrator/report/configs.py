@@ -1,4 +1,4 @@
-"""Which configs are behind the labels of a report."""
+"""Table of the configs behind a report's labels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from orchestrator.report.export import plain
 
 
 def configs_table(results: FlatResults) -> Table:
-    """Return a row for each setting of each group: label, hash, trials, done ones and their ids,
-    and every config value but the seed that differs between trials, which files without a label
-    refer to."""
+    """Return a row per setting of each group: label, hash, counts of trials, trial ids and config.
+
+    The config is every value except the seed that differs between trials. Files without labels
+    refer to these rows."""
     varying = [name for name in results.varying if name != "seed"]
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for group, record in zip(results.groups, results.records, strict=True):

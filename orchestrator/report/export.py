@@ -1,5 +1,4 @@
-"""The results of a study in four formats: a table to read, CSV, JSON and Parquet to go on with. All
-of a store as three Parquet files."""
+"""Results as a table, CSV, JSON or Parquet, and a whole store as three Parquet files."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
 TextFormat = Literal["table", "csv", "json"]
 WIDEST_TABLE = 1000
-"""Characters a line where there is no terminal whose width would matter: nothing is cut or
-wrapped."""
+"""Characters per line if the output is no terminal: nothing is cut or wrapped."""
 
 
 def write_results(
@@ -27,9 +25,9 @@ def write_results(
 ) -> None:
     """Write all trials to a text stream as `form`.
 
-    csv: one line a trial, columns in the order of `results.columns`, nothing where there is no
-    value. json: one array with an object a trial, null where there is no value. table: the main
-    columns only, `first_metrics` before the others."""
+    csv: a line per trial, columns in the order of `results.columns`, missing values empty. json: an
+    array with an object per trial, missing values null. table: the main columns, `first_metrics`
+    first."""
     if form == "csv":
         writer = csv.writer(for_reader(stream), lineterminator="\n")
         writer.writerow(results.columns)
@@ -49,9 +47,10 @@ def write_results(
 
 
 def write_archive(store: Store, folder: Path) -> None:
-    """Write what the studies plan into `folder`, which must exist: `trials.parquet` has a row per
-    study variant and trial, `epochs.parquet` one per trial and epoch, `spectra.parquet` one per
-    trial, its singular values in a list."""
+    """Write the studies' planned trials as Parquet files into `folder`, which must exist.
+
+    `trials.parquet` has a row per study variant and trial, `epochs.parquet` one per trial and
+    epoch, `spectra.parquet` one per trial with its singular values in a list."""
     keys = [summary.key for summary in store.studies()]
     studies = [flatten(store.results(key)).of_variant(key) for key in keys]
     columns = list(dict.fromkeys(name for study in studies for name in study.columns))
@@ -74,15 +73,16 @@ def write_archive(store: Store, folder: Path) -> None:
 def write_parquet(
     columns: Sequence[str], records: Sequence[Mapping[str, Any]], stream: BinaryIO | Path
 ) -> None:
-    """Write records as Parquet, with the columns and the null values of the CSV and JSON forms;
-    what has no type in common, or none that Parquet has, as text."""
+    """Write records as Parquet, with the columns and nulls of the CSV and JSON forms.
+
+    Values without a common type, or without a Parquet type, are written as text."""
     import pyarrow as pa
     import pyarrow.parquet
 
     def column(values: list[Any]) -> pa.Array:
         try:
             return pa.array(values)
-        except (ValueError, TypeError, OverflowError):  # Arrow's own are among these
+        except (ValueError, TypeError, OverflowError):  # includes Arrow's errors
             return pa.array([None if value is None else _as_text(value) for value in values])
 
     arrays = [column([plain(record.get(name)) for record in records]) for name in columns]
@@ -90,10 +90,10 @@ def write_parquet(
 
 
 def _as_text(value: Any) -> str:
-    """Halves of characters are spelled out: no file has them."""
+    """Escape lone surrogates, which no file can hold."""
     return str(value).encode(errors="backslashreplace").decode()
 
 
 def plain(value: Any) -> Any:
-    """Lists and the like as JSON text: a column of CSV or Parquet holds one plain value a trial."""
+    """Return a list, tuple or dict as JSON text: a cell of CSV or Parquet holds one plain value."""
     return json.dumps(value) if isinstance(value, (list, tuple, dict)) else value

@@ -1,7 +1,6 @@
-"""The figures of a report, drawn without a display.
+"""Figures of a report, drawn without a display.
 
-Colours can be told apart by colour-blind readers and in grey print.
-"""
+Colour-blind readers and grey print can distinguish the colours."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from orchestrator.report.palette import GROUP_COLOURS
 
 PNG_DPI = 150
 FORMS: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-"""File formats of a figure, each with metadata that leave out the date."""
+"""File formats, with metadata that omit the date."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sweep",
@@ -42,13 +41,13 @@ STYLE: dict[Any, Any] = {
 COLOURS = LinearSegmentedColormap.from_list(
     "viridis but its darkest", mpl.colormaps["viridis"](np.linspace(0.25, 1, 256))
 )
-"""Viridis without its darkest quarter, which a dark page swallows."""
+"""Viridis without its darkest quarter, which is invisible on a dark page."""
 OURS, PRINTED = "#1b4f8a", "#b35900"
-"""Of our values and of published ones."""
+"""Our values and published ones."""
 PALE = "0.72"
-"""Of single trials behind their means."""
+"""Single trials behind their means."""
 LIMIT = "#b00020"
-"""Of lines that mark a limit."""
+"""Lines that mark a limit."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
 TICKS = {
@@ -58,29 +57,28 @@ TICKS = {
     1000.0: (1.0, 2.0, 5.0),
     math.inf: (1.0,),
 }
-"""Greatest over least value of a logarithmic axis up to which it has ticks at these multiples of
-powers of ten."""
+"""Highest ratio of a logarithmic axis' ends -> ticks, as multiples of powers of ten."""
 LEGEND_LETTERS, LEGEND_HANDLE, LEGEND_LINE_IN = 12, 7, 0.18
-"""Letters in an inch; width of a mark in letters; height of a line."""
+"""Letters per inch; width of a mark in letters; height of a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A figure as data; each kind of figure draws itself."""
+    """A figure as data; each subclass draws itself."""
 
     name: str
-    """File name without its ending."""
+    """File name without its suffix."""
     caption: str
 
     def draw(self) -> Figure:
-        """Return the figure, drawn."""
+        """Return the drawn figure."""
         raise NotImplementedError
 
 
 def new_panels(
     rows: int, columns: int, *, width_in: float, height_in: float, **sharing: Any
 ) -> tuple[Figure, list[list[Axes]]]:
-    """An empty figure of that size with rows x columns axes, whose margins are measured."""
+    """Return an empty figure of this size with rows x columns axes and measured margins."""
     figure = Figure(figsize=(width_in, height_in), facecolor="white", layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing).tolist()
 
@@ -101,19 +99,17 @@ def legend_above(figure: Figure) -> None:
 
 
 def group_colour(place: int) -> str:
-    """Of the group at this place among those of a figure; after the last colour comes the first one
-    again."""
+    """Return the colour of the group at this index; the colours repeat."""
     return GROUP_COLOURS[place % len(GROUP_COLOURS)]
 
 
 def group_line(place: int) -> str:
-    """Another line for each round of the colours."""
+    """Return the line style of the group at this index; it changes when the colours repeat."""
     return GROUP_LINES[place // len(GROUP_COLOURS) % len(GROUP_LINES)]
 
 
 def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
-    """Make the axis logarithmic, with ticks at round numbers as one types them: formulas stay
-    unparsed in these figures."""
+    """Make the axis logarithmic, with plain round numbers: these figures do not parse formulas."""
     axes.set(**{f"{name}scale": "log"})
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = axis.get_view_interval()
@@ -126,8 +122,7 @@ def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> None:
 def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
     """Draw the figure and return its files by name: an SVG and, with `pdf`, a PDF and a PNG.
 
-    PDF and PNG take most of the time. Those that `out` already has are always written again.
-    """
+    PDF and PNG take most of the time. Those that `out` already has are always written again."""
     files = {}
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
@@ -143,8 +138,7 @@ def draw(drawing: Drawing, out: Path, *, pdf: bool = False) -> dict[str, bytes]:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Set the margins, measured as in an SVG. With a layout engine, `savefig` would draw the figure
-    twice."""
+    """Measure the margins as in an SVG. With a layout engine, `savefig` would draw twice."""
     FigureCanvasSVG(figure)
     figure.set_dpi(72)
     engine = figure.get_layout_engine()
@@ -154,13 +148,12 @@ def _lay_out(figure: Figure) -> None:
 
 
 def inline_svg(document: str, drawing: Drawing) -> str:
-    """The <svg> element of an SVG `document`, ready for HTML.
+    """Return the <svg> element of an SVG document, ready for HTML.
 
-    Every id and every reference to one starts with the drawing's name, so that two figures on a
-    page never share a clip path or marker. Paths keep two decimals, a hundredth of a point. A
-    screen reader reads the caption. Greys and the colours that are too dark for a dark page are
-    named, "var(--b8b8b8, #b8b8b8)", so that the page's style can have others in their places. The
-    XML prologue and the metadata go."""
+    Ids and references begin with the drawing's name, so that figures on a page never share a clip
+    path or marker. Paths keep two decimals (0.01 pt). Screen readers read the caption. Greys and
+    dark colours become variables, "var(--b8b8b8, #b8b8b8)", which the page's style can set. The XML
+    prologue and metadata are removed."""
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{drawing.name}-\1"', svg)
@@ -169,8 +162,8 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     svg = re.sub(r'(?<=: |=")#([0-9a-f]{6})\b', _named, svg)
     svg = svg.replace("xlink:href=", "href=")
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
-    # How wide it is in points, for the page's style: in a narrow window a figure shrinks as long as
-    # it can be read.
+    # Width in points, for the page's style: in a narrow window a figure shrinks while it is
+    # readable.
     svg = re.sub(
         r'\swidth="([\d.]+)pt"',
         r' style="--points: \1"',

@@ -1,4 +1,4 @@
-"""Estimates with their intervals, a row each, beside trials and printed values: forest plots."""
+"""Forest plots: estimates with intervals, a row each, next to trials and published values."""
 
 from __future__ import annotations
 
@@ -35,31 +35,29 @@ if TYPE_CHECKING:
 NUMBERS = ["value", "low", "high"]
 COLUMNS = ("panel", "name", "series", "value", "low", "high", "text")
 TRIALS, MEANS = "a trial", "mean"
-"""Series of our trials and their means; a series whose name begins with PUBLISHED is printed."""
+"""Series of our trials and of their means. Published series begin with PUBLISHED."""
 PUBLISHED = "published"
 MOST_PANELS = 3
 """In a line."""
 PANEL_IN, ROW_IN, LETTER_IN = {1: 4.4, 2: 3.6, 3: 2.4}, 0.13, 0.085
 SPREAD = 0.7
-"""Share of a row over which its series lie."""
+"""Share of a row that its series occupy."""
 WIDEST = 100.0
-"""Factor from the null value beyond which a logarithmic axis does not reach: an end that lies
-there, or at infinity, is an arrow."""
+"""Reach of a logarithmic axis, as a factor from the null value. Ends beyond it are arrows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forest(Drawing):
-    """A panel for each value of `panel`, at most three in a line, all with the same rows; a row
-    without any value has a dash."""
+    """Panels with the same rows, at most three in a line; a row without any value has a dash."""
 
     marks: pd.DataFrame
-    """A mark each: `name` (of its row), `series`, `value`, and if they apply `panel`, `low` and
-    `high` (ends of its bar, which may be infinite), `text` (under a pointer). A mark without a
-    series is a row that has none."""
+    """One mark per row: `name` (of its row in the plot), `series`, `value`, and if they apply
+    `panel`, `low` and `high` (ends of its bar, possibly infinite), `text` (tooltip). A mark without
+    a series makes an empty row."""
     labels: Mapping[str, str]
     """Panel -> label of its axis."""
     null: float | None = None
-    """Where a dashed line stands."""
+    """Position of a dashed line."""
     logarithmic: bool = False
 
     def draw(self) -> Figure:
@@ -118,7 +116,6 @@ class Forest(Drawing):
             axes.text(0.5, names.index(name), formats.DASH, **style)
 
     def _scale(self, axes: Axes, values: NDArray[np.float64]) -> None:
-        """Make everything finite fit, with a margin and the null value."""
         finite = [*values[np.isfinite(values)], *([] if self.null is None else [self.null])]
         if not finite:
             return
@@ -135,8 +132,9 @@ class Forest(Drawing):
 
 
 def estimates(frame: pd.DataFrame, key: str, *, name: str) -> pd.DataFrame:
-    """Return a mark for each row of a frame: its estimate `key`, in the row of its column `name`,
-    as a series of the estimate's name if the frame has none."""
+    """Return a mark per row of a frame: `key` names the estimate, `name` the column with its label.
+
+    The series is the frame's column `series`, or else `key`."""
     texts = [f"{formats.setting(getattr(row, name))}: {estimate(row, key)}" for row in rows(frame)]
     ends = {"value": frame[key], "low": frame[key + LOW], "high": frame[key + HIGH]}
     series = frame.get("series", key)
@@ -144,7 +142,6 @@ def estimates(frame: pd.DataFrame, key: str, *, name: str) -> pd.DataFrame:
 
 
 def _draw_series(axes: Axes, marks: pd.DataFrame, y: Sequence[float], look: dict[str, Any]) -> None:
-    """Draw values and their bars; an arrow stands for an end beyond the axis."""
     numbers = marks[NUMBERS].to_numpy(dtype=float)
     ends = low_end, high_end = axes.get_xlim()
     x, low, high = np.clip(numbers, *ends).T

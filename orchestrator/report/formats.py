@@ -1,5 +1,4 @@
-"""How quantities are named and numbers written, the same in the terminal, the figures and the
-page."""
+"""Names of quantities and formats of numbers, the same on terminal, figures and page."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import Any
 from orchestrator.words import is_number, some_of
 
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
-"""Corpora as papers write them."""
+"""Names as papers write them."""
 TITLES = {
     "kind": "model",
     "corpus.name": "corpus",
@@ -59,7 +58,7 @@ TITLES = {
     "press_rank_float32": "Press rank (float32)",
 }
 KINDS = {"language_model": "LSTM", "transformer": "Transformer"}
-"""What trials of each kind train."""
+"""Models that each kind of trial trains."""
 WITH_BOUND = {
     "effective_rank_": "effective rank ({})",
     "vanishing_": "at most {} of the largest",
@@ -69,14 +68,13 @@ WITH_BOUND = {
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
-"""Beyond it a number, as the perplexity of a model that blew up, has more digits than mean
-anything."""
+"""The digits of larger numbers, such as the perplexity of a diverged model, mean nothing."""
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
-"""A dash stands where there is no value."""
+"""A dash replaces a missing value."""
 
 
 def title(name: str) -> str:
-    """What a column of the results is called in a text: "output_layer.c" -> "c"."""
+    """Return the title of a results column: "output_layer.c" -> "c"."""
     name = name.removeprefix("noisy_")
     if name.startswith("centred_"):
         return f"{title(name.removeprefix('centred_'))}, rows centred"
@@ -87,18 +85,17 @@ def title(name: str) -> str:
 
 
 def capital(text: str) -> str:
-    """`text` with a capital first letter, the rest as it is."""
+    """Return `text` with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def corpus_title(name: str) -> str:
-    """The corpus' name as papers write it."""
+    """Return the corpus' name as papers write it."""
     return CORPORA.get(name, name)
 
 
 def with_counts(values: Mapping[str, int]) -> str:
-    """Values with how many trials have each, as in "a (60), b (12)"; the value alone where all
-    trials have the same."""
+    """Return values with their numbers of trials, "a (60), b (12)"; a single value alone."""
     if len(values) == 1:
         return next(iter(values))
     return some_of(
@@ -107,9 +104,10 @@ def with_counts(values: Mapping[str, int]) -> str:
 
 
 def number(value: Any, *, digits: int = 5) -> str:
-    """`digits` significant digits, thousands separated; whole numbers whole, and those with more
-    digits before the point rounded to one, up to `LARGEST_WRITTEN`; a dash where there is no
-    value."""
+    """Return `value` with `digits` significant digits and thousands separators; a dash if missing.
+
+    Whole numbers are written whole. Numbers with more than `digits` digits before the point are
+    rounded to whole ones, up to `LARGEST_WRITTEN`."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     if not is_number(value):
@@ -125,7 +123,7 @@ def number(value: Any, *, digits: int = 5) -> str:
 
 
 def digits(count: int) -> Callable[[Any], str]:
-    """Return what writes numbers with `count` significant digits."""
+    """Return a function that writes numbers with `count` significant digits."""
     return partial(number, digits=count)
 
 
@@ -135,8 +133,9 @@ def yes_no(value: bool) -> str:
 
 
 def setting(value: Any) -> str:
-    """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a kind of
-    model as papers call it; a dash for none."""
+    """Return a config value as typed, without trailing zeros or thousands separators: "-1.5".
+
+    A kind of model has its name in papers; None is a dash."""
     if value is None:
         return DASH
     text = f"{value:g}" if isinstance(value, float) else KINDS.get(value) or str(value)
@@ -144,8 +143,9 @@ def setting(value: Any) -> str:
 
 
 def cell(metric: str, value: Any) -> str:
-    """A value in a cell of a table: ranks whole, perplexities to one or two decimals, a metric's
-    name as its title."""
+    """Return a value for a table: ranks whole, perplexities with one or two decimals.
+
+    Values of "metric" are names of metrics and become titles."""
     if metric == "metric":
         return title(value)
     if value is not None and metric.endswith("perplexity"):
@@ -155,8 +155,7 @@ def cell(metric: str, value: Any) -> str:
 
 
 def described(name: str, metrics: Mapping[str, Any], *, trials: int = 1) -> str:
-    """What a mark in a figure is and shows, a line each: its name, over how many trials its values
-    are means, these."""
+    """Return a mark's tooltip, in lines: its name, the number of trials averaged, its values."""
     values = [
         f"{title(metric)} {cell(metric, value)}"
         for metric, value in metrics.items()
@@ -166,17 +165,16 @@ def described(name: str, metrics: Mapping[str, Any], *, trials: int = 1) -> str:
 
 
 def spread(metric: str, mean: float | None, deviation: float | None) -> str:
-    """A mean with its standard deviation, where there is one, to as many decimals as mean anything:
-    "57.08 +- 0.09"."""
+    """Return a mean with its standard deviation, if any, to useful decimals: "57.08 +- 0.09"."""
     if mean is None:
         return DASH
     if metric == "parameters":
-        # Cut off and not rounded, as the papers print it.
+        # Truncated, not rounded, as papers print it.
         return f"{int(mean) // 10_000 / 100:.2f}M" if mean >= 1e6 else f"{mean / 1e3:.1f}k"
     if deviation is None:
         return cell(metric, mean)
-    # Those of the value in a cell, but none finer than the deviation's second digit, which mean
-    # nothing, and at least those that show its first.
+    # Decimals of the value in a cell, but none beyond the deviation's second digit, and enough to
+    # show its first.
     text = cell(metric, mean)
     decimals = 0 if "e" in text else len(text.partition(".")[2])
     if deviation > 0:
@@ -186,7 +184,7 @@ def spread(metric: str, mean: float | None, deviation: float | None) -> str:
 
 
 def printed(metric: str, value: float | None, deviation: float | None) -> str:
-    """A published mean with its deviation, with the digits that the paper prints."""
+    """Return a published mean and deviation with the digits that the paper prints."""
     if value is None or deviation is None:
         return spread(metric, value, None)
     decimals = max(len(f"{number:.10g}".partition(".")[2]) for number in (value, deviation))
@@ -199,37 +197,36 @@ def _with_deviation(mean: float, deviation: float, decimals: int) -> str:
 
 
 def coefficient(value: float | None) -> str:
-    """Two decimals and the sign: "+0.48"; a zero is "+0.00"; a dash where there is no value."""
+    """Return two decimals with a sign: "+0.48", and "+0.00" for zero; a dash if missing."""
     return DASH if value is None else f"{round(value, 2) + 0.0:+.2f}".replace("-", MINUS)
 
 
 def interval(low: float, high: float) -> str:
-    """Return both ends in brackets, as in [+0.28, +0.64]."""
+    """Return both ends in brackets: "[+0.28, +0.64]"."""
     return f"[{coefficient(low)}, {coefficient(high)}]"
 
 
 def percent(share: float | None) -> str:
-    """A share in per cent, with a decimal near its ends: "41%", "0.7%", "99.6%"; a dash where there
-    is none."""
+    """Return a share in per cent: "41%", and with a decimal near its ends "0.7%" or "99.6%"."""
     if share is None:
         return DASH
     return f"{share:.1%}" if 0 < share < 0.1 or 0.99 < share < 1 else f"{share:.0%}"
 
 
 def deviation(variance: float | None) -> str:
-    """The standard deviation that belongs to a variance, to three digits; a dash where there is
-    none."""
+    """Return the square root of a variance, to three digits; a dash if missing."""
     return DASH if variance is None else number(math.sqrt(variance), digits=3)
 
 
 def bounds(least: int, most: int) -> str:
-    """Whole numbers from the least to the most: "3", "2 to 3" or "1,024"."""
+    """Return the least to the greatest whole number: "3", "2 to 3" or "1,024"."""
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
-    """Names by their values, the least first, equal ones together: "softmax 26, lms_plif = mos
-    53.5"."""
+    """Return names by ascending value, equal ones together: "softmax 26, lms_plif = mos 53.5".
+
+    Decimals are added until different values look different."""
     names: dict[float, list[str]] = {}
     for name in sorted(values, key=values.__getitem__):
         names.setdefault(values[name], []).append(name)
@@ -244,21 +241,20 @@ def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Three decimals, or two significant digits below 0.001."""
+    """Return three decimals, or two digits below 0.001; a dash if missing."""
     if value is None:
         return DASH
     return f"{value:.3f}" if value >= 0.001 else ("< 1e-15" if value < 1e-15 else f"{value:.1e}")
 
 
 def p_equals(value: float | None) -> str:
-    """The same in a sentence: "p = 0.012" or "p < 1e-15"."""
+    """Return a p-value for a sentence: "p = 0.012" or "p < 1e-15"."""
     text = p_value(value)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def to_width(value: float, low: float, high: float, *, signed: bool = False) -> str:
-    """Return `value` with as many decimals as show two digits of half the width of its interval:
-    finer ones mean nothing."""
+    """Return `value` to two digits of half its interval's width; more would mean nothing."""
     half = (high - low) / 2
     decimals = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 2
     # Adding 0.0 turns a negative zero into zero.

@@ -1,4 +1,4 @@
-"""What the words on a page mean, for a reader who has nothing but the page."""
+"""Meanings of the words on a page, for a reader who has only the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METRICS = {
     "stable_rank": "sum of the squared singular values over the largest square",
 }
 NAMED = {"effective_rank_1e-3": "effective rank", "kl_rank_1e-3": "KL rank"}
-"""Metrics that several columns share a word for."""
+"""Terms that several columns share."""
 LAYERS = {
     "softmax": "log P = log_softmax(x) of the logits x = W h + b; its matrix has a rank of at "
     "most d + 2",
@@ -65,7 +65,7 @@ IN_NAMES = {
 
 
 def terms(results: FlatResults) -> list[tuple[str, str]]:
-    """The terms that the results use, each with its meaning."""
+    """Return the terms that the results use, with their meanings."""
     layers = {record.get("output_layer.name") for record in results.records}
     words = {word for record in results.records for word in record["name"].split()}
     return [

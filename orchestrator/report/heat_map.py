@@ -1,4 +1,4 @@
-"""Fields of cells, coloured by their values and with a text each: heat maps."""
+"""Heat maps: grids of cells, coloured by value, with a text each."""
 
 from __future__ import annotations
 
@@ -17,29 +17,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
-"""Of a cell, around it."""
+"""Outline of a cell."""
 LETTER_IN = 0.085
 DARK = 0.2465
-"""Share of the colours' scale below which white has the higher contrast (WCAG 2), else black."""
+"""Share of the colour scale up to which white text has more contrast (WCAG 2); then black."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap(Drawing):
-    """A field of cells."""
+    """A grid of cells."""
 
     cells: pd.DataFrame
-    """A row a cell: `row` and `column` (labels, in their order), `value` (None: hatched), `text`
-    (in it), and if it applies `name` (under a pointer)."""
+    """One row per cell: `row` and `column` (labels, in order), `value` (None: hatched), `text`
+    (inside), and if it applies `name` (tooltip)."""
     title: str = ""
-    """If there is none, the first row is the top one, else the bottom one."""
+    """The first row is at the bottom if there is a title, else at the top."""
     x: str = ""
-    """Label of the columns."""
     y: str = ""
-    """Label of the rows."""
     limits: tuple[float, float] | None = None
-    """Values of the darkest and the lightest colour; None for the least and the greatest."""
+    """Values of the darkest and lightest colour; by default the least and greatest."""
     tilted: bool = False
-    """Whether the labels of the columns are."""
+    """Tilt the labels of columns."""
     cell_in: tuple[float, float] = (0.62, 0.34)
     """Width and height of a cell, inches."""
 
@@ -79,7 +77,7 @@ class HeatMap(Drawing):
         axes.spines[:].set_visible(False)
         axes.set(xlabel=self.x, ylabel=self.y)
         axes.set_title(self.title, fontsize=11)
-        if not self.title:  # read from the top, as a table
+        if not self.title:  # read from the top, like a table
             axes.invert_yaxis()
         areas = [np.add(CORNERS, place) for place in places]
         name_marks(axes, areas, [_name(cell) for cell in cells])
@@ -90,7 +88,7 @@ def _write(axes: Axes, cell: Any, place: tuple[int, int], mesh: Any) -> None:
     x, y = place
     look: dict[str, Any] = {"fontsize": 7.5}
     if cell.value is not None:
-        # A cell is the same on a dark page, and so is its text.
+        # A cell keeps its colour on a dark page, and so must its text.
         ink = "white" if mesh.norm(cell.value) < DARK else "black"
         look = {"fontsize": 9, "color": ink, "gid": f"kept-{y}-{x}"}
     elif cell.text:

@@ -1,7 +1,6 @@
-"""What the marks of a figure are called when a pointer rests on them: <title> elements of its SVG,
-without a script.
+"""Tooltips of a figure's marks, as <title> elements of its SVG, without a script.
 
-They lie on top of the figure and show nothing; PNG and PDF have none."""
+They are invisible elements on top of the figure. PNG and PDF have none."""
 
 from __future__ import annotations
 
@@ -15,14 +14,15 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 TARGET_PT = 9
-"""How wide a pointer's target is at least."""
+"""Minimum width of a pointer's target."""
 POINTS_PT = 72
 AREA = ' pointer-events="fill"'
 
 
 def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str]) -> None:
-    """Name each mark of a figure for a reader: a point (x, y), or the (n, 2) points of a curve or,
-    if it closes, an area."""
+    """Give each mark a tooltip.
+
+    A mark is a point (x, y), or the (n, 2) points of a curve or, if closed, of an area."""
     points = [np.asarray(mark, dtype=float).reshape(-1, 2) for mark in marks]
     named = NamedMarks(list(zip(points, names, strict=True)))
     named.set_in_layout(False)
@@ -30,19 +30,18 @@ def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str]) -> 
 
 
 Mark = tuple[NDArray[np.float64], str]
-"""Its points in the axes' numbers, and its name."""
+"""Points in data coordinates, and their tooltip."""
 
 
 class NamedMarks(Artist):
-    """The marks of a pair of axes; draws nothing."""
+    """The marks of one axes; draws nothing."""
 
     def __init__(self, marks: Sequence[Mark]) -> None:
         super().__init__()
         self.marks = marks
 
     def elements(self) -> Iterator[str]:
-        """An SVG element for each mark, of what the axes show of it, where the figure was drawn
-        last."""
+        """Yield an SVG element for each mark's visible part, positioned as in the last drawing."""
         assert self.axes is not None
         figure = self.axes.get_figure(root=True)
         assert figure is not None
@@ -50,7 +49,7 @@ class NamedMarks(Artist):
         for points, name in self.marks:
             with np.errstate(
                 invalid="ignore", divide="ignore"
-            ):  # a zero on a logarithmic axis is nowhere
+            ):  # zero has no position on a logarithmic axis
                 places = self.axes.transData.transform(points)
             places = places[
                 [bool(np.isfinite(place).all() and box.contains(*place)) for place in places]
@@ -61,7 +60,7 @@ class NamedMarks(Artist):
 
 
 def _element(places: NDArray[np.float64], name: str) -> str:
-    """`places` are in SVG's units."""
+    """`places` are in SVG units."""
     title = f"<title>{html.escape(name)}</title>"
     if len(places) == 1:
         (x, y), r = places[0], TARGET_PT / 2
@@ -72,7 +71,7 @@ def _element(places: NDArray[np.float64], name: str) -> str:
 
 
 def with_marks(document: bytes, figure: Figure) -> bytes:
-    """The SVG of a figure, just drawn, with its marks' names."""
+    """Return the SVG of a just drawn figure, with its tooltips."""
     elements = "".join(
         element for named in figure.findobj(NamedMarks) for element in named.elements()
     )

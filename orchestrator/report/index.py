@@ -1,4 +1,4 @@
-"""One page over all reports in a folder: what each asks, how far it is, what it says."""
+"""One page over all reports in a folder: question, progress and findings of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FINDINGS_SHOWN = 5
 
 
 class Card(Frozen):
-    """What the index says of one report; each report leaves its own beside its page."""
+    """A report's entry in the index, saved next to its page."""
 
     study: str = ""
     title: str
@@ -25,14 +25,13 @@ class Card(Frozen):
     corpus: str = ""
     date: str = ""
     settings: str = ""
-    """What was typed after `--set`: of two reports of one study it is the difference."""
+    """Values of `--set`, which distinguish reports of one study."""
     trials: str
     findings: tuple[str, ...]
 
 
 def write_index(folder: Path) -> Path:
-    """Write index.html over the reports below the folder, in alphabetical order; returns its
-    path."""
+    """Write index.html over the reports below `folder`, in alphabetical order. Return its path."""
     cards = [
         (path.parent.name, card)
         for path in sorted(folder.glob(f"*/{CARD_FILE}"))
@@ -49,7 +48,7 @@ def write_index(folder: Path) -> Path:
 
 
 def read_card(path: Path) -> Card | None:
-    """What a report has left of itself; None where it has not, or another version has."""
+    """Return a report's card, or None if it is missing or has another version."""
     try:
         return Card.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):

@@ -1,4 +1,4 @@
-"""Figures of marks and lines over a number: trials, means with bars, curves with bands, bounds."""
+"""Figures over a number: trials, means with bars, curves with bands, bounds."""
 
 from __future__ import annotations
 
@@ -35,46 +35,45 @@ from orchestrator.report.hover import name_marks
 from orchestrator.report.palette import GROUP_COLOURS
 
 ASIDE = 1.02
-"""Factor of x between the marks of neighbouring groups, so that none covers another."""
+"""Factor of x between marks of neighbouring groups, so that none covers another."""
 MOST_TICKS = 8
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
-"""Groups that colours and lines tell apart; more are drawn pale."""
+"""Groups that colours and lines distinguish; more are drawn pale."""
 MOST_LEVELS = 10
-"""Colours that have a tick each."""
+"""Most colours with a tick each."""
 WIDE_SPREAD = 10
-"""Greatest over least number from which colours go by the logarithm."""
+"""Ratio of the ends from which colours are logarithmic."""
 PANELS_IN = {1: (5.2, 3.8), 2: (3.6, 3.0)}
-"""Width and height of a panel by the number of columns, inches; more are `SMALL_IN`."""
+"""Number of columns -> width and height of a panel, inches; more columns use `SMALL_IN`."""
 SMALL_IN = 2.7, 2.4
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineFigure(Drawing):
-    """A grid of panels, which share a legend: a line of panels for each row, a panel for each value
-    of `panel`."""
+    """A grid of panels with one legend: a line of panels per row, a panel per value of `panel`."""
 
     marks: pd.DataFrame
-    """A mark, or a point of a line, each: its `kind` (see `KINDS`), x and y, and if they apply
-    `group`, `row` and `panel` (labels, or config values), `line` (tells lines of one group apart),
-    `low` and `high` (ends of its bar or band), `left` and `right` (ends of its bar along x),
-    `text` (shown under a pointer), `hollow`, and `colour` (a number)."""
+    """One mark or point of a line per row: `kind` (see `KINDS`), `x`, `y`, and if they apply
+    `group`, `row` and `panel` (labels, or config values), `line` (separates lines of a group),
+    `low` and `high` (ends of its bar or band), `left` and `right` (ends of its bar along x), `text`
+    (tooltip), `hollow`, and `colour` (a number)."""
     x: str
-    """Label of the axis x."""
+    """Label of the x axis."""
     y: Mapping[str, str]
-    """Row -> label of its axis y, in the order of the rows."""
+    """Row -> label of its y axis, in the order of the rows."""
     logarithmic_x: bool = True
     logarithmic_y: Collection[str] = ()
     """Rows."""
     ticks: Sequence[float] = ()
-    """Places of the ticks on x, as far as they have room; x may be texts if there are none."""
+    """Positions on x, as far as they fit. Without ticks, x may be texts."""
     groups: Sequence[str] = ()
-    """All groups, in the order of their colours; those of the marks if empty."""
+    """In the order of their colours; by default those of the marks."""
     colour: str = ""
-    """Label of the bar of colours, if marks have some."""
+    """Label of the colour bar, if marks have colours."""
     across: int = 1
-    """Number of rows that lie next to one another, in a figure without `panel`."""
+    """Number of rows side by side, if there is no `panel`."""
     dodge: bool = False
-    """Whether groups lie beside one another, not on the same x."""
+    """Shift groups sideways, so that none covers another."""
 
     def draw(self) -> Figure:
         """Return the figure."""
@@ -148,7 +147,6 @@ class LineFigure(Drawing):
                 name_marks(axes, points, list(named["text"][first]))
 
     def _scale(self, axes: Axes, row: str) -> None:
-        """Scale the axes and put their ticks."""
         if self.logarithmic_x:
             make_logarithmic(axes, "x")
         if row in self.logarithmic_y:
@@ -167,7 +165,6 @@ def _norm(low: float, high: float) -> Normalize:
 
 
 def _draw_line(axes: Axes, part: pd.DataFrame, look: dict[str, Any]) -> None:
-    """Draw a line, or marks alone, with bars."""
     if len(bars := part.dropna(subset=["low", "high"])):
         axes.vlines(bars["x"], bars["low"], bars["high"], colors=look["color"], linewidth=1.1)
     hollow = part["hollow"].fillna(False).astype(bool)
@@ -228,19 +225,20 @@ KINDS: Mapping[str, dict[str, Any]] = {
     "limit": {"color": LIMIT, "linewidth": 1.2, "linestyle": "--", "marker": ""},
     "reference": {"color": PRINTED, "linewidth": 1.2, "linestyle": "--", "marker": ""},
 }
-"""How marks look that are not just "joined" by a line in their group's colour: pale dots; means
-with bars; a pale line; a thick line; printed values; crosses; a line with a band; a line with dots,
-pale if hollow, and a ring at its end; and horizontal lines, each with a band if it has ends."""
+"""Styles of marks other than "joined" ones, which a line in their group's colour joins.
+
+"path" is a line with dots, pale if hollow, and a ring at its end. "bound", "limit" and "reference"
+are horizontal lines, with a band if they have ends."""
 DRAWN = {
     "curve": _draw_curve,
     "point": _draw_points,
     "path": _draw_path,
     **dict.fromkeys(("bound", "limit", "reference", "band"), _draw_levels),
 }
-"""What draws marks that are more than a line with bars. A "point" is large, in its colour, with
+"""Functions that draw other marks than lines with bars. A "point" is large, in its colour, with
 bars along x and y; a "band" has ends alone."""
 NAMED_STEP = 4
-"""So many points of a curve are one of what a pointer meets."""
+"""One point in this many of a curve is part of a pointer's target."""
 COLUMNS = (
     "kind", "row", "panel", "group", "line", "x", "y", "low", "high", "left", "right", "text",
     "hollow", "colour",

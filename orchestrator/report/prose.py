@@ -1,4 +1,4 @@
-"""The templates that hold the words of pages."""
+"""Templates with the words of pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def template(name: str) -> jinja2.Template:
-    """A template of this package by its file's name; those of HTML escape every text."""
+    """Return a template of this package by file name. HTML templates escape every text."""
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=jinja2.select_autoescape(("html.j2",)),
@@ -30,14 +30,13 @@ def template(name: str) -> jinja2.Template:
 
 
 def prose(name: str, **values: Any) -> str:
-    """The paragraph in a template of plain text, as one line, with these values in it."""
+    """Return a plain-text template with these values, as one line."""
     return " ".join(template(name).render(values).splitlines())
 
 
 @cache
 def sorting() -> dict[str, str]:
-    """The script by which a page's tables are sorted, and its hash: a page lets no other script
-    run."""
+    """Return the script that sorts a page's tables, and its hash: the page runs no other script."""
     script = template("sort.js").render()
     return {
         "script": script,

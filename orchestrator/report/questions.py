@@ -1,9 +1,8 @@
-"""What a study can ask: of each kind of request, what answers it in numbers and what shows the
-answer.
+"""Kinds of questions that a study can ask, with their numbers and their sections.
 
-A new kind is a request in search_spaces/analyses.py (of laws, in laws.py), its numbers in
-orchestrator/analysis, its section in orchestrator/report/sections, and a line of the table here. A
-function of a study's own file needs none of it."""
+A new kind needs a request in search_spaces/analyses.py (laws: laws.py), numbers in
+orchestrator/analysis, a section in orchestrator/report/sections, and an entry of `QUESTIONS`. A
+function in a study's own file needs none of these."""
 
 from __future__ import annotations
 
@@ -53,39 +52,38 @@ from trainables.trial_folder import EpochMetrics
 
 @dataclass(frozen=True, kw_only=True)
 class StudyResults:
-    """All that a question can be answered from."""
+    """Everything from which a question can be answered."""
 
     study: Study
     key: StudyKey
     frame: pd.DataFrame
-    """As `FlatResults.frame` makes it: a row a trial."""
+    """From `FlatResults.frame`: one row per trial."""
     spectra: Mapping[str, NDArray[np.float64]]
     """Trial id -> singular values, descending."""
     epochs: Mapping[str, Sequence[EpochMetrics]]
-    """Trial id -> its epochs in order."""
+    """Trial id -> epochs in order."""
 
     @property
     def variant(self) -> Variant:
-        """What the user changed of the study."""
+        """Return the user's changes to the study."""
         return Variant.read(self.key.overrides)
 
     @property
     def corpus(self) -> str:
-        """The name of the text."""
+        """Return the corpus' name."""
         return self.key.corpus
 
     @property
     def grids(self) -> list[analyses.GridMap]:
-        """What the study's grids are over."""
+        """Return the study's GridMap requests."""
         return [request for request in self.study.analyses if isinstance(request, analyses.GridMap)]
 
 
 Numbers = Callable[[StudyResults, Any], Any]
-"""From the results r and a request q to its numbers; None or nothing where there is no answer."""
+"""Maps results r and a request q to numbers; None or empty if there is no answer."""
 
 
 def _of_trials(numbers: Callable[[pd.DataFrame, Any], Any]) -> Numbers:
-    """Return what answers a request from the trials' frame alone."""
     return lambda results, request: numbers(results.frame, request)
 
 
@@ -164,7 +162,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """To one request of the study, or one function of its file."""
+    """An answer to a request of the study, or to a function of its file."""
 
     request: Analysis | Callable[[Any], Any]
     numbers: Any
@@ -172,12 +170,12 @@ class Answer:
 
 
 def answer(results: StudyResults) -> tuple[Answer, ...]:
-    """The answers in the order of the study's requests; of a kind that comes again, with a number.
+    """Return the answers in the order of the study's requests; repeated kinds are numbered.
 
-    Where `--set` gave a setting several values, first what these come to; then the study's requests
-    at each value."""
-    # Of a generated language no paper has printed anything, and another one's values say nothing of
-    # it.
+    If `--set` gave a setting several values, the first answers compare these; then every request is
+    answered at each value."""
+    # No paper has published values for a generated language, and values for other texts do not
+    # apply.
     requests = [
         request.without_published()
         if isinstance(request, Analysis) and is_generated(results.corpus)
@@ -190,7 +188,7 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         answers = _answers(replace(results, frame=frame), swept)
         at_values = list(analysis.at_each_value(frame, keys))
         found = [_numbers(replace(results, frame=of_value), requests) for _, of_value in at_values]
-        # A question has one family of tests: its comparisons at all values.
+        # A question's comparisons at all values are one family of tests.
         adjusted = [analysis.adjust_together(numbers) for numbers in zip(*found, strict=True)]
         for place, (values, of_value) in enumerate(at_values):
             numbers = [of_request[place] for of_request in adjusted]
@@ -218,7 +216,7 @@ def _answers(results: StudyResults, requests: Sequence[Request]) -> list[Answer]
 
 
 def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
-    """Return what answers each request; a function of the study's file is its own numbers."""
+    """A user's function takes the place of its numbers."""
     return [
         QUESTIONS[type(request)][0](results, request) if isinstance(request, Analysis) else request
         for request in requests
@@ -228,8 +226,7 @@ def _numbers(results: StudyResults, requests: Sequence[Request]) -> list[Any]:
 def _shown(
     requests: Sequence[Request], numbers: Sequence[Any], frame: pd.DataFrame
 ) -> Iterator[Answer]:
-    """Yield the sections of the requests that have an answer: neither None nor an empty
-    collection."""
+    """Skip requests with no numbers or an empty collection of them."""
     for request, found in zip(requests, numbers, strict=True):
         if not isinstance(request, Analysis):
             section = custom_section(request, frame)

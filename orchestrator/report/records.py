@@ -1,4 +1,4 @@
-"""What a report is made from."""
+"""Input of a report."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from trainables.trial_folder import EpochMetrics
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRecords:
-    """What the store holds of the trials of a study."""
+    """The store's records of a study's trials."""
 
     rows: Sequence[Row]
-    """As `Store.results` gives them."""
+    """From `Store.results`."""
     spectra: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """By trial id, the singular values, descending."""
+    """Trial id -> singular values, descending."""
     epochs: Mapping[str, Sequence[EpochMetrics]] = field(default_factory=dict)
-    """By trial id, in order."""
+    """Trial id -> epochs in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Commands:
-    """What a page says to type; None is not said."""
+    """Commands that a page shows; None for one not to show."""
 
     run: str | None = None
-    """For the trials of this report."""
+    """Runs this report's trials."""
     paper: str | None = None
-    """For the paper's scale."""
+    """Runs the paper's scale."""

@@ -1,5 +1,4 @@
-"""What was run, in a line a fact: what all trials share once, what differs between them as a
-range."""
+"""Facts of a run: values that all trials share, and ranges of those that differ."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from orchestrator.words import duration, is_number, some_of
 from search_spaces.study import Study
 
 WIDTHS = ("model.hidden_width", "model.hidden_width", "model.context_width")
-"""Of the three LSTM layers."""
+"""The three LSTM layers' widths, in order."""
 TRANSFORMER = {
     "model.layers": "layers",
     "model.width": "width",
@@ -28,7 +27,7 @@ RANGES = {
     "parameters": "weights",
 }
 SECONDS = ("wall_seconds", "seconds")
-"""A trial's time with its measurements, or as much of it as was measured."""
+"""Time of a trial with its measurements, or else the part that was measured."""
 MINUTE, DAY = "%Y-%m-%d %H:%M", "%Y-%m-%d "
 
 
@@ -40,8 +39,9 @@ def run_facts(
     times: Iterable[tuple[datetime, datetime]] = (),
     environment: Environment | None = None,
 ) -> dict[str, str]:
-    """What is known of scale, corpus, trials, what they trained, when and for how long, and what
-    the done ones were computed with; `times` are the trials' first start and their end."""
+    """Return scale, corpus, trials, models, dates, time and environment, as far as known.
+
+    `times`: first start and end of each trial. `environment`: that of done trials."""
     key = summary.key
     with_seeds = study.trains or len(summary.seeds) > 1
     facts = {
@@ -59,7 +59,7 @@ def run_facts(
 
 
 def _trained(results: FlatResults) -> dict[str, str]:
-    """Of language models; others' settings are for their own tables to say."""
+    """Language models only; tables of other studies show their settings."""
     facts: dict[str, str] = {}
     if "model.hidden_width" in results.config_columns:
         facts["embedding width"] = _range(results, "model.embedding_width")
@@ -75,7 +75,6 @@ def _trained(results: FlatResults) -> dict[str, str]:
 
 
 def _range(results: FlatResults, name: str) -> str:
-    """The value that all trials with one share, or the least and the greatest."""
     values = sorted({value for record in results.records if is_number(value := record.get(name))})
     shown = [formats.setting(value) if value % 1 else formats.number(value) for value in values]
     return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
@@ -88,7 +87,6 @@ def _time(results: FlatResults) -> str:
 
 
 def _date(times: Sequence[tuple[datetime, datetime]]) -> str:
-    """From the first start to the last end, to the minute."""
     if not times:
         return ""
     start, end = min(start for start, _ in times), max(end for _, end in times)

@@ -1,4 +1,4 @@
-"""What the numbers say, in sentences, and no more than they say."""
+"""Sentences that report the numbers and claim no more."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from search_spaces.study import Study
 
 NAMES_SHOWN = 5
 DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
-"""Entries of a trial's environment that its numbers depend on, and what they are called."""
+"""Entries of a trial's environment that affect its numbers, with their titles."""
 
 
 def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[str]:
-    """What the data say about the study's question, as far as they allow: the first answer,
-    coverage, the others, ranges. Without a result, coverage alone comes first."""
+    """Return the first answer, the coverage, the other answers, and ranges of metrics.
+
+    If no trial is done, the coverage comes first."""
     said = [sentence for answer in answers for sentence in answer.section.findings]
     first = 1 if summary.done else 0
     return [
@@ -32,8 +33,7 @@ def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[st
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
-    """Return how many trials there are results of, what became of the rest, and which results are
-    of a model that blew up."""
+    """Return how many trials have a result, the states of the others, and models that blew up."""
     if not (names := summary.worse_than_uniform):
         return _done(summary)
     return (
@@ -73,8 +73,7 @@ def _range(extremes: Extremes) -> str:
 def cautions(
     study: Study, summary: StudySummaryNumbers, answers: Sequence[Answer], environment: Environment
 ) -> list[str]:
-    """What keeps the numbers from saying more; `environment` is what the done trials were computed
-    with."""
+    """Return limits of the numbers. `environment` is that of the done trials."""
     requests = (answer.request for answer in answers)
     published = any(isinstance(one, Analysis) and one.has_published for one in requests)
     sentences = [
@@ -94,8 +93,7 @@ def cautions(
 
 
 def names(summary: StudySummaryNumbers) -> list[str]:
-    """That the settings in the trials' names are not those that were trained; nothing where they
-    are."""
+    """Return a sentence if trials were trained with other settings than their names show."""
     if summary.named_otherwise is None:
         return []
     name, settings = summary.named_otherwise

@@ -1,4 +1,4 @@
-"""The tables of a report as plain text cells, the same for the page and the terminal."""
+"""Tables of a report as plain text cells, the same for page and terminal."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ TRIAL_METRICS = (
 MOST_SETTINGS = 6
 LONGEST_CAUSE = 1000
 WHOLE = 32
-"""Cells of up to so many characters stay on one line; longer ones wrap between words."""
+"""Cells of at most this many characters stay on one line; longer ones wrap between words."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text, the number to sort by where it is one, a kind for its style."""
+    """Text, the number to sort by if there is one, and a kind for its style."""
 
     text: str
     number: float | None = None
@@ -54,17 +54,17 @@ class TextTable:
     head: Sequence[str]
     body: Sequence[Sequence[Cell]]
     folded: bool = False
-    """Whether a page shows only its caption until that is clicked."""
+    """Show only the caption until it is clicked."""
 
 
 def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> TextTable:
-    """Return the table of rows of texts and numbers."""
+    """Return a table of texts and numbers."""
     body = [[sortable(value, str(value)) for value in values] for values in rows]
     return TextTable(caption=caption, head=head, body=body)
 
 
 def group_metrics(study: Study) -> list[str]:
-    """What the study's tables of groups are about, in their order."""
+    """Return the metrics of the study's group tables, in their order."""
     tables = [request for request in study.analyses if isinstance(request, GroupTable)]
     return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
 
@@ -72,13 +72,12 @@ def group_metrics(study: Study) -> list[str]:
 def trials_table(
     results: FlatResults, first_metrics: Sequence[str] = (), *, hashes: bool = False
 ) -> TextTable:
-    """Return every trial: name, state, the settings that differ between trials, the main metrics,
-    and the cause of trouble.
+    """Return every trial: name, state, settings that differ, main metrics, cause of trouble.
 
-    `first_metrics` are those of the study itself, which come before those that every study has.
-    `hashes` shows the first digits of each setting's hash and of each trial's id."""
+    `first_metrics` come before those that every study has. `hashes` shows the first digits of each
+    setting's hash and of each trial's id."""
     varying = [name for name in results.varying if name != "output_layer.name"]
-    if len(varying) > MOST_SETTINGS:  # models of different kinds: their names say more
+    if len(varying) > MOST_SETTINGS:  # models of different kinds, better described by their names
         varying = [name for name in varying if name == "seed"]
     names = [*(name for name in first_metrics if name not in METRICS), *TRIAL_METRICS]
     measured = results.metric_columns
@@ -122,12 +121,12 @@ def _state(record: Mapping[str, Any]) -> Cell:
 
 
 def _cause(record: Mapping[str, Any], otherwise: str = "") -> Cell:
-    """Whatever a trial has died of may have written its text."""
+    """A failed trial may have written any text."""
     return Cell(one_line(record["cause"] or otherwise, most=LONGEST_CAUSE), kind="cause")
 
 
 def sortable(value: Any, text: str) -> Cell:
-    """A cell that sorts by its value where that is a number."""
+    """Return a cell that sorts by its value if that is a finite number."""
     if is_number(value) and math.isfinite(value):
         return Cell(text, number=float(value))
     return Cell(text, kind="none" if value is None else "short" if len(text) <= WHOLE else "")

@@ -1,4 +1,4 @@
-"""Tables and summaries for a terminal of any width, on which no number and no label is ever cut."""
+"""Tables and summaries for a terminal of any width, without cutting a number or label."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ if TYPE_CHECKING:
 
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 LEAST_TEXT = 14
-"""A wrapped text has at least so many characters a line; a heading of up to so many is not
-wrapped."""
+"""Least width of a wrapped text, in characters. Headings up to this width are not wrapped."""
 COLUMN_BORDER, TABLE_BORDER = 3, 1
-"""A blank on both sides and a line for each column, and the last line."""
+"""Two blanks and a line per column, and the last line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """A table, or where it is wider than the console, several tables of the same; all of them whole
-    at any width."""
+    """A table, split into several if it is wider than the console; nothing is cut."""
 
     table: TextTable
 
@@ -35,13 +33,13 @@ class Fitting:
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
         for part in split(self.table, options.max_width):
-            if part.caption:  # as wide as the console, however narrow the table is
+            if part.caption:  # may be wider than the table
                 yield Text(part.caption, style="table.title")
             yield _rich_table(part, column_widths(part, options.max_width))
 
 
 def summary_group(report: ReportResult) -> Group:
-    """What the report's sections show on a terminal, and the trials without a result."""
+    """Return what the report's sections show on a terminal, and the trials without a result."""
     from orchestrator.report import sentences
 
     shown = [part for answer in report.answers for part in answer.section.for_terminal]
@@ -56,8 +54,7 @@ def summary_group(report: ReportResult) -> Group:
 
 
 def column_widths(table: TextTable, width: int) -> list[int] | None:
-    """The characters for each column where the table is at most `width` wide; None where it does
-    not fit."""
+    """Return the widths of columns for a table at most `width` wide, or None if it does not fit."""
     least = [_least_width(table, i) for i in range(len(table.head))]
     spare = width - _total(least)
     if spare < 0:
@@ -71,11 +68,9 @@ def column_widths(table: TextTable, width: int) -> list[int] | None:
 
 
 def split(table: TextTable, width: int) -> list[TextTable]:
-    """The table as one or more, each at most `width` wide: all have the first column, the others go
-    in order.
+    """Return parts of the table, each at most `width` wide; each begins with the first column.
 
-    Where a single column beside the first one is too wide already, that table is too.
-    """
+    A part with one other column may still be too wide."""
     least = [_least_width(table, i) for i in range(len(table.head))]
     parts: list[list[int]] = [[0] if least else []]
     for i in range(1, len(least)):
@@ -98,7 +93,6 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _texts(table: TextTable, i: int) -> list[str]:
-    """The heading and the cells of a column."""
     return [table.head[i], *(row[i].text for row in table.body)]
 
 
@@ -112,7 +106,7 @@ def _least_width(table: TextTable, i: int) -> int:
 
 
 def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
-    """Texts are shown as they are, whatever brackets they hold; what is too long folds."""
+    """`Text` shows brackets as they are. A long word folds."""
     rich_table = Table()
     for i, name in enumerate(table.head):
         numeric = any(row[i].number is not None for row in table.body)

@@ -1,8 +1,7 @@
-"""Look at sweeps in a browser: a local page over the store and the storage, live while a sweep
-runs.
+"""Browser pages over the store and the storage, live while a sweep runs.
 
-The pages are Dash's, served by waitress. What they show is read here and laid out here; numbers of
-studies come from `analysis`, sentences from `report`. Nothing is written but a request to stop."""
+Dash makes the pages, waitress serves them. Numbers come from `analysis`, sentences from `report`.
+The pages write nothing but requests to stop."""
 
 from trainables import door
 

@@ -1,4 +1,4 @@
-"""The application: pages by their addresses, the same frame around all of them."""
+"""The application: a page per address, in a common frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainables.errors import UserError
 
 
 def make_app(source: Source, token: str) -> Dash:
-    """The pages over the source, for whoever has the token."""
+    """Return the pages over `source`, for browsers with the token."""
     app = Dash(
         __name__,
         title="Sweeps",
@@ -41,7 +41,6 @@ def make_app(source: Source, token: str) -> Dash:
         State("trouble", "children"),
     )
     def page(path: str, search: str, _: int | None, trouble: str | None) -> tuple[Any, str]:
-        """After trouble, a tick lays the page out again as soon as that can be done."""
         is_tick = ctx.triggered_id == "page-tick"
         if is_tick and not trouble:
             raise PreventUpdate
@@ -58,15 +57,16 @@ def make_app(source: Source, token: str) -> Dash:
 
 
 def show_trouble(error: Exception) -> None:
-    """Show the sentence of a UserError above the page, which keeps what it shows."""
+    """Show a UserError above the page, which stays as it is. Raises any other error."""
     if not isinstance(error, UserError):
         raise error
     set_props("trouble", {"children": parts.sentence_of(error)})
 
 
 def lay_out(source: Source, path: str, search: str) -> Any:
-    """Return what is at this address. Raises UserError if there is nothing, or the store cannot be
-    read."""
+    """Return the page at this address.
+
+    Raises UserError if it does not exist or the store cannot be read."""
     kind, _, rest = unquote(path).strip("/").partition("/")
     asked = parse_qs(search.lstrip("?"))
     if kind == "study":

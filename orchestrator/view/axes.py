@@ -1,4 +1,4 @@
-"""What can be put on a figure's axes, and what is there before a reader chooses."""
+"""Menus of the scatter plot's axes, and their initial values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COSTS = (
 
 
 def menus(trials: StudyTrials, variant: str) -> list[Any]:
-    """A menu for each axis of the scatter."""
+    """Return a menu for each axis."""
     return [
         html.Label(
             [
@@ -48,13 +48,12 @@ def menus(trials: StudyTrials, variant: str) -> list[Any]:
 
 
 def _options(trials: StudyTrials, axis: str) -> list[dict[str, str]]:
-    """Numbers, and texts if the axis can show them."""
     names = [*trials.numbers, *(() if axis in NUMERIC else trials.texts)]
     return [{"label": label, "value": name} for name, label in labels(names).items()]
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """Titles of columns by name; the name itself if several have the same title."""
+    """Return titles of columns by name; names with the same title keep their name."""
     titles = [title(name) for name in names]
     return {
         name: name if titles.count(text) > 1 else text
@@ -63,7 +62,6 @@ def labels(names: Sequence[str]) -> dict[str, str]:
 
 
 def _first_axes(trials: StudyTrials) -> dict[str, str | None]:
-    """Rank, perplexity and output layer, or the first settings and metrics."""
     metrics = [name for name in trials.metrics if name in trials.numbers and name not in COSTS]
     settings = [name for name in trials.settings if name in trials.numbers and name != "seed"]
     ys = [name for name in FIRST_Y if name in metrics] + metrics

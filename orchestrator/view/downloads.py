@@ -1,4 +1,4 @@
-"""Files that the pages link to: results as CSV and JSON, the reports of the storage."""
+"""Downloads: results as CSV and JSON, and reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainables.errors import UserError
 
 
 def register(server: Flask, source: Source) -> None:
-    """Answer the addresses below /download and /report."""
+    """Serve the addresses below /download and /report."""
 
     @server.get("/download/study/<variant>.<any(csv, json):form>")
     def study(variant: str, form: Literal["csv", "json"]) -> AnyResponse:

@@ -1,5 +1,4 @@
-"""The figures of the pages. The style sheet has the last word on colours, by the scheme of the
-page; a saved picture looks as it is drawn here."""
+"""Figures of the pages. The style sheet sets the colours on dark pages, not in saved pictures."""
 
 from __future__ import annotations
 
@@ -21,15 +20,15 @@ from orchestrator.words import SHORT_ID
 from trainables.trial_folder import EpochMetrics, perplexity
 
 COLOURS = GROUP_COLOURS[:0:-1]
-"""A dark page swallows black."""
+"""Black is invisible on a dark page."""
 DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
-"""One for each round of the colours."""
+"""One per cycle of the colours."""
 SCALE = px.colors.sequential.Viridis[2:]
-"""Without its darkest part, which a dark page swallows."""
+"""Its darkest part is invisible on a dark page."""
 SMALLEST_PX, USUAL_PX, LARGEST_PX = 5, 7, 18
-"""Diameters of points."""
+"""Diameters."""
 MOST_MARKED, FEW_EPOCHS = 100, 12
-"""Epochs that have a marker each, and a tick each."""
+"""Most epochs with a marker each, and with a tick each."""
 AXIS = {"automargin": True, "exponentformat": "power"}
 STYLE = {
     "xaxis": AXIS,
@@ -50,7 +49,7 @@ px.defaults.line_dash_sequence = [dash for dash in DASHES for _ in COLOURS]
 
 
 def empty(sentence: str) -> Figure:
-    """A figure's place with a sentence in it."""
+    """Return an empty figure with a sentence."""
     figure = Figure()
     figure.update_xaxes(visible=False).update_yaxes(visible=False)
     return figure.add_annotation(
@@ -64,11 +63,10 @@ def scatter(
     logarithmic: Collection[str] = (),
     shown: Sequence[str] | None = None,
 ) -> Figure:
-    """A point for each trial that has both x and y, or a sentence if none has; `customdata` is its
-    short id.
+    """Return a point for each trial that has x and y, or a sentence if none has.
 
-    `axes` names the columns of x, y, colour and size; `logarithmic` those of "x" and "y" that are;
-    `shown` the ids of the trials that may have a point (default: all)."""
+    `axes`: columns of x, y, colour and size. `logarithmic`: "x", "y" or both. `shown`: ids of
+    trials that may have a point (default: all). `customdata` of a point is the short id."""
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     if x not in trials.frame or y not in trials.frame:
         return empty("No trial is done yet.")
@@ -105,7 +103,6 @@ def scatter(
 
 
 def _areas(values: pd.Series[float]) -> pd.Series[float]:
-    """They grow in proportion, from the least value or none to the greatest."""
     low, high = values.min(), values.max()
     shares = (values - low) / (high - low) if high > low else values * 0
     return SMALLEST_PX**2 + shares.fillna(0) * (LARGEST_PX**2 - SMALLEST_PX**2)
@@ -114,8 +111,9 @@ def _areas(values: pd.Series[float]) -> pd.Series[float]:
 def learning_curves(
     trials: Mapping[str, Sequence[EpochMetrics]], *, training: bool = False
 ) -> Figure:
-    """Validation perplexity by epoch, a line for each trial by its name, with a diamond where
-    weights begin to be averaged; `training` adds the training perplexity of the only trial."""
+    """Return validation perplexity by epoch, a line per trial.
+
+    A diamond marks the start of averaging. `training` adds the only trial's training perplexity."""
     y = "perplexity" if training else "validation perplexity"
     rows = [
         (as_text(name), epoch.epoch, epoch.valid_perplexity, epoch.averaging)
@@ -130,7 +128,7 @@ def learning_curves(
         return empty("No epoch has ended yet, or none is trained.")
     longest = points["line"].value_counts().max()
     figure = _lines(points, "epoch", y, markers=longest <= MOST_MARKED)
-    # Else plotly writes 7 for 700.
+    # By default plotly labels 700 as 7.
     figure.update_yaxes(tickformat="~g", tickfont_size=10)
     if longest <= FEW_EPOCHS:
         figure.update_xaxes(dtick=1)
@@ -148,7 +146,7 @@ def learning_curves(
 def spectra(
     trials: Mapping[str, NDArray[np.float64] | None], tolerance: float | None = None
 ) -> Figure:
-    """Singular values, a line for each trial by its name; `tolerance` is that of the Press rank."""
+    """Return singular values, a line per trial. `tolerance` is the Press rank's."""
     lines = [
         pd.DataFrame({"line": as_text(name), "index": index + 1, "singular value": sigma[index]})
         for name, sigma in trials.items()
@@ -176,11 +174,10 @@ def _labels(*names: str | None) -> dict[str, str]:
 
 
 def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
-    """Texts as plotly shows them, which knows some of HTML."""
     texts = frame.select_dtypes(exclude="number")
     return frame.assign(**texts.apply(lambda column: column.map(as_text, na_action="ignore")))
 
 
 def as_text(words: str) -> str:
-    """Words that plotly shows as they are."""
+    """Escape text for plotly, which interprets some HTML."""
     return html.escape(words, quote=False)

@@ -1,4 +1,4 @@
-"""Everything that is known of one trial, from the store and the storage."""
+"""Everything that the store and the storage have of one trial."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainables.config import flat_values
 from trainables.trial_folder import TOP_K, DamagedFileError, EpochMetrics, WordsAfter, open_file
 
 LOG_LINES, LOG_BYTES = 60, 20_000
-"""Of the end of a log."""
+"""Shown from the end of a log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,33 +27,33 @@ class OneTrial:
     """A trial as its page shows it."""
 
     row: Mapping[str, Any]
-    """As `Store.results` gives it."""
+    """Row of `Store.results`."""
     keys: Sequence[StudyKey]
-    """The studies that have it."""
+    """Studies that have the trial."""
     key: StudyKey
-    """That as one of which it is shown."""
+    """Study in whose context it is shown."""
     settings: Mapping[str, Any]
-    """Its config, by dotted path."""
+    """Keyed by dotted path."""
     varying: Sequence[str]
-    """The settings that differ between the trials of that study."""
+    """Settings that differ within study `key`."""
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     predictions: Mapping[str, WordsAfter]
-    """By metric, the likeliest words after a context."""
+    """Likeliest words after a context, by metric."""
     attempts: Sequence[Attempt]
-    """Those that workers took up, in order."""
+    """In order."""
     log: str
-    """The last lines of its log, and of the traceback of its failure; empty where it has none."""
+    """Last lines of the log and of a failure's traceback."""
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """In reading order, without the words at contexts."""
+        """Return the metrics in reading order, without predictions."""
         names = self.row["metrics"].keys() - self.predictions.keys()
         return {name: self.row["metrics"][name] for name in in_reading_order(names)}
 
     @property
     def facts(self) -> dict[str, str]:
-        """What it is, in words and counts."""
+        """Return id, state, attempts, hosts and cause, if present."""
         row, last = self.row, self.attempts[-1:]
         place = [one.place for one in last if one.ended_at is None and row["state"] == "running"]
         facts = {
@@ -68,7 +68,7 @@ class OneTrial:
 
     @property
     def version(self) -> str:
-        """Another text once there is something else to show."""
+        """Return a text that changes when there is something new to show."""
         row = self.row
         measured = (len(self.epochs), len(row["metrics"]))
         return (
@@ -77,8 +77,9 @@ class OneTrial:
 
 
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
-    """The trial of this id, as one of the study of this variant, or of its first one. Raises
-    UserError where the store cannot be read or has none."""
+    """Return a trial in the context of study `variant`, or of its first study.
+
+    Raises UserError if the store cannot be read or does not have it."""
     trial_id, keys = source.trial(trial_id)
     key = next((key for key in keys if key.variant == variant), keys[0])
     with source.store() as opened:

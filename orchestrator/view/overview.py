@@ -1,4 +1,4 @@
-"""The first page: every study, what runs now and where, what failed and why."""
+"""The first page: studies, running trials, and trials without a result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RETRY = (
 
 
 def layout(source: Source) -> Any:
-    """The page. Raises UserError if the store cannot be read."""
+    """Return the page. Raises UserError if the store cannot be read."""
     return html.Div(
         [
             dcc.Interval(id="overview-tick", interval=parts.LIVE_MS),
@@ -35,7 +35,7 @@ def layout(source: Source) -> Any:
 
 
 def register(app: Dash, source: Source) -> None:
-    """Have the page follow the store."""
+    """Update the page from the store."""
 
     @app.callback(Output("overview", "children"), Input("overview-tick", "n_intervals"))
     def show(_: int | None) -> Any:
@@ -43,8 +43,8 @@ def register(app: Dash, source: Source) -> None:
 
 
 def content(overview: Overview) -> parts.Children:
-    """What is on the page. Studies that were planned last, for which a reader came, come first."""
-    # A trial of several studies runs once, and is lost once.
+    """Return the page's content, the latest planned studies first."""
+    # Count a trial of several studies once.
     running = len({trial.trial_id for trial in overview.running if trial.alive})
     lost = len({trial.trial_id for trial in overview.lost})
     more = ", the last ones below" if lost > LOST_SHOWN else ""
@@ -73,7 +73,7 @@ def content(overview: Overview) -> parts.Children:
 
 
 def progress(studies: Sequence[StudySummary], overview: Overview) -> Any:
-    """A table of how far these studies are."""
+    """Return a table of these studies' progress."""
     return parts.table(
         [
             "study",

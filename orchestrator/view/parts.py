@@ -1,4 +1,4 @@
-"""What several pages are made of."""
+"""Elements that several pages share."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from trainables.errors import UserError
 
 LIVE_MS = 3_000
 WHOLE = 32
-"""A text of at most this many letters is kept on one line of a table."""
+"""Longest text that stays on one line of a table, in characters."""
 MOST_COMPARED = 6
 Children = list[Any]
 
 
 def register(app: Dash, source: Source) -> None:
-    """Have graphs draw figures and stop buttons work, on every page."""
+    """Make graphs and stop buttons work, on every page."""
     app.clientside_callback(
         ClientsideFunction("view", "draw"),
         Output({"drawn": MATCH, "as": "graph"}, "figure"),
@@ -40,7 +40,7 @@ def register(app: Dash, source: Source) -> None:
         if not clicks:
             return no_update
         target = ctx.triggered_id["stop"]
-        # A trial's id has no hyphen.
+        # A study's variant has hyphens, a trial's id has none.
         stopped = source.study(target).key if "-" in target else target
         with source.store() as opened:
             opened.ask_to_stop(stopped)
@@ -48,13 +48,14 @@ def register(app: Dash, source: Source) -> None:
 
 
 def graph(name: str, file: str) -> Any:
-    """A figure that can be zoomed and saved as `file`; a callback draws it by `Output({"drawn":
-    name}, "data")`."""
+    """Return a figure that can be zoomed and saved as `file`.
+
+    A callback draws it with `Output({"drawn": name}, "data")`."""
     config: Any = {
-        # Its makers offer to take figures to a server of theirs: not from here.
+        # Remove plotly's logo and its button that uploads figures to its makers' server.
         "displaylogo": False,
         "showSendToCloud": False,
-        # By default WebGL draws four pixels for every one of the screen, which is slow.
+        # By default WebGL draws four pixels for each screen pixel, which is slow.
         "plotGlPixelRatio": 1,
         "responsive": True,
         "modeBarButtonsToRemove": ["lasso2d", "autoScale2d"],
@@ -70,7 +71,7 @@ def graph(name: str, file: str) -> Any:
 
 
 def stop_button(target: str, text: str) -> Any:
-    """A button that stops a study (by its variant) or a trial (by its id), and asks first."""
+    """Return a button that stops a study (by variant) or trial (by id), once confirmed."""
     question = f"{text}? Results and checkpoints are kept."
     button = html.Button(text, className="stop")
     ask = dcc.ConfirmDialogProvider(button, id={"stop": target}, message=question)
@@ -78,27 +79,26 @@ def stop_button(target: str, text: str) -> Any:
 
 
 def study_link(key: StudyKey) -> Any:
-    """A link to the study's page, called by name, scale, corpus and settings."""
+    """Return a link to the study, named by name, scale, corpus and settings."""
     words = ", ".join([key.study, key.scale, key.corpus]) + str(Variant.read(key.overrides))
     return dcc.Link(words, href=f"/study/{quote(key.variant)}")
 
 
 def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
-    """A link to the trial's page, as a trial of this study."""
+    """Return a link to the trial, in the context of study `key`."""
     query = urlencode({"study": key.variant})
     return dcc.Link(name, href=f"/trial/{short_id(trial_id)}?{query}")
 
 
 def downloads(key: StudyKey, trial_ids: Sequence[str] = ()) -> list[Any]:
-    """Links to the results of these trials of the study (default: of all), as files."""
+    """Return links to the results of these trials (default: all)."""
     query = urlencode([("trial", trial_id) for trial_id in trial_ids])
     address = f"/download/study/{quote(key.variant)}"
     return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
-    """A table that scrolls sideways where it is wider than the page; the sentence `empty` where it
-    has no row."""
+    """Return a table that can scroll sideways, or `empty` if it has no row."""
     if not body:
         return html.P(empty, className="soft")
     rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]
@@ -109,15 +109,14 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
 
 
 def sentence_of(error: UserError) -> str:
-    """What a reader of a page is told of the error, who can wait and has no command to type
-    again."""
+    """Return the error's message to a reader who waits and has no command to retype."""
     if isinstance(error, StoreAwayError):
         return f"{error.problem}. This page comes back by itself once the store can be read."
     return str(error)
 
 
 def host_of(owner: str) -> str:
-    """The machine of a command, from what the store calls it."""
+    """Return the host from the store's name for a command."""
     return owner.partition(":")[0]
 
 

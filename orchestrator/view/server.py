@@ -1,4 +1,4 @@
-"""The server of the pages: on loopback, behind a token, until it is interrupted."""
+"""Server of the pages: on loopback, behind a token, until interrupted."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ THREADS = 4
 
 
 def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]) -> None:
-    """Show the store at `url` and the storage until SIGINT or SIGTERM; `ready` gets the link once
-    it can be opened.
+    """Show the store at `url` and the storage until SIGINT or SIGTERM.
 
-    `port` None takes 8642, or another one if that is taken. Raises UserError if the extra `view` is
-    not installed, the store or the storage cannot be used, or the port is taken."""
+    `ready` receives the link once it can be opened. The default `port` is 8642, or a free one if
+    that is taken. Raises UserError if the extra `view` is not installed, the store or storage
+    cannot be used, or `port` is taken."""
     try:
         import waitress
 
@@ -35,7 +35,7 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
     from orchestrator.view.source import Source
 
     source = Source(url, storage)
-    open_store(url, create=False).close()  # a damaged store is reported before a page is shown
+    open_store(url, create=False).close()  # report a damaged store before any page
     token = secrets.token_urlsafe(24)
     pages = make_app(source, token).server
 
@@ -51,11 +51,11 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
                 "another one, or leave the option out."
             ) from error
         server = listening(0)
-    # Its own warnings are about how many requests wait.
+    # Its warnings only report how many requests wait.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     source.warm()
     threading.Thread(target=server.run, daemon=True).start()
     ready(f"http://{HOST}:{server.effective_port}/?token={token}")
-    # What is being answered when a signal comes is nobody's loss: nothing is waited for.
+    # Do not wait for requests in progress when a signal comes: nothing is lost.
     with suppress(KeyboardInterrupt):
         threading.Event().wait()

@@ -1,4 +1,4 @@
-"""What the pages read: the store and the storage, shared by all viewers for a moment."""
+"""Store and storage as the pages read them, cached for all viewers."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from trainables.errors import UserError
 FRESH_S = 1.5
 FETCH_EVERY_S = 10.0
 MOST_STUDIES = 5
-"""Studies whose trials are kept in memory."""
+"""Number of studies kept in memory."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """How far every study is, what runs and what was lost."""
+    """Progress of all studies, running and lost trials."""
 
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
     seconds_left: dict[StudyKey, float | None]
-    """By study that runs; None before a run has come far enough."""
+    """Running studies; None before a run has come far enough."""
 
 
 class Shared(Generic[T]):
-    """What `read` returned, for `FRESH_S`; `read` gets what it returned before."""
+    """A value cached for `FRESH_S`. `read` receives the previous one."""
 
     def __init__(self, read: Callable[[T | None], T]) -> None:
         self._read, self._lock = read, threading.Lock()
@@ -50,7 +50,7 @@ class Shared(Generic[T]):
         self._read_s = float("-inf")
 
     def get(self) -> T:
-        """The value, read again if it is too old."""
+        """Return the value, read again if too old."""
         with self._lock:
             if time.monotonic() - self._read_s >= FRESH_S:
                 self._value = self._read(self._value)
@@ -59,9 +59,9 @@ class Shared(Generic[T]):
 
 
 class Source:
-    """The store at `url` and the storage; safe to use from several threads.
+    """The store at `url` and the storage, for several threads.
 
-    Methods raise UserError if the store cannot be read, and try again at their next call."""
+    Methods raise UserError if the store cannot be read, and try again when called again."""
 
     def __init__(self, url: str, storage: str) -> None:
         self.url = url
@@ -74,33 +74,34 @@ class Source:
         self._fetched_s: dict[str, float] = {}
 
     def store(self) -> Store:
-        """The store, opened: it may be another one than a moment ago."""
+        """Open the store, which may have been replaced since the last call."""
         return open_store(self.url, create=False, check=False, away_s=0)
 
     def overview(self) -> Overview:
-        """How far every study is."""
+        """Return the progress of all studies."""
         return self._overview.get()
 
     def study(self, variant: str) -> StudySummary:
-        """How far the study of this variant is. Raises UserError if the store has none."""
+        """Return the study's progress. Raises UserError if it does not exist."""
         for summary in self.overview().studies:
             if summary.key.variant == variant:
                 return summary
         raise UserError(f"the store has no study {variant!r}: choose one on the overview")
 
     def trials(self, variant: str) -> StudyTrials:
-        """The trials of the study of this variant. Raises UserError if the store has none."""
+        """Return the study's trials. Raises UserError if it does not exist."""
         return self._trials(variant).get()
 
     def warm(self) -> None:
-        """Read the study that was planned last, which is the likeliest to be looked at."""
+        """Read the study planned last, which is the likeliest to be opened."""
         with suppress(UserError):
             for summary in self.overview().studies[-1:]:
                 self.trials(summary.key.variant)
 
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
-        """The one trial whose id begins so, and the studies that have it. Raises UserError if there
-        is none, or several."""
+        """Return the one trial whose id begins with `start`, and its studies.
+
+        Raises UserError if none or several match."""
         with self.store() as opened:
             rows = opened.studies_of(start) if start else []
         ids = {trial_id for trial_id, _ in rows}
@@ -112,8 +113,8 @@ class Source:
         return rows[0][0], [key for _, key in rows]
 
     def fetch(self, what: str, bring: Callable[[], None]) -> None:
-        """Have files of the storage brought in the background, one request at a time: a page shows
-        the files that are here and waits for no object store."""
+        """Call `bring` in the background, one call at a time: pages do not wait for an object
+        store."""
         is_old = time.monotonic() - self._fetched_s.get(what, float("-inf")) >= FETCH_EVERY_S
         if not is_old or not self._fetching.acquire(blocking=False):
             return
@@ -145,16 +146,14 @@ class Source:
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
-    """By the trials that the run has brought to an end and the epochs of those that run. None
-    before the first end, and where nobody runs any."""
+    """Return None before the first trial ends, or if no driver runs the study."""
     mine = [trial for trial in running if trial.key == summary.key and trial.alive]
     ended, seconds = store.ended_in_run(summary.key) if mine else (0, 0.0)
-    # Epochs of a trial's earlier attempt may be of an earlier run, whose time is not counted.
+    # Epochs of an earlier attempt may belong to an earlier run, whose time is not counted.
     done = ended + sum(_share(trial) for trial in mine if trial.attempt == 1)
     left = summary.counts["planned"] + sum(1 - _share(trial) for trial in mine)
     return seconds_left(seconds, done, left) if ended else None
 
 
 def _share(trial: RunningTrial) -> float:
-    """Of its epochs that are over."""
     return min(1.0, (trial.epoch or 0) / trial.epoch_count) if trial.epoch_count else 0.0

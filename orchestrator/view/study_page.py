@@ -1,5 +1,4 @@
-"""A study's page: how far it is, a scatter of one's choice, the table under it, and tabs with
-figures of the trials in the table."""
+"""A study's page: progress, a scatter plot, a table, and figures of its trials."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ BEST = "valid_perplexity"
 
 
 def layout(source: Source, variant: str) -> Any:
-    """The page of the study of this variant. Raises UserError if there is none."""
+    """Return the study's page. Raises UserError if it does not exist."""
     scales = dcc.Checklist(["x", "y"], [], id="study-scales", inline=True)
     summary, trials = source.study(variant), source.trials(variant)
     return html.Div(
@@ -72,12 +71,11 @@ def layout(source: Source, variant: str) -> Any:
 
 
 def _version(trials: StudyTrials) -> dict[str, Any]:
-    """Another one for other trials."""
     return {"shape": trials.shape, "read_s": trials.read_s.max()}
 
 
 def register(app: Dash, source: Source) -> None:
-    """Have the page follow the store and its reader."""
+    """Update the page from the store and its reader's choices."""
     study_table.register(app)
 
     @app.callback(
@@ -167,7 +165,6 @@ def register(app: Dash, source: Source) -> None:
 
 
 def _compare(ticked: Sequence[str], variant: str) -> list[Any]:
-    """The link to the page that compares the ticked trials."""
     if not 2 <= len(ticked) <= parts.MOST_COMPARED:
         words = f"Two to {parts.MOST_COMPARED} ticked trials can be compared."
         return [words] if ticked else []
@@ -176,7 +173,6 @@ def _compare(ticked: Sequence[str], variant: str) -> list[Any]:
 
 
 def _choose(frame: pd.DataFrame, ticked: Sequence[str]) -> tuple[list[str], str]:
-    """The ids of the trials in a figure of few, and a sentence about them."""
     if chosen := ticked[:MOST_CHOSEN]:
         return list(chosen), f"Of {len(chosen)} ticked trials."
     best = frame[BEST].nsmallest(MOST_BEST).index if BEST in frame else frame.index[:MOST_BEST]
@@ -184,9 +180,7 @@ def _choose(frame: pd.DataFrame, ticked: Sequence[str]) -> tuple[list[str], str]
 
 
 def _head(source: Source, summary: StudySummary) -> list[Any]:
-    """Title, question, the report's answer (and of which trials it is) with its time, progress and
-    links. A user's own study lies in a file elsewhere: its title and question come with its
-    report."""
+    """A user's own study may be out of reach: its report has its title and question."""
     source.fetch("reports", lambda: source.storage.bring_reports(CARD_FILE))
     key = summary.key
     folder = source.storage.folder / "reports" / key.variant

@@ -1,5 +1,4 @@
-"""The table under the scatter. The browser sorts and filters it; a box in the scatter sets its
-filters."""
+"""The table below the scatter plot. The browser filters it, also by a box in the plot."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ NUMBER = {
 }
 TEXT = {
     "filter": "agTextColumnFilter",
-    # As many as a box over an axis of texts can hold; the grid keeps two by itself.
+    # A box over a text axis may need a condition for each level; the default limit is two.
     "filterParams": {"maxNumConditions": MOST_LEVELS},
 }
 GRID = {
@@ -45,11 +44,11 @@ GRID = {
 
 
 def layout(trials: StudyTrials) -> list[Any]:
-    """The table, and what other parts of the page know of it."""
+    """Return the table and the state it shares with the page."""
     return [
         html.P(id="trials-shown", role="status"),
-        # The columns that a box filters; the ids of the trials in the table (None: all), of the
-        # scatter's points, and of the ticked trials.
+        # Columns that a box filters; ids of the trials in the table (None: all), of the scatter
+        # plot's points, and of the ticked trials.
         dcc.Store(id="boxed", data=[]),
         dcc.Store(id="shown"),
         dcc.Store(id="points"),
@@ -69,7 +68,6 @@ def layout(trials: StudyTrials) -> list[Any]:
 
 
 def _names(trials: StudyTrials) -> list[str]:
-    """Name and state, what differs between trials, the main metrics, the others."""
     first = [name for name in FIRST_METRICS if name in trials.short_metrics]
     metrics = dict.fromkeys([*first, *trials.short_metrics])
     return ["name", "state", *trials.settings, *metrics, "attempt", "cause"]
@@ -86,14 +84,14 @@ def _column(trials: StudyTrials, name: str, label: str) -> dict[str, Any]:
 
 
 def rows(trials: StudyTrials, since_s: float = -math.inf) -> list[dict[Hashable, Any]]:
-    """What the table shows of the trials that were read after this time."""
+    """Return the rows of trials read after `since_s`."""
     frame = trials.frame.loc[trials.read_s > since_s, _names(trials)]
     filled = frame.astype(object).where(frame.notna(), None)
     return filled.assign(id=frame.index).to_dict("records")
 
 
 def register(app: Dash) -> None:
-    """Have a box in the scatter filter the table, and the page know what the table shows."""
+    """Connect the table with boxes in the scatter plot and with the page."""
     app.clientside_callback(
         ClientsideFunction("view", "choose"),
         Output("shown", "data"),

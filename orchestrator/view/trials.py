@@ -1,5 +1,4 @@
-"""The trials of a study as a data frame. An ended trial never changes, so that later reads bring
-only new ends."""
+"""Trials of a study as a data frame. Later reads fetch only trials that changed."""
 
 from __future__ import annotations
 
@@ -16,62 +15,62 @@ from orchestrator.store import Store, StudyKey
 
 READ_AT_ONCE = 1_000
 """Trials whose configs are in memory together. PostgreSQL looks up fewer, such as 500, one by one,
-four times as slow."""
+four times as slowly."""
 LONGEST_TEXT = 100
 MOST_LEVELS = 24
-"""More different texts than a figure has colours for."""
+"""Distinct texts that colours and symbols can show."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTrials:
-    """What the pages show of a study's trials."""
+    """A study's trials as the pages show them."""
 
     frame: pd.DataFrame
-    """A row for each trial in plan order, by id: name, state, attempt, cause, settings, metrics. A
-    column holds numbers or texts; a missing value is NaN."""
+    """One row per trial id, in plan order: name, state, attempt, cause, settings, metrics. A column
+    holds numbers or texts; a missing value is NaN."""
     settings: Sequence[str]
-    """The settings that differ between trials."""
+    """Only those that differ."""
     metrics: Sequence[str]
     """In reading order."""
     read_s: pd.Series[float]
     """When each row was read, by `time.monotonic`."""
     versions: Mapping[str, tuple[object, ...]]
-    """As `Store.versions` returns them."""
+    """From `Store.versions`."""
 
     @cached_property
     def short_metrics(self) -> list[str]:
-        """The metrics without long texts, which are data."""
+        """Return the metrics without long texts, which are data."""
         texts = {name: self.frame[name].astype(str).str.len().max() for name in self.metrics}
         return [name for name, length in texts.items() if length <= LONGEST_TEXT]
 
     @cached_property
     def numbers(self) -> list[str]:
-        """The settings and metrics that are numbers."""
+        """Return the numeric settings and metrics."""
         return [name for name in (*self.settings, *self.metrics) if _is_numeric(self.frame[name])]
 
     @cached_property
     def texts(self) -> list[str]:
-        """The settings that are texts and have few different values."""
+        """Return the text settings with few distinct values."""
         texts = [name for name in self.settings if name not in self.numbers]
         return [name for name in texts if self.frame[name].nunique() <= MOST_LEVELS]
 
     @cached_property
     def shape(self) -> str:
-        """Equal for equal trials and columns, whatever the values are."""
+        """Return a hash of trials and columns, without values."""
         names = (*self.frame.index, *self.settings, *self.short_metrics, *self.numbers)
         return format(hash(names), "x")
 
     def of(self, ids: Sequence[str] | None) -> pd.DataFrame:
-        """The rows of these trials in plan order; all rows for None."""
+        """Return these trials' rows in plan order; None means all."""
         return self.frame if ids is None else self.frame[self.frame.index.isin(ids)]
 
     def levels(self, name: str) -> list[str]:
-        """The different texts of a column, in plan order."""
+        """Return a column's distinct texts in plan order."""
         return [str(value) for value in self.frame[name].dropna().unique()]
 
 
 def read_trials(store: Store, key: StudyKey, before: StudyTrials | None = None) -> StudyTrials:
-    """Return the study's trials as they are now; `before` saves reading those that are the same."""
+    """Return the study's current trials, unchanged ones from `before`."""
     versions = store.versions(key)
     earlier = before.versions if before else {}
     if before and earlier == versions:
@@ -91,7 +90,7 @@ def read_trials(store: Store, key: StudyKey, before: StudyTrials | None = None) 
     nothing = pd.DataFrame(columns=[*LEADING]).set_index("trial_id")
     frame = _plain(pd.concat(frames or [nothing]).reindex([*versions]))
     if before:
-        # `flatten` tells equal names apart, and needs all trials for it.
+        # `flatten` makes equal names distinct, for which it needs all trials: keep the first names.
         frame["name"] = before.frame["name"].reindex(frame.index).fillna(frame["name"])
     frame = frame.drop(columns=[name for name in measured if frame[name].isna().all()])
     settings = [str(name) for name in frame if name not in {*LEADING, *measured}]
@@ -105,7 +104,6 @@ def read_trials(store: Store, key: StudyKey, before: StudyTrials | None = None) 
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns of numbers, and all others as texts."""
     columns = {
         name: column if _is_numeric(column) else column.map(str, na_action="ignore")
         for name, column in frame.infer_objects().items()

@@ -1,5 +1,6 @@
-"""The page of one trial, or of two to six side by side: configs, curves, spectra and metrics. A
-lone one also has its attempts, its log, and how to run it."""
+"""The page of one trial, or of two to six side by side: configs, curves, spectra, metrics.
+
+One trial also has its attempts, its log, and the command that runs it."""
 
 from __future__ import annotations
 
@@ -21,9 +22,7 @@ from orchestrator.words import duration, short_id
 from trainables.errors import UserError
 
 CONFIG_FILE = "trial.json"
-"""The name under which a reader saves a trial's config."""
 RUN_ALONE = f"python -m trainables {CONFIG_FILE} --directory trial"
-"""The command that runs the trial from that file."""
 OPTIONS = (
     "with --layers FILE for an output layer of your own, --data-dir DIR for texts that lie "
     "elsewhere, and --device cuda for a GPU."
@@ -31,8 +30,10 @@ OPTIONS = (
 
 
 def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
-    """The page of the trials whose ids begin so, as those of the study of this variant. Raises
-    UserError if these are not one to six trials of the store."""
+    """Return the page of one to six trials whose ids begin with `starts`.
+
+    `variant` is the study in whose context they are shown. Raises UserError if they are not one to
+    six trials of the store."""
     trial_ids = [source.trial(start)[0] for start in dict.fromkeys(starts)]
     if not 1 <= len(trial_ids) <= parts.MOST_COMPARED:
         raise UserError(
@@ -59,7 +60,7 @@ def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
 
 
 def register(app: Dash, source: Source) -> None:
-    """Have the page follow its trials."""
+    """Update the page from its trials."""
 
     @app.callback(
         Output("trials-version", "data"),
@@ -97,8 +98,7 @@ def register(app: Dash, source: Source) -> None:
 
 
 def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
-    """By their names, with the start of the id if several have one name, as in two scales of a
-    study."""
+    """Equal names, as in two scales of a study, get the start of the id."""
     names = [trial.row["name"] for trial in trials]
     return {
         name if names.count(name) == 1 else f"{name} {short_id(trial.row['trial_id'])}": trial
@@ -107,7 +107,6 @@ def _by_name(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
 
 
 def _table(trials: Mapping[str, OneTrial], column: Callable[[OneTrial], Mapping[str, str]]) -> Any:
-    """A table with a column for each trial."""
     columns = [column(trial) for trial in trials.values()]
     names = dict.fromkeys(name for values in columns for name in values)
     rows = [[name, *(values.get(name, "") for values in columns)] for name in names]
@@ -118,7 +117,6 @@ def _table(trials: Mapping[str, OneTrial], column: Callable[[OneTrial], Mapping[
 
 
 def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
-    """What they are, and their configs."""
     first, ids = next(iter(trials.values())), [trial.row["trial_id"] for trial in trials.values()]
     links = [*map(parts.study_link, first.keys), *parts.downloads(first.key, ids)]
 
@@ -139,7 +137,6 @@ def _head(trials: Mapping[str, OneTrial]) -> parts.Children:
 
 
 def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:
-    """What was measured, and where they ran."""
     titles = labels([*dict.fromkeys(name for trial in trials.values() for name in trial.metrics)])
 
     def metrics(trial: OneTrial) -> dict[str, str]:
@@ -154,7 +151,6 @@ def _metrics(trials: Mapping[str, OneTrial]) -> parts.Children:
 
 
 def _alone(trial: OneTrial) -> parts.Children:
-    """What a lone trial's page has behind its metrics."""
     words = [
         [
             after.context or name.partition(" ")[2],
@@ -189,7 +185,7 @@ def _alone(trial: OneTrial) -> parts.Children:
 
 
 def _attempt(attempt: Attempt) -> list[Any]:
-    """A row of the table; only a result is an end without a cause."""
+    """An attempt that ended without a cause has a result."""
     row = [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"]
     if not attempt.ended_at:
         return [*row, "", "it goes on"]

@@ -1,4 +1,4 @@
-"""Everyone who follows a sweep: terminal, metrics of Ray, MLflow, TensorBoard."""
+"""Observers of a sweep: terminal, Ray's metrics, MLflow, TensorBoard."""
 
 from trainables import door
 

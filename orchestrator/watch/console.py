@@ -1,5 +1,4 @@
-"""The console that commands print on: nothing that a store, a corpus or a file holds can command
-the terminal."""
+"""Consoles whose terminal no text from a store, corpus or file can control."""
 
 from __future__ import annotations
 
@@ -14,12 +13,11 @@ from trainables.errors import terminal_text
 
 
 class ShownConsole(Console):
-    """Texts are shown as they are, brackets and all, what would command the terminal spelled
-    out."""
+    """A console that escapes control characters in every text."""
 
     @override
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; texts are not broken into lines, as they may hold a command or a path to copy."""
+        """Print without wrapping texts, which may hold a command or path to copy."""
         super().print(
             *objects, **{"soft_wrap": all(isinstance(shown, str) for shown in objects), **options}
         )
@@ -28,7 +26,7 @@ class ShownConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """The pieces of what is printed; rich's own commands (cursor, colours) stay."""
+        """Yield the segments with escaped text; Rich's own control codes stay."""
         for segment in super().render(renderable, options):
             yield (
                 segment if segment.control else Segment(terminal_text(segment.text), segment.style)
@@ -44,6 +42,5 @@ class _Shown:
 
 
 def for_reader(stream: TextIO) -> TextIO | _Shown:
-    """The stream for texts of any content: a file or program gets every character, a terminal none
-    that commands it."""
+    """Return a stream that escapes control characters if `stream` is a terminal."""
     return _Shown(stream) if stream.isatty() else stream

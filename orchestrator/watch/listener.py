@@ -1,4 +1,4 @@
-"""What a sweep tells whoever watches it while it runs."""
+"""Events of a running sweep, for its observers."""
 
 from __future__ import annotations
 
@@ -10,42 +10,39 @@ from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
 class Listener:
-    """Hears of every event once, on the driver's main thread, in the order in which events arrive
-    there.
+    """Receiver of sweep events. A method that is not overridden does nothing.
 
-    Does nothing about those whose method it does not override.
-    """
+    Each event arrives once, on the driver's main thread, in the order received there."""
 
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        """A worker took the trial up; again for every attempt. `epoch_count`: epochs that it
-        trains, if it trains."""
+        """Handle an attempt's start. `epoch_count`: epochs that it trains, or None."""
 
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        """An epoch ended. Workers report about two a second at most, so not every epoch is
-        heard."""
+        """Handle an epoch's end. Workers report at most about two per second."""
 
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """The trial is done, pruned, diverged or failed, and the store knows. Measurements are
-        absent where another driver ran it."""
+        """Handle a trial that is done, pruned, diverged or failed, after the store has recorded it.
+
+        `outcome` has no measurements if another driver ran the trial."""
 
     def stopped(self, trial_id: str, name: str) -> None:
-        """This sweep runs the trial no more: somebody asked to stop it."""
+        """Handle a user's request to stop the trial; this sweep runs it no more."""
 
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
-        """What goes on now, told several times a second.
+        """Handle the current state, several times a second.
 
-        `pack_sizes`: trials of each pack that is with a worker; `running`: the ids of those that
-        workers are at, which a trial whose worker died, or that somebody asked to stop, is not."""
+        `pack_sizes`: trials of each pack with a worker. `running`: ids of trials that workers run,
+        without those whose worker died or that a user asked to stop."""
 
     def note(self, text: str) -> None:
-        """One sentence for the reader: an address, a retry, something waited for."""
+        """Handle a one-sentence message: an address, a retry, a wait."""
 
 
 EVENTS = tuple(name for name in vars(Listener) if not name.startswith("_"))
 
 
 class Several(Listener):
-    """A listener that tells several others, in their order."""
+    """Forwards each event to several listeners, in their order."""
 
     def __init__(self, *listeners: Listener) -> None:
         for name in EVENTS:

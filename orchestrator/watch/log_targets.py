@@ -1,4 +1,4 @@
-"""What `--log-to` takes, and the logs that it opens before any trial starts."""
+"""Open the logs of `--log-to`, before any trial starts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FORMS = "mlflow, mlflow=URI or tensorboard"
 
 
 def open_sinks(typed: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
-    """The logs that were typed, each once.
+    """Return a sink for each distinct log.
 
-    Raises UserError for an unknown one, one whose package is not installed, one that cannot be
-    reached, and an address with a password in it."""
+    Raises UserError if a log is unknown, cannot be reached, needs a package that is not installed,
+    or has a password in its address."""
     return [_opened(log, key, storage) for log in dict.fromkeys(typed)]
 
 
@@ -55,7 +55,7 @@ def _mlflow(key: StudyKey, uri: str) -> Sink:
 
     try:
         return MLflow(key, uri)
-    # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's.
+    # MLflow's stores raise database, HTTP and MLflow errors.
     except Exception as error:
         raise UserError(
             f"--log-to mlflow cannot use {uri} ({first_line(error)[:300]}): see that it is the "
@@ -65,7 +65,7 @@ def _mlflow(key: StudyKey, uri: str) -> Sink:
 
 
 def _check_no_password(uri: str) -> None:
-    """Refuse what every process list and log would show. Raises UserError, without the address."""
+    """Process lists and logs would show a password, so the error omits the address."""
     try:
         parts = urlsplit(uri)
         secret = parts.password is not None or any(

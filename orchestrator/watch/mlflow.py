@@ -1,5 +1,4 @@
-"""MLflow: an experiment for each variant of a study, a run for each trial, found again by the
-trial's id."""
+"""MLflow log: an experiment per study variant, a run per trial, found by trial id."""
 
 from __future__ import annotations
 
@@ -14,9 +13,8 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
 }
-"""What MLflow is told by environment, where the user says nothing else: no telemetry, no lines
-about the tables that it makes, and no long wait for a server that is gone, since the driver waits
-too."""
+"""Defaults of MLflow's environment: no telemetry, no lines about table creation, and short
+timeouts, because the driver waits for the server."""
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)  # read when MLflow is imported
 
@@ -37,16 +35,16 @@ STATUS: dict[TrialState, str] = {
 INTERRUPTED = "KILLED"
 NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
 LONGEST_PARAM, LONGEST_TAG, MOST_RUNS = 6_000, 5_000, 50_000
-"""What MLflow's protocol takes, and gives in one answer."""
+"""Limits of MLflow's protocol: characters of a parameter or tag, runs per answer."""
 
 
 class MLflow:
-    """Runs are looked up once, and again after they have changed."""
+    """Caches runs, and looks a run up again after it has changed."""
 
     name = "MLflow"
 
     def __init__(self, key: StudyKey, uri: str) -> None:
-        """Raises whatever MLflow raises where it cannot be reached there."""
+        """Raises MLflow's own errors if `uri` cannot be reached."""
         self.place = uri
         self._tags = {
             "study": key.study,
@@ -64,7 +62,7 @@ class MLflow:
         self._runs = self._search("tags.trial_id != ''")
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """By the tags and metrics of its run."""
+        """Return whether the trial's run has this state and all metrics."""
         run = self._run_of(trial)
         return (
             run is not None
@@ -73,7 +71,7 @@ class MLflow:
         )
 
     def begin(self, trial: PlannedTrial) -> _Curves:
-        """Make its run, or go on with it."""
+        """Create the trial's run or resume the existing one."""
         run = self._run_of(trial)
         self._runs.pop(trial.trial_id, None)
         if run is None:
@@ -83,13 +81,12 @@ class MLflow:
         return _Curves(self._client, run, {point.step for point in points})
 
     def _run_of(self, trial: PlannedTrial) -> Run | None:
-        """Its run, also one that another driver has made since we began."""
+        """Another driver may have created the run since this one started."""
         if trial.trial_id not in self._runs:
             self._runs |= self._search(f"tags.trial_id = '{trial.trial_id}'")
         return self._runs.get(trial.trial_id)
 
     def _search(self, which: str) -> dict[str, Run]:
-        """By trial id."""
         runs = self._client.search_runs([self._experiment], which, max_results=MOST_RUNS)
         return {run.data.tags["trial_id"]: run for run in runs}
 
@@ -105,15 +102,13 @@ class MLflow:
 
 
 class _Curves:
-    """A run that goes on. Curves have the epoch as their step; the run is told only the epochs that
-    it has not got."""
+    """The step of a curve is the epoch; epochs that the run has are skipped."""
 
     def __init__(self, client: MlflowClient, run: Run, epochs: set[int]) -> None:
         self._client, self._id, self._epochs = client, run.info.run_id, epochs
         self._metrics = run.data.metrics.keys()
 
     def add(self, epochs: Sequence[EpochMetrics]) -> None:
-        """A point to each curve."""
         new = [epoch for epoch in epochs if epoch.epoch not in self._epochs]
         self._log(
             [(name, value, epoch.epoch) for epoch in new for name, value in scalars(epoch).items()]
@@ -121,7 +116,6 @@ class _Curves:
         self._epochs |= {epoch.epoch for epoch in new}
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """Add the final metrics that the run has not got, and end it."""
         new = {_named(name): value for name, value in metrics.items()}
         step = max(self._epochs, default=0)
         self._log([(name, new[name], step) for name in new.keys() - self._metrics])
@@ -130,11 +124,10 @@ class _Curves:
         self._client.set_terminated(self._id, STATUS[state])
 
     def interrupt(self) -> None:
-        """End the run; it goes on in the next sweep."""
         self._client.set_terminated(self._id, INTERRUPTED)
 
     def _log(self, points: Sequence[tuple[str, float, int]]) -> None:
-        """Points are name, value and step."""
+        """Points are (name, value, step)."""
         now_ms = int(time.time() * 1000)
         self._client.log_batch(
             self._id, metrics=[Metric(name, value, now_ms, step) for name, value, step in points]

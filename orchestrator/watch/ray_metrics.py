@@ -1,9 +1,7 @@
-"""What a running sweep says through Ray's metrics, which Prometheus scrapes from every node of the
-cluster.
+"""A running sweep's metrics in Ray, which Prometheus scrapes from every node.
 
-Ray forgets a gauge that is not set again within two of its reporting intervals (2 x 10 s). So the
-driver sets those of all that runs again and again, and the series of a trial that has ended ends by
-itself."""
+Ray drops a gauge that is not set again within two of its reporting intervals (2 x 10 s). The driver
+keeps setting those of running trials, so an ended trial's series ends by itself."""
 
 from __future__ import annotations
 
@@ -21,17 +19,16 @@ from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 REFRESH_S = 1.0
-"""How often gauges are set, at most."""
+"""Minimum interval between updates of gauges."""
 COUNT_S = 5.0
-"""How often the store is asked for the trials by state, at most."""
+"""Minimum interval between counts of the store's trials."""
 VARIANT = ("study", "scale", "corpus")
 
 
 class SweepMetrics(Listener):
-    """Gauges of one study; Ray puts `ray_` before their names.
+    """Gauges of one study; Ray prefixes their names with `ray_`.
 
-    A trial's validation perplexity and speed are those of the last epoch it told of, and are there
-    while it runs."""
+    A trial's perplexity and speed are those of its last reported epoch, while it runs."""
 
     def __init__(self, key: StudyKey, store: Store) -> None:
         self._key, self._store = key, store
@@ -57,24 +54,20 @@ class SweepMetrics(Listener):
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        """Its series begin with its next epoch."""
         self._names[trial_id] = name
         self._latest.pop(trial_id, None)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        """Its series go on."""
         self._latest[trial_id] = metrics
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """Its series end."""
         self._names.pop(trial_id, None)
         self._latest.pop(trial_id, None)
 
     @override
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
-        """Set all gauges, unless that was a moment ago."""
         now_s = time.monotonic()
         if now_s < self._refresh_s:
             return
@@ -89,16 +82,16 @@ class SweepMetrics(Listener):
             tags = {**self._tags, "trial": self._names[trial_id]}
             self._perplexity.set(latest.valid_perplexity, tags)
             if latest.seconds > 0:
-                # All epochs of a trial have as many tokens.
+                # All epochs of a trial have the same number of tokens.
                 self._speed.set(latest.tokens / latest.epoch / latest.seconds, tags)
         self._packs.set(len(pack_sizes), self._tags)
         if pack_sizes:
             self._pack_size.set(fmean(pack_sizes), self._tags)
 
     def _count(self) -> None:
-        """Ask the store, which knows of other drivers' trials too."""
+        """The store counts other drivers' trials too."""
         self._counts = {}
-        # A gauge is no reason to end a sweep: the next write to the store meets the trouble too.
+        # Do not end a sweep for a gauge: the next write to the store will report the error.
         with suppress(UserError):
             for summary in self._store.studies():
                 if summary.key == self._key:

@@ -1,5 +1,4 @@
-"""TensorBoard's event files: STORAGE/tensorboard/VARIANT/TRIAL NAME, curves, and hyper-parameters
-for its table."""
+"""TensorBoard's event files, in STORAGE/tensorboard/VARIANT/TRIAL NAME."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ FLUSH_S = 5
 
 
 class TensorBoard:
-    """A folder a trial, written anew when the trial starts or goes on: curves never have a point
-    twice."""
+    """A folder per trial, rewritten when it starts or resumes: no curve has a point twice."""
 
     name = "TensorBoard"
 
@@ -30,11 +28,11 @@ class TensorBoard:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """By an empty file behind its events."""
+        """Return whether a marker file next to the events records this end."""
         return (self._folder_of(trial) / _mark(trial, state, metrics)).exists()
 
     def begin(self, trial: PlannedTrial) -> _Curves:
-        """In place of the files that there are."""
+        """Replace the trial's event files."""
         folder = self._folder_of(trial)
         for old in (*folder.glob("events.*"), *folder.glob("ended.*")):
             old.unlink()
@@ -45,14 +43,11 @@ class TensorBoard:
 
 
 class _Curves:
-    """A trial's open event file."""
-
     def __init__(self, trial: PlannedTrial, folder: Path) -> None:
         self._trial, self._folder, self._last_epoch = trial, folder, 0
         self._writer = SummaryWriter(str(folder), flush_secs=FLUSH_S)
 
     def add(self, epochs: Sequence[EpochMetrics]) -> None:
-        """A point to each curve, unless it is there."""
         for epoch in epochs:
             if epoch.epoch > self._last_epoch:
                 self._last_epoch = epoch.epoch
@@ -60,7 +55,6 @@ class _Curves:
                     self._writer.add_scalar(name, value, epoch.epoch)
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """Write the final metrics and the row of the table of hyper-parameters."""
         if cause is not None:
             self._writer.add_text("cause", cause)
         for name, value in metrics.items():
@@ -75,7 +69,6 @@ class _Curves:
         (self._folder / _mark(self._trial, state, metrics)).touch()
 
     def interrupt(self) -> None:
-        """Close the file."""
         self._writer.close()
 
 

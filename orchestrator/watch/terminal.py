@@ -1,5 +1,4 @@
-"""What the terminal shows while a sweep runs: a live picture, or plain lines where there is no
-terminal."""
+"""A running sweep on the terminal: a live view, or plain lines if there is no terminal."""
 
 from __future__ import annotations
 
@@ -41,34 +40,33 @@ def _result(outcome: TrialOutcome) -> str:
 
 @dataclass(eq=False)
 class _Running:
-    """A trial that workers are at, and how far it is."""
-
     name: str
     epoch_count: int | None
     started_s: float
     last: EpochMetrics | None = None
     share: float = 0.0
-    """Share of its epochs that have ended."""
+    """Share of epochs that have ended."""
 
 
 class Terminal(Listener):
-    """A line for each trial that ends; on a terminal, below, a bar, the running trials, the best
-    one and the failures, redrawn in place."""
+    """Prints a line for each ended trial.
+
+    A terminal also has a live view: a bar, the running trials, the best one and the failures."""
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
-        """`doing`: how trials begin."""
+        """`doing` is shown until a trial's first epoch ends."""
         self._console, self._total, self._doing = console, total, doing
         self._finished = 0
         self._failures: list[str] = []
         self._best: tuple[float, str] | None = None
         self._running: dict[str, _Running] = {}
         self._work = 0.0
-        """Work done so far, in trials."""
+        """In trials."""
         self._first: tuple[float, float] | None = None
-        """When the first work was done, and how much: what came before, such as the start of Ray,
-        does not come again."""
+        """Time and amount of the first work. The estimate excludes earlier time, such as Ray's
+        start."""
         self._end_s = 0.0
-        """When the sweep will end; 0 before that can be told."""
+        """0 before there is an estimate."""
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -92,7 +90,7 @@ class Terminal(Listener):
             return
         work = 0.0
         if trial.epoch_count:
-            # A resumed trial begins with a later epoch.
+            # A resumed trial starts at a later epoch.
             before = trial.last.epoch if trial.last else metrics.epoch - 1
             work = (metrics.epoch - before) / trial.epoch_count
             trial.share = metrics.epoch / trial.epoch_count
@@ -107,7 +105,7 @@ class Terminal(Listener):
 
     @override
     def note(self, text: str) -> None:
-        """Above the picture, if there is one."""
+        """Print the text above the live view, if there is one."""
         self._console.print(text, soft_wrap=not self._console.is_terminal)
 
     @override
@@ -127,7 +125,6 @@ class Terminal(Listener):
         self.note(f"[{self._finished}/{self._total}] {line}{shown}")
 
     def _estimate(self, work: float) -> None:
-        """Take the work that was done now."""
         self._work, now_s = self._work + work, time.monotonic()
         first_s, first = self._first = self._first or (now_s, self._work)
         left = self._total - self._finished - sum(trial.share for trial in self._running.values())
@@ -139,7 +136,6 @@ class Terminal(Listener):
         return f"about {duration(left_s)} left" if left_s > 0 else ""
 
     def _row(self, trial: _Running) -> tuple[str, str, str, str]:
-        """Name, epoch, perplexity so far and time, as they are now."""
         elapsed = duration(time.monotonic() - trial.started_s)
         if trial.last is None:
             return f"  {trial.name}", self._doing, "", elapsed
@@ -151,7 +147,7 @@ class Terminal(Listener):
         )
 
     def __rich__(self) -> Group:
-        """The picture as it is now."""
+        """Return the current live view."""
         self._bar.update(self._task, completed=self._finished, total=self._total, left=self._left())
         running = Table.grid(padding=(0, 2))
         for trial in list(self._running.values())[:SHOWN_RUNNING]:
@@ -171,8 +167,9 @@ class Terminal(Listener):
 
 @contextmanager
 def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
-    """A listener that shows the sweep on `console` for as long as the context lasts; `doing` is how
-    trials begin."""
+    """Yield a listener that shows the sweep on `console`.
+
+    `doing` is shown until a trial's first epoch ends."""
     terminal = Terminal(console, total, doing)
     if not console.is_terminal:
         yield terminal

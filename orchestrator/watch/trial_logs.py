@@ -1,5 +1,4 @@
-"""Logs of trials in other programs: what they are told and when, and that their trouble is never
-the sweep's."""
+"""Logs of trials in other programs. A log's failure never disturbs the sweep."""
 
 from __future__ import annotations
 
@@ -17,38 +16,35 @@ from trainables.trial_folder import EpochMetrics, Metric, TrialOutcome
 
 
 class Curves(Protocol):
-    """One trial in one log, from its start to its end or an interruption."""
+    """One trial in one log, from start to end or interruption."""
 
     def add(self, epochs: Sequence[EpochMetrics]) -> None:
-        """Epochs that ended; a resumed trial may repeat some."""
+        """Add ended epochs. A resumed trial may repeat some."""
 
     def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """The trial has ended, with these final metrics."""
+        """Record the trial's end with its final metrics."""
 
     def interrupt(self) -> None:
-        """The trial has not ended, and may go on in the next sweep."""
+        """Record that the trial stopped unfinished; the next sweep may resume it."""
 
 
 class Sink(Protocol):
-    """One log of the trials of one study. Any method, of its curves too, may raise anything: its
-    server, its disk."""
+    """A log of a study's trials. Its methods, and its curves', may raise any error."""
 
     name: str
-    """For sentences: "MLflow"."""
+    """In messages: "MLflow"."""
     place: str
-    """Where it writes, as it may be printed."""
+    """Safe to print."""
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
-        """Whether the log has the trial already as ended in this state, with these final
-        metrics."""
+        """Return whether the log has the trial's end, with these state and metrics."""
 
     def begin(self, trial: PlannedTrial) -> Curves:
-        """Those of a trial that runs; of one that the log has, they go on there."""
+        """Return the trial's curves; those that the log has are continued."""
 
 
 class TrialLogs(Listener):
-    """Tells every log of every trial. One that fails is left with a note; the next run brings it up
-    to date."""
+    """Writes every trial to every log. A log that fails is dropped; the next run completes it."""
 
     def __init__(
         self, sinks: Sequence[Sink], store: Store, key: StudyKey, note: Callable[[str], None]
@@ -59,11 +55,11 @@ class TrialLogs(Listener):
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        """Its curves begin, or go on from the epochs that the store has."""
+        """Open the trial's curves, with the epochs in the store."""
         if self._sinks and trial_id not in self._trials:
             self._trials = {row.trial_id: row.planned() for row in self._store.trials(self._key)}
         trial = self._trials.get(trial_id)
-        if trial is None:  # another command has planned the study without it
+        if trial is None:  # another command re-planned the study without this trial
             return
         self._interrupt(trial_id)
         running = self._running[trial_id] = {}
@@ -75,20 +71,17 @@ class TrialLogs(Listener):
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        """Its curves have another point."""
         self._tell(trial_id, lambda curves: curves.add([metrics]))
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """It has an end. One that another driver ran, or that kept its result from us, is left for
-        `complete`."""
+        """End the trial's curves; `complete` adds results that did not reach this driver."""
         numbers = _numbers(outcome.metrics)
         self._tell(trial_id, lambda curves: curves.end(outcome.state, outcome.cause, numbers))
         self._running.pop(trial_id, None)
 
     def complete(self) -> None:
-        """Tell of every trial of the study that has ended and is not, or not with all its metrics,
-        in the logs."""
+        """Write ended trials that a log does not have, or not with all metrics."""
         for row in self._store.results(self._key) if self._sinks else []:
             trial = PlannedTrial(trial_id=row["trial_id"], name=row["name"], config=row["config"])
             metrics = _numbers(row["metrics"])
@@ -100,7 +93,7 @@ class TrialLogs(Listener):
                         curves.end(row["state"], row["cause"], metrics)
 
     def close(self) -> None:
-        """Nothing follows: trials that have not ended were interrupted."""
+        """Record unfinished trials as interrupted, and drop all logs."""
         for trial_id in list(self._running):
             self._interrupt(trial_id)
         self._sinks = []
@@ -117,10 +110,10 @@ class TrialLogs(Listener):
 
     @contextmanager
     def _leaving(self, sink: Sink) -> Iterator[None]:
-        """Where the log fails, it is told nothing more."""
+        """Drop the log if the block fails."""
         try:
             yield
-        # A log's server, disk or package: no trial's trouble, and no reason to stop.
+        # A failing server, disk or package of a log must not stop the sweep.
         except Exception as error:
             self._sinks.remove(sink)
             self._note(
@@ -130,8 +123,7 @@ class TrialLogs(Listener):
 
 
 def scalars(epoch: EpochMetrics) -> dict[str, float]:
-    """The curves of a trial: losses in nats per token, seconds of training, ranks where they were
-    taken."""
+    """Return an epoch's points: losses (nats per token), seconds, and ranks if measured."""
     curves = {
         "loss/train": epoch.train_loss,
         "loss/validation": epoch.valid_loss,
@@ -145,5 +137,4 @@ def scalars(epoch: EpochMetrics) -> dict[str, float]:
 
 
 def _numbers(metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """Of final metrics those that are numbers: words and JSON texts are for the store."""
     return {name: float(value) for name, value in metrics.items() if is_number(value)}

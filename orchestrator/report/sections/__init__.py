@@ -1,2 +1,1 @@
-"""What the terminal and the page show of each answer to a study's question: sentences, tables,
-figures."""
+"""Sections of a report: the sentences, tables and figures of each answer."""

@@ -1,4 +1,4 @@
-"""The papers' claims with their verdicts, and an account of every printed number."""
+"""Papers' claims with verdicts, and an account of every printed number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from search_spaces.published import TITLES
 
 
 def audit_section(numbers: AuditNumbers) -> Section:
-    """Return the tables and files of an Audit request."""
+    """Return the section of an Audit request."""
     checks, findings = numbers.checks, tuple(_findings(numbers))
     failing = checks[checks["verdict"].isin(["differs", "explained"])].sort_values("verdict")
     tables = [

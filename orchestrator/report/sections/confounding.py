@@ -1,5 +1,4 @@
-"""Rank correlations of metrics with the loss, as they are and with the trials' settings taken
-away."""
+"""Rank correlations of metrics with the loss, before and after removing the trials' settings."""
 
 from __future__ import annotations
 
@@ -30,12 +29,12 @@ LONG_TITLES: Mapping[Shape, str] = {
     "triples": "with a level for each triple of values of three settings taken away",
 }
 NEARLY_ALL = 0.9
-"""Of the variance of y."""
+"""Share of the variance of y."""
 RHO = "\N{GREEK SMALL LETTER RHO}"
 
 
 def confounding_section(numbers: ConfoundingNumbers) -> Section:
-    """Return the figure, tables and findings of a PartialCorrelations request."""
+    """Return the section of a PartialCorrelations request."""
     request = numbers.request
     y = formats.title(request.y)
     settings = listed([formats.title(name) for name in numbers.settings] or ["no setting"])
@@ -70,8 +69,6 @@ def _drawings(numbers: ConfoundingNumbers, y: str, settings: str) -> Iterator[Fo
 
 
 def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
-    """The finest way that the trials allow first, then what is so without taking anything away,
-    then who changes."""
     finest, y = numbers.finest, formats.title(numbers.request.y)
     yield _sentence(numbers, finest)
     if finest == "none":
@@ -114,7 +111,7 @@ def _sentence(numbers: ConfoundingNumbers, shape: Shape) -> str:
 
 
 def _told(row: Any) -> int:
-    """The sign of a correlation that is told from zero by its adjusted p; else 0."""
+    """Return the sign of a correlation that is significant after Holm's correction, else 0."""
     if row.holm_p is None or row.holm_p >= SIGNIFICANCE:
         return 0
     return 1 if row.rho > 0 else -1
@@ -126,7 +123,6 @@ def _with_rho(row: Any) -> str:
 
 
 def _spelled(missing: str) -> str:
-    """With the metric that it begins with as its title."""
     name, _, rest = missing.partition(" is ")
     return f"{formats.title(name)} is {rest}" if rest and " " not in name else missing
 
@@ -135,7 +131,7 @@ def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
     if not numbers.settings:
         yield "No setting varies among these trials, so nothing is taken away."
         return
-    left = numbers.shares["adjusted_r2"][0]  # of y, by all settings
+    left = numbers.shares["adjusted_r2"][0]  # share of y that all settings explain
     if left is not None and left > NEARLY_ALL:
         yield (
             f"The settings account for {formats.percent(left)} of the variance of "
@@ -194,6 +190,6 @@ def _rho_cell(row: Any) -> Cell:
 
 
 def _share_cell(row: Any) -> Cell:
-    """Adjusted, a share of nothing can come out below zero."""
+    """An adjusted R2 may be negative and is shown as 0."""
     share = row.adjusted_r2
     return Cell(formats.percent(None if share is None else max(share, 0.0)), share)

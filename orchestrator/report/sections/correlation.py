@@ -1,4 +1,4 @@
-"""The correlation of two metrics over the cells, next to the printed ones (Fig. 2)."""
+"""Correlation of two metrics over cells, next to published values (Fig. 2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from orchestrator.words import counted, listed
 
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
-    """Return the scatter plot, the tables and the sentences of a Correlation request."""
+    """Return the section of a Correlation request."""
     remarks = tuple(_comparisons(numbers))
     findings = tuple(_findings(numbers))
     section = Section(
@@ -56,7 +56,6 @@ RANK = "x", Column("rank", formats.title)
 
 
 def _contexts(numbers: CorrelationNumbers) -> str:
-    """How many contexts the log-P matrices have, "1,024"; empty if no trial says it."""
     contexts = numbers.points.get("rank_rows")
     if contexts is None or contexts.dropna().empty:
         return ""
@@ -100,8 +99,7 @@ def _findings(numbers: CorrelationNumbers) -> Iterator[str]:
 
 
 def correlation_sentence(line: Any) -> str:
-    """Return one correlation, over what, what its sign and interval allow to say, or what is
-    missing."""
+    """Return a sentence on a correlation: its cells, value and sign, or why it is missing."""
     where, r, ends = _where(line), line.pearson, (line.pearson_low, line.pearson_high)
     x, y = formats.title(line.x), formats.title(line.y)
     missing = line.missing.replace(line.x, x).replace(line.y, y)
@@ -124,7 +122,6 @@ def correlation_sentence(line: Any) -> str:
 
 
 def _where(line: Any) -> str:
-    """ "Over 72 cells, each the mean of 3 seeds"."""
     cells = f"Over {counted(line.n, 'cell')}"
     if line.window_low is not None:
         return f"{cells} of {over(line)}"
@@ -164,7 +161,6 @@ def _component_sentences(numbers: CorrelationNumbers, seeds: str) -> Iterator[st
 
 
 def _share(part: Any) -> str:
-    """The seed's share with its interval, or why it has none."""
     share = estimate(part, "seed_share", formats.percent)
     return f"{share} ({part.missing})" if part.missing else share
 
@@ -174,7 +170,6 @@ def _settings(row: Any) -> str:
 
 
 def _r(row: Any, name: str = "pearson") -> str:
-    """The value with its interval in words."""
     value, low, high = (getattr(row, f"{name}{end}") for end in ("", "_low", "_high"))
     interval = "" if low is None else f", 95% interval {formats.interval(low, high)}"
     return formats.coefficient(value) + interval
@@ -197,11 +192,9 @@ def _definition_sentences(definitions: list[Any]) -> Iterator[str]:
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
-    """A sentence for each published value: those of this corpus, or all of them if the paper did
-    not use it.
+    """Compare with this corpus, or with all published ones if the paper did not use it.
 
-    Nothing about a window that is not the published one: it selects other cells.
-    """
+    Windows other than the published one select other cells and are skipped."""
     published = numbers.request.published
     for line in rows(numbers.lines):
         if line.over in (CELLS, PUBLISHED_WINDOW):
@@ -210,8 +203,7 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
 
 
 def comparison_sentence(line: Any, corpus: str) -> str:
-    """Return where the value published for a corpus lies next to our interval. Inside is not equal,
-    and says so."""
+    """Return on which side of our interval a published value is. Inside does not mean equal."""
     published, low, high = getattr(line, f"published_{corpus}"), line.pearson_low, line.pearson_high
     name = f"the published {formats.coefficient(published)} ({formats.corpus_title(corpus)})"
     if low is None:

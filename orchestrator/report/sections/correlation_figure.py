@@ -1,4 +1,4 @@
-"""The scatter plot of a correlation: a point a cell, with what its seeds add to it (Fig. 2)."""
+"""Scatter plot of a correlation: a point per cell, with bars over its seeds (Fig. 2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSIDE, OUTSIDE = "inside the window", "outside"
 
 
 def over(line: Any) -> str:
-    """Return in words what a correlation is over."""
+    """Return the cells of a correlation in words."""
     if line.window_low is None:
         return "all cells" if line.over == CELLS else str(line.over)
     low, high = (formats.cell(line.y, end) for end in (line.window_low, line.window_high))
@@ -29,7 +29,7 @@ def over(line: Any) -> str:
 
 
 def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
-    """Yield the scatter plot if there is a point."""
+    """Yield the scatter plot if it has a point."""
     lines, request = list(rows(numbers.lines)), numbers.request
     if not lines[0].n:
         return
@@ -59,7 +59,7 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[LineFigure]:
 
 
 def _marks(numbers: CorrelationNumbers, window: Any) -> Iterator[dict[str, Any]]:
-    """Yield trials under their names, and cells of several trials on top under theirs."""
+    """Cells follow trials, so that their marks and tooltips are on top."""
     x, y = numbers.request.x, numbers.request.y
     low, high = window.window_low, window.window_high
     yield {"kind": "band", "low": low, "high": high}

@@ -1,5 +1,4 @@
-"""What a function of the study's own file makes of the results: its sentences, tables and
-figures."""
+"""Section of a function in the study's own file."""
 
 from __future__ import annotations
 
@@ -33,11 +32,10 @@ class OwnFigure(Drawing):
 
 
 def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Section:
-    """Return what `function` returns of the done trials: a DataFrame, a Figure or a text, or a list
-    of these.
+    """Return the section of what `function` returns for the done trials.
 
-    If it fails, one sentence names it and the error: the rest of the report does not depend on
-    it."""
+    It may return a DataFrame, a Figure, a text, or a list of these. If it fails, one sentence names
+    it and the error; the rest of the report is unaffected."""
     done = frame[frame["state"] == "done"].reset_index(drop=True)
     if done.empty:
         return NOTHING
@@ -45,8 +43,7 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
 
     mpl.use("agg")
     try:
-        # What pandas plots lands on pyplot's current axes, which must not be those of another
-        # function.
+        # pandas plots on pyplot's current axes, which must not be those of another function.
         plt.close("all")
         return _filled(function, function(done))
     except (Exception, SystemExit) as error:
@@ -56,8 +53,7 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
 
 
 def failed_section(function: Callable[..., Any], error: BaseException) -> Section:
-    """Return one sentence: whatever a user's function raises, or its figure when it is drawn, is a
-    fault in that function."""
+    """Return one sentence about an error of a user's function, or of its figure when drawn."""
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
@@ -109,9 +105,9 @@ def _filled(function: Callable[..., Any], returned: Any) -> Section:
 
 
 def _table(frame: pd.DataFrame, caption: str, file: str) -> Table:
-    """Return the table of a frame, with its index as columns unless that only counts the rows."""
-    # Named by texts first: columns that are categories or intervals take no other name beside
-    # theirs, and columns of several levels become one.
+    """The index becomes columns unless it only counts the rows."""
+    # Name columns by texts first: categories and intervals accept no other name among them, and
+    # columns of several levels become one.
     names = [name if isinstance(name, tuple) else (name,) for name in frame]
     shown = frame.set_axis([" ".join(map(str, name)).strip() for name in names], axis="columns")
     if not isinstance(shown.index, pd.RangeIndex) or shown.index.name is not None:

@@ -1,4 +1,4 @@
-"""Where the loss of small models leaves the power law that is fitted to larger ones."""
+"""The size below which the loss departs from the power law of larger models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERDICTS = {1: "above the law", -1: "below the law", 0: "not told apart"}
 
 
 def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
-    """Return the figures, the tables and the findings of an Extrapolation request."""
+    """Return the section of an Extrapolation request."""
     request = numbers.request
     return Section(
         kind="extrapolation",
@@ -38,12 +38,11 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
 
 
 def _first(numbers: ExtrapolationNumbers) -> Any:
-    """The largest size whose loss is not the law's, or None."""
+    """Return the largest size whose loss departs from the law, or None."""
     return next((row for row in rows(numbers.held_out) if row.leaves), None)
 
 
 def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
-    """Where the loss first leaves the law, from large to small, then where it does not."""
     x, larger, first = formats.title(numbers.request.x), _larger(numbers.request.x), _first(numbers)
     held_out = list(rows(numbers.held_out))
     if not held_out:
@@ -78,12 +77,10 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
 
 
 def _larger(x: str) -> str:
-    """ "larger width", "larger numbers of parameters"."""
     return "larger numbers of parameters" if x == "parameters" else f"larger {formats.title(x)}"
 
 
 def _differences(lines: Sequence[Any]) -> str:
-    """ "16 by 0.12 [0.08, 0.16] (p = 0.002)"."""
     return listed(
         [
             f"{_size(row.x)} by {estimate(row, 'difference')} "

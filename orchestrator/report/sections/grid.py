@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def grid_section(numbers: GridNumbers) -> Section:
-    """Return the heat maps and tables of a GridMap request."""
+    """Return the section of a GridMap request."""
     request = numbers.request
     row, column = formats.title(request.row), formats.title(request.column)
     names = listed([formats.title(metric) for metric in request.values])
@@ -37,7 +37,6 @@ def grid_section(numbers: GridNumbers) -> Section:
 
 
 def _name(numbers: GridNumbers, metric: str) -> str:
-    """For files and figures: "press_rank_over_c_k"."""
     row, column = (
         path.rpartition(".")[2] for path in (numbers.request.row, numbers.request.column)
     )
@@ -45,7 +44,6 @@ def _name(numbers: GridNumbers, metric: str) -> str:
 
 
 def _means(cells: pd.DataFrame) -> str:
-    """What a value is the mean of, if it is one."""
     done, settings = cells["done"][cells["value"].notna()], max(cells["settings"])
     if max(done, default=1) == 1:
         return ""
@@ -63,7 +61,6 @@ def _file(numbers: GridNumbers, metric: str, cells: pd.DataFrame) -> Table:
 
 
 def _table(row: str, column: str, metric: str, cells: pd.DataFrame) -> Table:
-    """A metric over two config values, or the state of what has no value."""
     frame, across = pivot(
         cells,
         index=["row"],

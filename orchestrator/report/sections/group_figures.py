@@ -1,4 +1,4 @@
-"""The figures of groups: trials, their means and published values, a row a group."""
+"""Figures of groups: trials, means and published values, a row per group."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from orchestrator.words import listed
 
 FIRST = ("test_perplexity", "press_rank")
 NOT_DRAWN = ("parameters", "train_perplexity", "valid_perplexity")
-"""What is the same at every seed, or goes with another metric of its table."""
+"""Metrics that no seed changes, or that follow another metric of their table."""
 Mark = dict[str, Any]
 
 
 def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
-    """Return the figure of a GroupTable request: a panel a metric, with the published values."""
+    """Return the figure of a GroupTable request: a panel per metric, with published values."""
     measured = set(numbers.trials["metric"])
     metrics = [metric for metric in numbers.request.metrics if metric in measured]
     shown = [metric for metric in metrics if metric not in NOT_DRAWN] or metrics
@@ -47,7 +47,7 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
 
 
 def gain_drawings(numbers: DifferenceNumbers) -> tuple[Drawing, ...]:
-    """Return by how much each group is better than its baseline, and who else says so."""
+    """Return the figure of each group's gain over its baseline, ours and published."""
     metric, corpus = formats.title(numbers.request.metric), formats.corpus_title(numbers.corpus)
     panel, marks = f"gain in {metric}", []
     for row in rows(numbers.differences):
@@ -64,7 +64,7 @@ def gain_drawings(numbers: DifferenceNumbers) -> tuple[Drawing, ...]:
 
 
 def contrast_drawings(numbers: ContrastNumbers) -> tuple[Drawing, ...]:
-    """Return the differences of a family of tests with the tests' intervals."""
+    """Return the figure of a family of tests: differences with the tests' intervals."""
     metric = formats.title(numbers.request.metric)
     panel, marks, tests = f"difference in {metric}", [], list(rows(numbers.comparisons))
     for row in tests:
@@ -92,7 +92,6 @@ def _marks(
     low: float | None = None,
     high: float | None = None,
 ) -> list[Mark]:
-    """Return the marks of the trials of a group, and that of the mean of several."""
     trials = list(rows(of_groups[of_groups["group"] == group]))
     marks = [
         {
@@ -138,10 +137,7 @@ def _drawings(
     comparable: bool = True,
     null: float | None = None,
 ) -> tuple[Drawing, ...]:
-    """Return the figure below the sentence `caption` and what its marks are; none if no trial has a
-    value.
-
-    Published values that are not `comparable` with ours have panels of their own, so that ours fill
+    """Published values that are not `comparable` have panels of their own, so that ours fill
     theirs."""
     if not any(mark.get("series") == TRIALS for mark in marks):
         return ()
@@ -159,7 +155,7 @@ def _drawings(
         if not comparable:
             text += ", on axes of their own, as they are of models or a text other than ours"
             frame["panel"] = frame["panel"].where(~printed, frame["panel"] + f", {PUBLISHED}")
-    # Panels of our values come first, and so do our marks in a row.
+    # Our panels come first, and our marks come first in a row.
     frame = pd.concat([frame[~printed], frame[printed]])
     panels = list(dict.fromkeys(frame["panel"]))
     labels = dict(zip(panels, panels, strict=True))

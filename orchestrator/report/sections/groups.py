@@ -1,8 +1,6 @@
-"""Tables of groups: means beside the printed ones, differences from a baseline and their tests,
-counts of a metric's values, tuning.
+"""Tables of groups: means, differences and their tests, counts, tuning.
 
-"Not significant" is never reported as "equal".
-"""
+"Not significant" is never reported as "equal"."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ ORDERED = ("valid_perplexity", "press_rank", "effective_rank_1e-4")
 
 
 def group_section(numbers: GroupNumbers) -> Section:
-    """Return the table and figure of a GroupTable request."""
+    """Return the section of a GroupTable request."""
     request, corpus = numbers.request, numbers.corpus
     shown: list[Any] = ["group", "done"]
     printed = _printed_metrics(numbers)
@@ -88,7 +86,6 @@ def _printed_metrics(numbers: GroupNumbers) -> Collection[str]:
 
 
 def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
-    """Metrics that were asked for and that no done trial has, as when they are misspelt."""
     measured = set(numbers.trials["metric"])
     missing = [metric for metric in numbers.request.metrics if metric not in measured]
     if missing and any(numbers.groups["done"]):
@@ -99,7 +96,7 @@ def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[str]:
-    """The groups by rank or perplexity: descriptions of means, not tests."""
+    """These orders describe means and are not tests."""
     for metric in ORDERED:
         means = _measured(numbers, f"{metric}_mean")
         if len(means) > 1:
@@ -114,13 +111,12 @@ def _orders(numbers: GroupNumbers) -> Iterator[str]:
 
 
 def _measured(numbers: GroupNumbers, column: str) -> dict[str, float]:
-    """Return the numbers of a column by group."""
     columns = numbers.groups.reindex(columns=["group", column]).dropna()
     return dict(zip(columns["group"], columns[column], strict=True))
 
 
 def difference_section(numbers: DifferenceNumbers) -> Section:
-    """Return the table and figure of a Differences request."""
+    """Return the section of a Differences request."""
     request, corpus = numbers.request, formats.corpus_title(numbers.corpus)
     metric = formats.title(request.metric)
     beside = f", beside {request.source}" if numbers.sources and request.source else ""
@@ -151,7 +147,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
 
 
 def count_section(numbers: CountNumbers) -> Section:
-    """Return the table of a Counts request, and how often its least and greatest value came up."""
+    """Return the section of a Counts request."""
     metric, counts = formats.title(numbers.request.metric), numbers.counts
     values = list(counts)[1:]
     headings = [formats.setting(value) for value in values]
@@ -179,8 +175,7 @@ def count_section(numbers: CountNumbers) -> Section:
 
 
 def tuned_section(sides: pd.DataFrame) -> Section:
-    """Return how much each side of a comparison was tuned, and with what it went on: the table of a
-    Tuned request."""
+    """Return the section of a Tuned request: how each side was tuned, and its best setting."""
     names = {
         "stage1": "stage 1",
         "stage2": "stage 2",
@@ -208,7 +203,7 @@ DISTANCE = formats.digits(2)
 
 
 def contrast_section(numbers: ContrastNumbers) -> Section:
-    """Return the table, figure and verdicts of a Comparison request."""
+    """Return the section of a Comparison request."""
     request, corpus = numbers.request, numbers.corpus
     metric = formats.title(request.metric)
     published = f"published_p_{corpus}"
@@ -232,7 +227,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         heading = f"published {formats.corpus_title(corpus)}: p"
         shown.append((published, Column(heading, formats.p_value)))
     beside = f", beside {request.source}" if printed and request.source else ""
-    # A low loss is good, and a low rank is neither.
+    # A lower loss is better; a lower rank is neither better nor worse.
     negative = "the model's is lower" if "rank" in request.metric else "the model is better"
     return Section(
         kind="tests",
@@ -255,8 +250,8 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
 def verdict(row: Any, metric: str) -> str:
     """Return which group of a test is lower and by how much, or what stays open.
 
-    The p-value adjusted by Holm over its family alone decides; the intervals and the detectable
-    difference are those of this one comparison, not adjusted."""
+    Only the p-value adjusted by Holm over its family decides. The intervals and the detectable
+    difference are those of this comparison alone."""
     group, baseline, title = row.group, row.baseline, formats.title(metric)
     ends = row.difference_low, row.difference_high
     if row.difference_p is None:

@@ -1,4 +1,4 @@
-"""Mean spectra of layers' Jacobians, and which of the blog post's claims hold (Orhan 2018)."""
+"""Mean spectra of layers' Jacobians, and which claims of the blog post hold (Orhan 2018)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from orchestrator.words import counted
 from trainables.errors import PROGRAM
 
 FLOOR = 1e-6
-"""Least value on the logarithmic axis: smaller means come from inputs with a zero there."""
+"""Least value on the logarithmic axis; smaller means come from inputs with a zero there."""
 PANELS = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
 
 
 def jacobian_section(numbers: JacobianNumbers) -> Section:
-    """Return the figures, the claims and the table of zero rows of a JacobianSpectra request."""
+    """Return the section of a JacobianSpectra request."""
     if numbers.spectra.empty:
         return NOTHING
     return Section(
@@ -132,7 +132,7 @@ def _drawings(spectra: pd.DataFrame) -> Iterator[LineFigure]:
 
 
 def _marks(spectra: pd.DataFrame, *, least: float) -> pd.DataFrame:
-    """Return the curves: a panel for each kind of gates, with the dense layer in both."""
+    """The dense layer is in the panels of both kinds of gates."""
     mean = spectra["mean_singular_value"].astype(float)
     deviation = spectra["deviation_over_seeds"].astype(float)
     curves = spectra.assign(

@@ -1,5 +1,4 @@
-"""Metrics against a config value: a line for each value of another, or a point a group next to the
-printed values."""
+"""Metrics against a config value: lines by another setting, or points next to published values."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ NAMES_SHOWN = 5
 
 
 def line_section(numbers: LineNumbers) -> Section:
-    """Return the figure, tables and findings of a Lines request."""
+    """Return the section of a Lines request."""
     request = numbers.request
     if numbers.points.empty:
         return NOTHING
@@ -73,12 +72,12 @@ def _reach_sentence(lines: Sequence[Any], reach: Any, panel: Any, numbers: LineN
 
 
 def _claim_sentence(text: str, panels: Sequence[Any]) -> str:
-    """What the points of all panels together allow to conclude; the table has them one by one."""
+    """One verdict for all panels; the table has each."""
     asked, holds, apart, against, single = (
         sum(len(getattr(panel, name).split()) for panel in panels)
         for name in ("asked", "holds", "apart", "apart_against", "single")
     )
-    # A mean alone decides nothing, and a single trial has no spread.
+    # A mean alone decides nothing; a single trial has no spread.
     verdicts = {
         "ours do not decide it, with one trial a place": single == asked,
         "ours agree, every trial of them": apart == asked,
@@ -134,7 +133,7 @@ def _tables(numbers: LineNumbers) -> Iterator[Table]:
 
 
 def point_cell(point: Any) -> Cell:
-    """Return the cell of a point: "57.1 [56.9, 57.4]" of several trials."""
+    """Return a point's cell: "57.1", or "57.1 [56.9, 57.4]" with the ends of several trials."""
     mean, least, greatest = (
         formats.number(value, digits=3) for value in (point.mean, point.least, point.greatest)
     )
@@ -195,7 +194,7 @@ def _marks(numbers: LineNumbers) -> pd.DataFrame:
 
 
 def curve_section(numbers: CurveNumbers) -> Section:
-    """Return the figure of a Curves request: a row a metric, ours next to the printed values."""
+    """Return the section of a Curves request: a row per metric, ours next to published values."""
     request = numbers.request
     if numbers.points.empty:
         return NOTHING

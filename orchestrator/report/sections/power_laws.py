@@ -1,5 +1,4 @@
-"""Power laws of the loss, a law for each group, and by what factor of the size each is like the
-baseline."""
+"""Power laws of the loss by group, and each group's factor of size that equals the baseline."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ LOSS = "loss (nats per token)"
 
 
 def power_law_section(numbers: PowerLawNumbers) -> Section:
-    """Return the figures, tables and findings of a PowerLaw request."""
+    """Return the section of a PowerLaw request."""
     request = numbers.request
     x = formats.title(request.x)
     return Section(
@@ -38,7 +37,6 @@ def power_law_section(numbers: PowerLawNumbers) -> Section:
 
 
 def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
-    """The factor of each group, significant ones first; then what the laws leave open."""
     x, baseline = formats.title(numbers.request.x), numbers.request.baseline
     if numbers.factors.empty:
         reasons = [row.missing for row in rows(numbers.laws.fits) if row.missing]
@@ -67,7 +65,6 @@ def _findings(numbers: PowerLawNumbers) -> Iterator[str]:
 
 
 def _factors(factors: list[Any]) -> str:
-    """ "mos 1.94 [1.52, 2.41] (p = 0.002) and gss ..."."""
     return listed(
         [
             f"{row.group} {estimate(row, 'factor')} ({formats.p_equals(row.holm_p)})"
@@ -114,7 +111,7 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
 
 
 def _bent(lines: Iterable[Any]) -> list[str]:
-    """The groups of which an F-test rejects the law."""
+    """Return the groups whose law an F-test rejects."""
     return [
         _name(line) for line in lines if line.misfit_p is not None and line.misfit_p < SIGNIFICANCE
     ]

@@ -1,5 +1,4 @@
-"""Which model has the true next word among its likeliest, and what they expect instead (Fig. 3, SM
-Table 2)."""
+"""Models' likeliest next words, and whether the true one is among them (Fig. 3, SM Table 2)."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ from orchestrator.words import counted
 from trainables.corpora import UNKNOWN
 
 LIGHTEST = 1.3
-"""Of the colours' scale, on which a hit is 1 and a miss 0: the lightest of them glare."""
+"""End of the colour scale (a hit is 1, a miss 0), whose lightest colours glare."""
 CELL_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 9, 30
 
 
 def prediction_section(numbers: pd.DataFrame) -> Section:
-    """The table and the figure of a Predictions request."""
+    """Return the section of a Predictions request."""
     sources = {str(source): cells for source, cells in numbers.groupby("source", sort=False)}
     return Section(
         kind="predictions",
@@ -67,7 +66,7 @@ def _findings(source: str, cells: pd.DataFrame) -> Iterator[str]:
 
 
 def _first(cells: pd.DataFrame) -> Any:
-    """Return the first prediction at a context: all models have the same word following."""
+    """Return the first prediction with the true next word, which all models share."""
     return next(rows(cells.sort_values("next", key=pd.isna, kind="stable")))
 
 
@@ -118,7 +117,6 @@ def _expected(cell: Any) -> str:
 
 
 def _record(numbers: pd.DataFrame) -> Table:
-    """Every prediction with every digit, in a file."""
     records = (
         {
             "context": cell.context,
@@ -138,7 +136,6 @@ def _record(numbers: pd.DataFrame) -> Table:
 
 
 def _cells(predictions: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield a row a context, a column a model."""
     for context, at in predictions.groupby("context", sort=False):
         row = _row_name(str(context), _first(at))
         for cell in rows(at):
@@ -164,7 +161,6 @@ def _row_name(context: str, first: Any) -> str:
 
 
 def _likeliest(cell: Any) -> str:
-    """With the place of the true word where that is among them."""
     shown = _cut(cell.top[0][0], WORD_LETTERS) if cell.top else DASH
     return f"{shown} ({cell.rank})" if cell.hit else shown
 

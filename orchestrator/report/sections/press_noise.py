@@ -1,5 +1,4 @@
-"""Press' rank under noise, next to the quarter-circle law and the printed ranks (SM Tables 14 to
-16)."""
+"""Press rank under noise, next to the quarter-circle law and printed ranks (SM Tables 14 to 16)."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ PRECISIONS = ("float64", "float32")
 
 
 def press_noise_section(numbers: PressNoiseNumbers) -> Section:
-    """Return the tables and the figures of a PressNoise request."""
+    """Return the section of a PressNoise request."""
     if numbers.noise.empty and numbers.trips.empty:
         return NOTHING
     printed = f"; printed ones are of a {PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix"

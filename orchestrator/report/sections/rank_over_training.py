@@ -1,4 +1,4 @@
-"""Rank and validation perplexity from epoch to epoch."""
+"""Rank and validation perplexity by epoch."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MOST_ROWS = 50
 
 
 def rank_training_section(numbers: RankTrainingNumbers) -> Section:
-    """Return the section of a RankOverTraining request; figure, table and cautions are those of the
-    first rank."""
+    """Return the section of a RankOverTraining request. Figure, table and cautions are the first
+    rank's."""
     first, *_ = ranks = list(rows(numbers.ranks))
     epochs = numbers.epochs[numbers.epochs["rank"] == first.rank]
     return Section(
@@ -69,8 +69,7 @@ def _cautions(rank: Any) -> Iterator[str]:
 
 
 def _table(rank: Any, epochs: pd.DataFrame, *, averaged: bool) -> Table:
-    """Return means over the settings that have the epoch; of many epochs, one in `step` up to the
-    last one."""
+    """Average the settings that have the epoch. If there are many epochs, show one in `step`."""
     means = epochs.groupby("epoch", as_index=False).agg(
         settings=("group", "size"),
         mean_rank=("mean_rank", _geometric_mean),
@@ -100,7 +99,6 @@ def _geometric_mean(values: pd.Series[float]) -> float:
 
 
 def _drawing(rank: Any, epochs: pd.DataFrame, numbers: RankTrainingNumbers) -> LineFigure:
-    """Return validation perplexity against rank, a point an epoch."""
     title = formats.title(rank.rank)
     colour = formats.title(numbers.colour_by) if numbers.colour_by else ""
     least, most = min(epochs["seeds"]), max(epochs["seeds"])

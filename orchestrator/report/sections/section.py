@@ -1,4 +1,4 @@
-"""A part of a report that answers one request of the study."""
+"""The part of a report that answers one request of the study."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from orchestrator.report.tables import TextTable
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What is shown of one answer."""
+    """Everything that is shown of one answer."""
 
     kind: str
-    """Short: the section's anchor; the second of a kind and later ones end in their number."""
+    """Anchor; repeated kinds end in their number."""
     heading: str
     findings: tuple[str, ...] = ()
-    """What the numbers say, a sentence each: at the top of the page."""
+    """Sentences on what the numbers show, at the top of the page."""
     cautions: tuple[str, ...] = ()
-    """What they do not say."""
+    """Sentences on what they do not show."""
     tables: tuple[Table, ...] = ()
-    """What pages show and files hold."""
+    """Tables of pages and files."""
     remarks: tuple[str, ...] = ()
     """Sentences below the tables."""
     terminal: tuple[TextTable | str, ...] | None = None
-    """What the terminal shows in place of `tables` and `findings`; None shows these."""
+    """Replaces `tables` and `findings` on the terminal, unless None."""
     method: str = ""
-    """How the numbers were made, where the tables do not say it."""
+    """How the numbers were made, if the tables do not show it."""
     drawings: tuple[Drawing, ...] = ()
     wide: bool = True
-    """Whether the figures lie below one another as wide as they are; else side by side, all
-    alike."""
+    """Put figures below one another at full width; else side by side, all alike."""
 
     @property
     def texts(self) -> tuple[TextTable, ...]:
-        """The tables that a page shows."""
+        """Return the tables that a page shows."""
         return tuple(table.text() for table in self.tables if table.shown and len(table.frame))
 
     @property
     def written(self) -> Mapping[str, Sequence[Sequence[Any]]]:
-        """CSV file -> its lines, heading first, with every digit."""
+        """Return CSV file -> lines, heading first, with every digit."""
         return {
             table.file: table.lines()
             for table in self.tables
@@ -51,13 +50,13 @@ class Section:
 
     @property
     def for_terminal(self) -> tuple[TextTable | str, ...]:
-        """What the terminal shows."""
+        """Return what the terminal shows."""
         if self.terminal is not None:
             return self.terminal
         return (*self.texts, *(["\n".join(self.findings)] if self.findings else []))
 
     def numbered(self, number: int) -> Section:
-        """The same with a key and file names of its own."""
+        """Return a copy with this number in its kind and file names."""
         tables = [
             replace(table, file=table.file and f"{number}_{table.file}") for table in self.tables
         ]
@@ -67,4 +66,4 @@ class Section:
 
 
 NOTHING = Section(kind="", heading="")
-"""The section of a question that no trial answers yet."""
+"""Section of a question that no trial answers yet."""

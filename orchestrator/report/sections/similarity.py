@@ -1,5 +1,4 @@
-"""Word-similarity benchmarks by group, and how often one group beats another (Fig. 4, SM Table
-3)."""
+"""Word-similarity benchmarks by group, and wins between groups (Fig. 4, SM Table 3)."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ FEWEST_PAIRS = 100
 
 
 def similarity_section(numbers: SimilarityNumbers) -> Section:
-    """Return the tables and the figures of a Similarity request."""
+    """Return the section of a Similarity request."""
     if numbers.values.empty:
         return NOTHING
     tables, drawings = list(_tables(numbers)), []

@@ -1,5 +1,4 @@
-"""The singular values of trials' log-P matrices (Fig. 7 of the paper), and what approximations of a
-lower rank would cost."""
+"""Singular values of log-P matrices (Fig. 7), and the cost of lower-rank approximations."""
 
 from __future__ import annotations
 
@@ -18,18 +17,17 @@ from orchestrator.report.tables import Cell
 from orchestrator.words import counted
 
 PAPER_LENGTH, PAPER_END, PAPER_TOP = 10_000, 500, 0.2
-"""What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
+"""Fig. 7 shows the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
 LEAST_SEEN = 0.02
-"""Share of a linear axis below which a value lies on its end."""
+"""Share of a linear axis below which a value is at its end."""
 NOISE = 1e-2
-"""Below this share of the tolerance there is only the rounding noise of the measurement."""
+"""Share of the tolerance below which values are rounding noise of the measurement."""
 LEAST_DRAWN = 1e-9
 TOLERANCE = "Press tolerance"
 
 
 def spectra_section(spectra: Sequence[Spectrum]) -> Section:
-    """Return the figure of a Spectra request, twice: cut as in the paper, and whole with
-    logarithmic axes."""
+    """Return the section of a Spectra request: a figure cut as in the paper, a logarithmic one."""
     groups = {spectrum.place: spectrum.group for spectrum in spectra if spectrum.group}
     colours = "group" if groups else "Press rank"
     lines = f"{counted(len(spectra), 'setting')}, one trial each"
@@ -74,7 +72,7 @@ def _curve(
     least: float = 0.0,
     most: float = math.inf,
 ) -> pd.DataFrame:
-    """Return the points of a spectrum with these indices and normalised values."""
+    """`start` and `end` are 1-based indices; `least` and `most` are normalised values."""
     values = spectrum.values[:end] / spectrum.values[0]
     indices = shown_indices(len(values))
     marks = {
@@ -91,11 +89,10 @@ def _curve(
 
 
 def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
-    """Return the first and last index and the greatest value of a linear figure: those of Fig. 7
-    for spectra as long as there.
+    """Return the first and last index and the greatest value of a linear figure.
 
-    Of smaller matrices the largest value is left out, which alone would fill the axis, and the last
-    index is where no value can be told from zero."""
+    Spectra as long as Fig. 7's have its window. Smaller ones leave out the largest value, which
+    would fill the axis, and end where values cannot be distinguished from zero."""
     longest = max(len(spectrum.values) for spectrum in spectra)
     if longest >= PAPER_LENGTH:
         return 1, PAPER_END, PAPER_TOP
@@ -110,7 +107,7 @@ BOUNDS_NATS = (0.1, 0.01, 0.001)
 
 
 def kl_curve_section(curves: pd.DataFrame) -> Section:
-    """Return the figure and the table of a LossByRank request."""
+    """Return the section of a LossByRank request."""
     frame, across = pivot(
         curves,
         index=["group"],
@@ -144,7 +141,7 @@ def kl_curve_section(curves: pd.DataFrame) -> Section:
 
 
 def _cost_marks(curves: pd.DataFrame) -> pd.DataFrame:
-    # Rank 0, a uniform guess, has no place on a logarithmic axis, nor has a cost below rounding.
+    # A logarithmic axis cannot show rank 0 (a uniform guess) or costs that rounding makes negative.
     shown = curves[(curves["rank"] > 0) & (curves["least"] > 0)]
     texts = [
         formats.described(

@@ -1,5 +1,4 @@
-"""Metrics by the values that `--set` swept a setting over, and how a section says that it is at one
-of them."""
+"""Metrics by the values of a setting that `--set` swept, and sections for one value."""
 
 from __future__ import annotations
 
@@ -21,17 +20,16 @@ from orchestrator.words import counted, is_number, listed
 MOST_COLOURS = 10
 """Groups that a legend can name; more are drawn pale, with their mean."""
 BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
-"""How metrics end of which less is better."""
+"""Endings of metrics that are better if lower."""
 WIDE_RANGE = 10
-"""Values that span a larger factor lie on a logarithmic axis."""
+"""Ratio of the ends above which the axis is logarithmic."""
 
 
 def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> Section:
-    """The same for the page, saying wherever it is read that its trials are those at these values
-    of what was swept.
+    """Return a copy of a section that names the values of its trials in each text.
 
-    Where it `leads`, its first finding is among those of the page; the others stay with it, and the
-    terminal shows how the values compare."""
+    If it `leads`, its first finding stays a finding; all others become remarks. It has no terminal
+    output: the terminal compares the values instead."""
     at = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in values.items()])
     first, shown = f"At {at}: ", int(leads)
     return replace(
@@ -48,7 +46,7 @@ def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> S
 
 
 def swept_section(numbers: SweptNumbers) -> Section:
-    """Return the figure, table and findings of a BySetting request."""
+    """Return the section of a BySetting request."""
     if numbers.means.empty:
         return NOTHING
     title = formats.title(numbers.request.key)
@@ -68,18 +66,16 @@ def swept_section(numbers: SweptNumbers) -> Section:
 
 
 def _overall(numbers: SweptNumbers, metric: str) -> dict[Any, float]:
-    """Return value -> the mean over the groups that have one at every value."""
+    """Return value -> mean over the groups that have a mean at every value."""
     compared = numbers.compared(metric)
     means = compared.groupby("value", sort=False)["mean"].agg(lambda means: mean(list(means)))
     return {value: means[value] for value in numbers.values} if len(means) else {}
 
 
 def _findings(numbers: SweptNumbers) -> Iterator[str]:
-    """The means of the models that have one at every value, and which value is lowest:
-    descriptions, not tests.
+    """These sentences describe means and are not tests.
 
-    Nothing is chosen by the test text, so of a test metric only the means are given.
-    """
+    The test text must not choose a value, so only the means of test metrics are given."""
     title = formats.title(numbers.request.key)
     for metric in dict.fromkeys(numbers.means["metric"]):
         overall = _overall(numbers, metric)
@@ -102,8 +98,6 @@ def _findings(numbers: SweptNumbers) -> Iterator[str]:
 
 
 def _how_many(compared: pd.DataFrame, least: Any) -> str:
-    """How many models have their lowest at this value of the setting alone, and how many have
-    none."""
     models = compared.pivot(index="group", columns="value", values="mean")
     others = models.drop(columns=least)
     alone = others.gt(models[least], axis="index").all(axis="columns").sum()
@@ -114,8 +108,7 @@ def _how_many(compared: pd.DataFrame, least: Any) -> str:
 
 
 def _at_end(best: Any, values: Sequence[Any]) -> str:
-    """If the best one is an end of the range, a further value may be better; below 0 most settings
-    have none."""
+    """Most settings have no values below 0, so 0 gets no hint to try smaller ones."""
     if not all(map(is_number, values)):
         return ""
     if best == max(values):
@@ -154,7 +147,7 @@ def _cell(row: Any) -> Cell:
 def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> LineFigure:
     metrics = {metric: formats.title(metric) for metric in dict.fromkeys(numbers.means["metric"])}
     are_numbers = all(map(is_number, numbers.values))
-    # A number lies where it is on the axis, other values side by side.
+    # Numbers are at their value on the axis, other values are side by side.
     places = {value: value if are_numbers else formats.setting(value) for value in numbers.values}
     lines = (
         "thick: the mean of the models that have a value everywhere"
@@ -177,7 +170,7 @@ def _drawing(numbers: SweptNumbers, title: str, name: str, *, several: bool) -> 
 def _marks(numbers: SweptNumbers, places: Mapping[Any, Any], *, several: bool) -> pd.DataFrame:
     names = {"metric": "row", "measured": "y", "mean": "y"}
     trials = numbers.trials.assign(kind="trial")
-    # A mean's interval is in the table.
+    # Intervals of means are in the table.
     means = numbers.means.drop(columns=["low", "high"]).dropna(subset=["mean"])
     means = means.assign(kind="faint" if several else "joined")
     overall = tidy(

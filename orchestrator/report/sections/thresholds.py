@@ -1,5 +1,4 @@
-"""The least size at which a metric is as low as asked, by group, and how that size grows with
-another setting."""
+"""Least size at which a metric reaches a goal, by group, and its growth with another setting."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from orchestrator.words import listed
 
 
 def threshold_section(numbers: ThresholdNumbers) -> Section:
-    """Return the figure, tables and findings of a Threshold request."""
+    """Return the section of a Threshold request."""
     request = numbers.request
     x, z, goal = formats.title(request.x), request.over_name, _goal(numbers)
     return Section(
@@ -37,12 +36,10 @@ def threshold_section(numbers: ThresholdNumbers) -> Section:
 
 
 def _goal(numbers: ThresholdNumbers) -> str:
-    """ "gap to the entropy (nats) of at most 0.1"."""
     return f"{formats.title(numbers.request.metric)} of at most {numbers.request.value:g}"
 
 
 def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
-    """The sizes, who needs more or less than the baseline, and the laws."""
     request = numbers.request
     x, z = formats.title(request.x), request.over_name
     points, laws = list(rows(numbers.points)), list(rows(numbers.laws))
@@ -76,7 +73,6 @@ def _findings(numbers: ThresholdNumbers) -> Iterator[str]:
 
 
 def _sizes(numbers: ThresholdNumbers) -> Iterator[str]:
-    """ "softmax 12.2 and 14.9 at V = 500 and 1000", of each group that has any."""
     for group, points in numbers.points.groupby("group", sort=False):
         if reached := [point for point in rows(points) if is_reached(point.x)]:
             sizes = listed([_words(point.x, point) for point in reached])
@@ -85,7 +81,6 @@ def _sizes(numbers: ThresholdNumbers) -> Iterator[str]:
 
 
 def _ratios(points: Sequence[Any], z_name: str) -> str:
-    """ "mos 0.98 [0.91, 1.05] (p = 0.4) at V = 1000; ..."."""
     words: dict[float, list[str]] = {}
     for point in points:
         ratio = f"{point.group} {estimate(point, 'ratio')} ({formats.p_equals(point.holm_p)})"
@@ -119,7 +114,6 @@ def _trained(point: Any) -> list[float]:
 
 
 def _words(value: float, point: Any) -> str:
-    """A size, or in words on which side of all that were trained it lies."""
     trained = _trained(point)
     if value == 0:
         return f"below {trained[0]:g}"
@@ -202,7 +196,7 @@ def _drawing(numbers: ThresholdNumbers) -> LineFigure:
 
 
 def _mark(point: Any, *, x: str, z: str) -> dict[str, Any]:
-    """Return the mark of a least size, moved into the range of the sizes that were trained."""
+    """A size outside the range of trained sizes is moved to its end."""
     group, trained = formats.setting(point.group), _trained(point)
     low, high = (point.x, point.x) if point.x_low is None else (point.x_low, point.x_high)
     y, low, high = (min(max(value, trained[0]), trained[-1]) for value in (point.x, low, high))

@@ -23,7 +23,7 @@ VARIANTS = {
 
 
 def true_rank_section(numbers: TrueRankNumbers) -> Section:
-    """Return the findings, the table and the figure of a TrueRank request."""
+    """Return the section of a TrueRank request."""
     true = numbers.true_rank
     table = Table(
         caption=f"Ranks beside the true one, {true}, and test perplexity above the floor",
@@ -65,7 +65,7 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
         ranks = {one.matrix: getattr(one, metric) for one in learned if one.trials}
         if ranks := {name: rank for name, rank in ranks.items() if rank is not None}:
             right = [name for name, rank in ranks.items() if round(rank) == numbers.true_rank]
-            # A learned matrix has one Press rank.
+            # A learned matrix has a single Press rank.
             title = formats.title("press_rank" if metric in PRESS_BY_EPS else metric)
             yield (
                 f"{formats.capital(title)} of what was learned: "
@@ -76,7 +76,6 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
 
 
 def _found_in(matrix: Any, numbers: TrueRankNumbers) -> str:
-    """Which metrics give the true rank of a true matrix, and what the others give."""
     ranks = {metric: getattr(matrix, metric) for metric in numbers.metrics}
     right = [metric for metric, rank in ranks.items() if round(rank) == numbers.true_rank]
     others = [
@@ -113,7 +112,6 @@ def _above_the_floor(learned: list[Any], numbers: TrueRankNumbers) -> Iterator[s
 
 
 def _marks(numbers: TrueRankNumbers) -> pd.DataFrame:
-    """Return a row a metric, a series a matrix."""
     return tidy(
         {
             "name": formats.capital(formats.title(metric)),
