@@ -1,5 +1,5 @@
-"""Every test here needs namespaces and PostgreSQL; `make cluster-test` runs them, `make test`
-leaves them out."""
+"""These tests need namespaces and PostgreSQL; `make cluster-test` runs them, `make test` does
+not."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def _possible() -> None:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Cluster]:
-    """A fresh cluster of three machines with one core each."""
+    """Yield a new cluster of three machines with one core each."""
     with cluster(tmp_path) as made:
         yield made

@@ -1,4 +1,4 @@
-"""One finished smoke sweep, which many tests read, and the pages of `view` over it."""
+"""A finished smoke sweep that many tests read, and `view` pages over it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.support.smoke_trials import smoke_plan, train_here
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The storage of `gss_grid` at scale smoke, four trials done: the command records what this
-    process trains. Tests must not change it."""
+    """Return the storage of `gss_grid` at scale smoke with four done trials. Tests must not change
+    it."""
     folder = tmp_path_factory.getbasetemp()
-    # Test workers share it: the first one that needs it makes it.
+    # Test workers share the storage: the first that needs it creates it.
     storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"
     words = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage", storage)
     with storage.with_suffix(".lock").open("w") as lock:
@@ -38,13 +38,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(finished: Path, tmp_path: Path) -> Path:
-    """A copy of that storage."""
+    """Return a writable copy of that storage."""
     return shutil.copytree(finished, tmp_path / "copied")
 
 
 @contextmanager
 def viewed(storage: Path) -> Iterator[str]:
-    """The pages over the storage; yields the link."""
+    """Run `view` over the storage; yield its link."""
     process = start("view", "--storage", storage)
     try:
         assert process.stdout is not None
@@ -62,13 +62,13 @@ def viewed(storage: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def grid(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the finished storage for tests of pages, which add files to it."""
+    """Return a copy of the finished storage for page tests, which add files to it."""
     return shutil.copytree(finished, tmp_path_factory.mktemp("grid") / "results")
 
 
 @pytest.fixture(scope="module")
 def link(grid: Path) -> Iterator[str]:
-    """To the pages over that storage."""
+    """Yield a link to `view` over `grid`."""
     with viewed(grid) as printed:
         yield printed
 

@@ -1,4 +1,4 @@
-"""Generated languages as a user types them."""
+"""Generated languages on the command line."""
 
 from __future__ import annotations
 

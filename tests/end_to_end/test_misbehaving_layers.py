@@ -1,4 +1,4 @@
-"""Output layers that go wrong in many ways, in one sweep with a healthy one: it ends by itself."""
+"""A sweep of misbehaving output layers and a healthy one ends by itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""The trial's state, and its cause. `make test` has time for the first."""
+"""Each trial's final state, and a pattern of its cause. `make test` has time only for the first
+ones."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from tests.end_to_end.misbehaving_layer import MisbehavingSoftmax

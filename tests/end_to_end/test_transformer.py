@@ -1,4 +1,4 @@
-"""A study of Transformers in place of LSTMs: run, continued, looked at."""
+"""A study with Transformers instead of LSTMs: run, resumed, viewed."""
 
 from __future__ import annotations
 

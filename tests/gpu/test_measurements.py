@@ -32,7 +32,8 @@ def test_perplexity_and_spectrum_are_those_on_a_cpu(device: str, layer: OutputLa
 def test_kl_rank_and_bottleneck_are_as_on_cpu(
     device: str, layer: OutputLayerConfig, contexts: int | None
 ) -> None:
-    """Over fewer contexts than words, too; of weights at their start, with contexts that differ."""
+    """Also with fewer contexts than words. Weights are untrained and scaled so that contexts
+    differ."""
     taken = []
     for name in (device, "cpu"):
         trainer = trainer_on(name, layer)

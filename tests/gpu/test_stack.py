@@ -14,8 +14,8 @@ from trainables.training import Trainer
 def test_graphs_outlive_those_of_another_stack(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which take with them what cuBLAS had of their stream; what is free is given back, so that it
-    would be missed."""
+    """Dropped graphs take cuBLAS's workspace of their stream along. Free memory is returned to the
+    device, so that a use of it fails."""
 
     def after_another() -> list[Trainer]:
         trainers, others = (

@@ -1,5 +1,5 @@
-"""A killed sweep with a Ray of its own leaves folders and processes, which go; while it lived they
-were left alone."""
+"""Folders and processes of a killed sweep with its own Ray are removed; those of a live one are
+left alone."""
 
 from __future__ import annotations
 

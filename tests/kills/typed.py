@@ -1,4 +1,4 @@
-"""A command with a terminal or without one, and the time of everything that it prints."""
+"""A command with or without a terminal, and the time of all its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.command import ROOT
 
 
 class Typed:
-    """One typed command in a session of its own, and every text of it with its time."""
+    """One command in its own session, with its output and times."""
 
     def __init__(self, words: list[str], variables: dict[str, str], *, terminal: bool) -> None:
         self._mine, theirs = pty.openpty() if terminal else os.pipe()
@@ -37,7 +37,7 @@ class Typed:
         self._reader.start()
 
     def _read(self) -> None:
-        with suppress(OSError):  # the answer of a terminal that nobody has open any more
+        with suppress(OSError):  # reading a terminal fails once nobody has it open
             while text := os.read(self._mine, 65536):
                 self.texts.append((time.monotonic(), text.decode(errors="replace")))
         os.close(self._mine)
@@ -50,8 +50,8 @@ class Typed:
         return self._process.poll() is None
 
     def status(self, within_s: float) -> int | None:
-        """Return the status as a shell shows it, 137 after a SIGKILL; None if it does not end in
-        time."""
+        """Return the status as a shell shows it (137 after SIGKILL), or None if the command does
+        not end in time."""
         try:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -63,7 +63,7 @@ class Typed:
         return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
 
     def troubles(self, within_s: float) -> list[str]:
-        """Return what is wrong with a command that nothing disturbs."""
+        """Return what is wrong with an undisturbed command."""
         status = self.status(within_s)
         end = "hung" if status is None else f"status {status}"
         return [*([] if status == 0 else [f"{end}: {self.text[-500:]}"]), *self.tracebacks()]

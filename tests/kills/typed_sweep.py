@@ -1,7 +1,5 @@
-"""The command as a user types it for eight short trials, with a Ray and a temporary folder of its
-own: to be killed, and judged by a sweep that nobody disturbed.
-
-Nothing is scripted. Trials last a second and write checkpoints every quarter of one."""
+"""A real sweep of eight short trials with its own Ray and temporary folder, to kill and compare
+with an undisturbed one. Trials last a second and write a checkpoint every quarter of a second."""
 
 from __future__ import annotations
 
@@ -38,17 +36,16 @@ def trials(corpus):
 STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexity@1", "spectrum@1"))
 """
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
-"""The same trials, with one more measurement."""
 TRIALS = 8
 EPOCHS = 4 if "--chaos" in sys.argv else 2
-"""`make test` has fewer, to save time."""
+"""`make test` has fewer epochs, to save time."""
 OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
-"""Seed of every test of chance; a failed one prints it."""
+"""Seed of every random test; a failed test prints it."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""Seconds of an undisturbed sweep on a quiet machine, and the greatest factor for others."""
+"""Seconds of an undisturbed sweep on an idle host, and the largest factor for slower hosts."""
 LIMIT_S = 90.0
-"""A command that has not ended this long after a kill hangs."""
+"""A command that has not ended this long after a kill counts as hung."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
 BY_COMMAND_LINE: dict[str, Callable[[str], bool]] = {
     "worker": lambda line: line.startswith("ray::") and "Agent" not in line,
@@ -73,7 +70,7 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Undisturbed:
-    """A sweep that nobody disturbed, and its results."""
+    """An undisturbed sweep and its results."""
 
     storage: Path
     table: list[dict[str, str]]
@@ -81,17 +78,17 @@ class Undisturbed:
 
     @property
     def slowness(self) -> float:
-        """How many times slower than a quiet machine this one is, within bounds."""
+        """Return how many times slower than an idle host this one is, within bounds."""
         return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
     @property
     def limit_s(self) -> float:
-        """Seconds after which a command hangs."""
+        """Return the seconds after which a command counts as hung."""
         return LIMIT_S * self.slowness
 
 
 class TypedSweep:
-    """Context: a storage and a temporary folder, and the command that is typed for them."""
+    """Context manager: a storage, a temporary folder, and the command for them."""
 
     def __init__(
         self,
@@ -101,7 +98,7 @@ class TypedSweep:
         storage: Path | None = None,
         store: str | None = None,
     ) -> None:
-        """`store`: the address of one that is not in the storage."""
+        """Create the folders. `store` is the URL of a store outside the storage."""
         folder.mkdir(exist_ok=True)
         self.study = folder / "chaos.py"
         self.study.write_text(study)
@@ -109,7 +106,7 @@ class TypedSweep:
         self.options = (*options, *(("--store", store) if store else ()))
         self.trained_twice: set[str] = set()
         self._sealed: dict[Path, tuple[int, int]] = {}
-        # Ray's sockets need a short path, and files that remain in this folder were left behind.
+        # Ray's sockets need a short path, and files that remain in this folder are leftovers.
         self.temporary = Path(tempfile.mkdtemp(prefix="c", dir="/tmp"))
         self._since_s = time.time()
 
@@ -121,7 +118,7 @@ class TypedSweep:
         shutil.rmtree(self.temporary, ignore_errors=True)
 
     def type(self, *options: str, terminal: bool = False, **variables: str) -> Typed:
-        """Type the command; `variables` are added to its environment."""
+        """Start the command; `variables` are added to its environment."""
         self._compare_results()
         words = [sys.executable, str(ROOT / "sweep.py"), str(self.study), "--scale", "smoke",
                  "--corpus", "pydocs", "--storage", str(self.storage), *self.options]  # fmt: skip
@@ -130,20 +127,20 @@ class TypedSweep:
         return Typed([*words, *options], given, terminal=terminal)
 
     def forget(self) -> None:
-        """Start again without results."""
+        """Kill the command and delete its results."""
         self.kill_all()
         shutil.rmtree(self.storage, ignore_errors=True)
         self._sealed.clear()
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Store, StudyKey]]:
-        """The store, and the key of this study."""
+        """Yield the store and this study's key."""
         url = self.store or f"sqlite:///{self.storage}/results.db"
         with open_store(url, create=False) as store:
             yield store, store.studies()[-1].key
 
     def table(self) -> list[dict[str, str]]:
-        """Return the results with losses of epochs and spectra."""
+        """Return the results with epoch losses and spectra."""
         place = ("--store", self.store) if self.store else ()
         rows = results_table(self.storage, "chaos", *place)
         with self.opened() as (store, key):
@@ -155,7 +152,7 @@ class TypedSweep:
         return rows
 
     def checkpoints(self) -> dict[Path, list[float]]:
-        """Return, by trial folder, the seconds of the epochs that its newest checkpoint holds."""
+        """Return the seconds of the epochs in each trial's newest checkpoint, by trial folder."""
         found = {}
         for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
             with suppress(FileNotFoundError):  # its worker is still running
@@ -164,7 +161,8 @@ class TypedSweep:
         return {folder: seconds for folder, seconds in found.items() if seconds}
 
     def began_anew(self, checkpoints: dict[Path, list[float]]) -> list[str]:
-        """Return the trials that did not continue from these checkpoints: other seconds."""
+        """Return the trials that did not continue from these checkpoints: their epochs have other
+        seconds."""
         results = {
             folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
         }
@@ -175,7 +173,7 @@ class TypedSweep:
         ]
 
     def claims(self) -> dict[str, int]:
-        """Return trial id -> number of claims."""
+        """Return the number of claims by trial id."""
         with self.opened() as (store, key):
             return {row.trial_id: row.attempt for row in store.trials(key)}
 
@@ -187,7 +185,7 @@ class TypedSweep:
         return set()
 
     def _compare_results(self) -> None:
-        """Remember sealed results; one that has changed since was trained twice."""
+        """Remember sealed results; one that changes later was trained twice."""
         for path in self.storage.glob("trials/*/*/result.json"):
             stat = path.stat()
             now = (stat.st_ino, stat.st_mtime_ns)
@@ -195,7 +193,7 @@ class TypedSweep:
                 self.trained_twice.add(path.parent.name)
 
     def alive(self, victim: str, typed: Typed) -> list[int]:
-        """Return the processes of this kind below the typed command."""
+        """Return the processes of this kind below the command."""
         lines = mentioning(self.temporary)
         runs = typed.runs()
         if victim in BY_COMMAND_LINE:
@@ -211,7 +209,7 @@ class TypedSweep:
         return drivers or ([typed.pid] if runs else [])
 
     def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
-        """Send SIGKILL to a process of this kind; False if none is alive."""
+        """Send SIGKILL to a process of this kind; return False if none is alive."""
         self._compare_results()
         pids = self.alive(victim, typed)
         if victim == "process group" and pids:
@@ -221,23 +219,22 @@ class TypedSweep:
         return bool(pids)
 
     def kill_all(self) -> None:
-        """Kill every process below the commands."""
         kill(mentioning(self.temporary))
 
     def running(self) -> list[str]:
-        """Return processes of these commands that a second did not end."""
+        """Return the processes of these commands that are still alive after a second."""
         deadline_s = time.monotonic() + 1
         while (lines := mentioning(self.temporary)) and time.monotonic() < deadline_s:
             time.sleep(0.1)
         return [f"process {line[:80]}" for line in lines.values()]
 
     def left_behind(self) -> list[str]:
-        """Return processes, files in the temporary folder and shared memory."""
+        """Return leftover processes, temporary files and shared memory."""
         files = [path.name for path in self.temporary.iterdir()]
         return [*self.running(), *files, *abandoned_shared_memory(self._since_s)]
 
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
-        """Return what is wrong once a sweep is over and its command was typed once more."""
+        """Return what is wrong after a sweep whose command is run once more."""
         typed = self.type()
         troubles = typed.troubles(limit_s)
         if f"0 to run, {TRIALS} already done" not in typed.text:
@@ -251,8 +248,8 @@ class TypedSweep:
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
 
     def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
-        """Complete the round of a command in which something was just killed: it is typed again
-        if it does not end well, and once more when all is done."""
+        """Complete the round of a command that was just killed: run it again if it failed, and once
+        more when all is done."""
         killed_s = time.monotonic()
         status = typed.status(undisturbed.limit_s)
         if status is None:
@@ -290,7 +287,7 @@ def abandoned_shared_memory(since_s: float) -> list[str]:
 def undisturbed_sweep(
     folder: Path, *, study: str = STUDY, storage: Path | None = None
 ) -> Undisturbed:
-    """Run the sweep from its start, or from what the storage has; the storage stays."""
+    """Run the sweep from its start, or from the results in `storage`, which stays."""
     with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text

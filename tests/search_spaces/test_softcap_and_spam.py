@@ -1,4 +1,4 @@
-"""The studies of softcaps and of the language of repeated symbols."""
+"""The studies of softcaps and of the spam language."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the built-in studies claim of their trials, whose number and settings `test_golden_ids`
-pins."""
+"""Properties of the built-in studies' trials; `test_golden_ids` pins their number and settings."""
 
 from __future__ import annotations
 

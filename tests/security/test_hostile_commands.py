@@ -1,5 +1,5 @@
-"""Whatever is typed, or stands in a study or a store: a sentence or a right result, no traceback,
-no write outside."""
+"""Hostile command lines, studies and stores lead to a sentence or a correct result, without
+traceback or outside writes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEED = PlannedTrial.of(read_config(CONFIGS[0]), "gss seed=1")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder of the commands."""
+    """Return the commands' working directory."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
@@ -106,7 +106,7 @@ FIELDS = {"first": 1.0, "second": 2.0, "seed": 1, "name": "mine", "title": "", "
 
 @pytest.mark.chaos(25, 1_000)
 def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
-    """A study is code that the user runs; its mistakes end in a sentence all the same."""
+    """A study is the user's own code, but its errors end in a sentence, too."""
     finite = values.filter(lambda value: "inf" not in repr(value) and "nan" not in repr(value))
     fields = {name: st.just(value) | texts | finite for name, value in FIELDS.items()}
     studies = st.fixed_dictionaries(fields).map(lambda fields: STUDY.format(**fields))

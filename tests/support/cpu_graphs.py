@@ -1,6 +1,8 @@
-"""A CPU's stand-in for CUDA graphs: what a stretch of work did is written down operation by
-operation, and done again without the Python in between, on the same tensors. Whatever was decided,
-read, drawn or brought from the host on the way would be missing, and is refused."""
+"""A CPU stand-in for CUDA graphs.
+
+It records each operation of a piece of work and replays them on the same tensors, without the
+Python between them. A replay would miss decisions, reads, random draws and host tensors, so
+recording refuses them."""
 
 from __future__ import annotations
 
@@ -28,11 +30,11 @@ FROM_HOST = {"lift_fresh", "lift"}
 
 
 class NotForGraphsError(Exception):
-    """What no graph can do."""
+    """An operation that a CUDA graph cannot hold."""
 
 
 class _Refusing(TorchDispatchMode):
-    """Of all that runs inside, lets through what a graph can have."""
+    """Run only operations that a CUDA graph can hold."""
 
     def __torch_dispatch__(
         self,
@@ -88,8 +90,7 @@ def _listed(results: Any) -> list[Tensor]:
 
 
 class CpuGraphs:
-    """In the place of `trainables.device.Graphs`; counts what was done as it stands, captured and
-    replayed."""
+    """Replacement for `trainables.device.Graphs` that counts eager runs, captures and replays."""
 
     def __init__(self) -> None:
         self.as_it_stands = self.captures = self.replays = 0

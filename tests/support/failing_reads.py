@@ -1,4 +1,5 @@
-"""Files that cannot be opened: root may open any, and a disk does not fail when it is asked to."""
+"""Files that fail to open. Root may open any file and a disk does not fail on request, so `os.open`
+is replaced."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ OPEN = os.open
 
 @contextmanager
 def failing_reads(prefix: str, number: int) -> Iterator[None]:
-    """Opening a file of ours whose name begins so fails with this error for as long as this
-    lasts."""
+    """Within the block, opening a file whose name starts with `prefix` fails with error
+    `number`."""
 
     def fail(path: Any, *arguments: Any, **options: Any) -> int:
         if os.path.basename(os.fsdecode(path)).startswith(prefix):  # noqa: PTH119  (of any path)

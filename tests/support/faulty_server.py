@@ -1,4 +1,4 @@
-"""A real web server with the faults that downloads meet, and what is published there."""
+"""A real web server with the faults that downloads meet, and the corpora published on it."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ REAL_DATA = REPOSITORY.parent / "shared" / "data"
 
 @dataclass
 class WebServer:
-    """A server on loopback; change its fields to change how it behaves."""
+    """A server on loopback; set its fields to change its behaviour."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     """By path without the leading slash."""
     first_statuses: list[int] = field(default_factory=list)
-    """Answer the first requests with these errors."""
+    """Error statuses that answer the first requests."""
     drop_after_bytes: list[int] = field(default_factory=list)
-    """Cut the connections of the first answers after so many bytes of the body."""
+    """Bytes of the body after which the connections of the first answers are cut."""
     requests: list[str] = field(default_factory=list)
-    """Path of every request so far."""
 
 
 @contextmanager
 def serving() -> Iterator[WebServer]:
-    """Run a web server, without files at first."""
+    """Run a web server that has no files yet."""
     state = WebServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -56,7 +55,7 @@ def serving() -> Iterator[WebServer]:
             self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            """Keep the test output quiet."""
+            pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
         state.url = f"http://127.0.0.1:{http_server.server_port}/"
@@ -70,7 +69,7 @@ def serving() -> Iterator[WebServer]:
 def publish(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]
 ) -> None:
-    """Put the files on the server, and the folder `name` of them among what is published."""
+    """Put the files on the server, and add their folder to the published corpora as `name`."""
     web.files |= {f"{name}/t.{file}": text.encode() for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     monkeypatch.setitem(PUBLISHED, name, PublishedFolder(url=f"{web.url}{name}/t.", files=hashes))

@@ -1,4 +1,4 @@
-"""A listener for tests of what a sweep says."""
+"""A listener for tests of a sweep's messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from trainables.trial_folder.outcome import TrialOutcome
 
 
 class Heard(Listener):
-    """A listener that remembers what is said and what became of trials, and says the notes on
-    standard error."""
+    """A listener that records notes and trial outcomes, and prints the notes to standard error."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

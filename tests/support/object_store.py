@@ -1,4 +1,4 @@
-"""A real S3-compatible server in a process of its own, and what the command needs to know of it."""
+"""A real S3-compatible server in its own process, and the environment the command needs for it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ POLICY = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
 )
 UNCHECKED = 3
-"""So many requests the server takes without credentials: those that make a user with a key."""
+"""Requests that the server accepts without credentials: those that create a user with a key."""
 
 
 class ObjectStore:
-    """The server, a user who may do everything, and a bucket."""
+    """The server, a user with all rights, and a bucket."""
 
     bucket = "sweeps-of-a-test"
 
@@ -44,15 +44,15 @@ class ObjectStore:
         return self.environment["AWS_SECRET_ACCESS_KEY"]
 
     def off(self) -> None:
-        """Close the port; what the buckets hold stays."""
+        """Close the port; the buckets keep their contents."""
         self._ask("off")
 
     def on(self) -> None:
-        """Open it again."""
+        """Open the port again."""
         self._ask("on")
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """The objects below a prefix of the bucket, and their ETags."""
+        """Return the ETags of the objects below a prefix of the bucket, by key."""
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
@@ -88,8 +88,8 @@ class ObjectStore:
 
 @contextmanager
 def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """Run a server, in the environment of this process, within the block; `folder` takes this
-    machine's copies."""
+    """Run a server within the block and set its address and key in this process's environment.
+    `folder` holds the local copies."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.object_store"],
         cwd=ROOT,
@@ -111,10 +111,10 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
 
 def serve() -> None:
-    """In a process of its own, print the port and serve until standard input ends.
+    """Print the port and serve until standard input ends; run in its own process.
 
-    A line "off" or "on" closes or opens the port again, the buckets kept, and is answered by the
-    same word."""
+    A line "off" closes the port and "on" opens it again. Buckets are kept, and each line is
+    answered with the same word."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()

@@ -1,4 +1,4 @@
-"""A short-lived place for temporary folders, and the processes that mention a folder."""
+"""A short base path for temporary folders, and a search for processes that mention a folder."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 
 @pytest.fixture
 def short_base() -> Iterator[Path]:
-    """A folder for temporary folders, with a path as short as Ray needs it."""
+    """Yield a base folder for temporary folders, with a path as short as Ray requires."""
     base = Path(tempfile.mkdtemp(prefix="lo-", dir="/tmp"))
     yield base
     shutil.rmtree(base)
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return pid and command line of every process that has the folder in its command, its
-    environment or the names of its open files."""
+    """Return the pid and command line of every process that has the folder in its command, its
+    environment or its open files."""
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")

@@ -1,5 +1,4 @@
-"""Disks that are full after a few files: real ones, since what counts is what the kernel
-answers."""
+"""Real disks that fill up after a few files: the tests need the kernel's own errors."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
-    """A file system of so many KiB, in memory. The test is skipped where this process may not mount
-    one."""
+    """Mount a file system of `kib` KiB in memory. Skip the test if this process may not mount."""
     folder.mkdir()
     mounted = _mount("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder))
     if mounted.returncode:
@@ -29,13 +27,13 @@ def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
 
 
 def change(disk: Path, option: str) -> None:
-    """Change the mounted disk: "size=1m" makes room, "ro" forbids writing."""
+    """Remount the disk: "size=1m" makes room, "ro" forbids writing."""
     _mount("-o", f"remount,{option}", str(disk)).check_returncode()
 
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """This process writes no file beyond so many bytes: the way to a refused write that needs no
+    """Limit this process's files to `size` bytes, which makes writes fail without special
     rights."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))

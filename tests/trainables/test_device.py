@@ -1,6 +1,6 @@
-"""The ways of a GPU, on a machine without one: by shapes and dtypes on torch's device "meta", which
-has no numbers to read back, so that whatever waits for one fails. With a GPU, tests/gpu has the
-numbers."""
+"""GPU code paths without a GPU: shapes and dtypes on torch's device "meta".
+
+It has no numbers, so any read of one fails. tests/gpu checks the numbers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_products_are_in_their_precision_on_a_gpu(
     precision: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And nothing is read back. The device has no generators, and neither Adam's kernel nor that of
-    attention, whose inputs are looked at."""
+    """Nothing is read back, either. The device has no generators, Adam kernel or attention kernel;
+    attention's inputs are recorded."""
     attended: set[torch.dtype] = set()
 
     def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:
@@ -98,7 +98,7 @@ def test_validation_is_in_float32() -> None:
 def test_a_note_tells_why_triton_does_not_run(
     message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A GPU without memory left says nothing of Triton."""
+    """A GPU without free memory is no problem of Triton."""
     pytest.importorskip("triton", reason="Triton is there for Linux alone")
 
     def fail(_device: torch.device) -> None:

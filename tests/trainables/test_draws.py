@@ -1,4 +1,4 @@
-"""Every dropout really acts: its rate, what it shares a mask over, and which gradients it stops."""
+"""Dropout's rates, shared masks and stopped gradients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def model_with(**rates: float) -> AwdLstm:
 
 
 def assert_rate(zero: torch.Tensor, rate: float) -> None:
-    """The share of zeros is the rate, within four standard deviations of a binomial."""
+    """Assert that the share of zeros is within four binomial standard deviations of the rate."""
     share, deviation = zero.float().mean().item(), (rate * (1 - rate) / zero.numel()) ** 0.5
     assert abs(share - rate) < 4 * deviation
 

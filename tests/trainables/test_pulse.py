@@ -1,4 +1,4 @@
-"""Who works says so often enough to be told from what hangs."""
+"""Workers report progress often enough to be distinguished from hanging ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What approximations of log P cost over their rank: means of the trials, and no mean of some of
-them."""
+"""KL cost of log P approximations by rank: means over all trials, never over some of them."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_without_results_there_is_no_figure(data: pd.DataFrame) -> None:
 
 
 def with_plain(**metrics: list[float]) -> pd.DataFrame:
-    """The trials, and two of the group plain, which has no lines."""
+    """Return the trials with two of the group plain added, which has no line."""
     plain = pd.DataFrame(metrics).assign(name=["plain seed=0", "plain seed=1"], group="plain")
     trials = [frame(SCORES).assign(group="bent"), plain.assign(state="done")]
     return pd.concat(trials, ignore_index=True)
@@ -157,7 +157,7 @@ def test_a_reference_group_is_a_level_line() -> None:
 
 
 def test_settings_tried_after_training_are_lines() -> None:
-    """They lie on the trials of the reference, whose level they leave as it is."""
+    """These belong to the reference's trials and leave its level unchanged."""
     data = with_plain(score=[50.0, 50.0], **{"at 2 score": [40.0, 60.0]})
     after = {"at 2 ": ("a after", 2.0), "at 4 ": ("a after", 4.0)}
     request = replace(REQUEST, panel="", reference="plain", after=after)

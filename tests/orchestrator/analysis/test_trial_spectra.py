@@ -1,4 +1,4 @@
-"""Which trials' spectra a figure has."""
+"""Which trials' spectra a figure shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Signals ask first and end the process second; afterwards they are what they were."""
+"""The first signal requests a stop and the second ends the process; afterwards the handlers are
+restored."""
 
 from __future__ import annotations
 

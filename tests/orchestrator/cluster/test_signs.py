@@ -1,4 +1,4 @@
-"""What workers leave with Ray's head for their driver."""
+"""Messages that workers leave in Ray's head for their driver."""
 
 from __future__ import annotations
 

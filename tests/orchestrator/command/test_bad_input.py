@@ -1,4 +1,4 @@
-"""Whatever is wrong with what was typed is one sentence that names it."""
+"""Bad input gets one sentence that names the problem."""
 
 from __future__ import annotations
 

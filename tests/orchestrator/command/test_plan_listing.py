@@ -1,4 +1,4 @@
-"""The lists of studies and of planned trials as a terminal shows them."""
+"""Lists of studies and planned trials in a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rank` of one checkpoint and of several over training: tables, csv and json."""
+"""`rank` of one checkpoint and of several: tables, csv and json."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.command import sweep
 
 
 def of_steps(folder: Path, *steps: int) -> list[Path]:
-    """Heads whose singular values fall the faster, the longer they are trained."""
+    """Write heads whose singular values decay faster with more steps."""
     return [
         write_checkpoint(
             folder / f"step{step}" / "model.safetensors",

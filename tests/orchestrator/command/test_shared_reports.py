@@ -20,7 +20,7 @@ KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 
 @pytest.fixture(autouse=True)
 def variants(store: Store) -> None:
-    """Two variants of a study."""
+    """Record two variants of a study."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     trials = [
         PlannedTrial.of(
@@ -38,7 +38,8 @@ def variants(store: Store) -> None:
 
 
 def pages(folder: Path) -> set[str]:
-    """The pages that index.html leads to, at once or by way of others; every link is a file."""
+    """Return the pages reachable from index.html; assert that every link is relative and leads to a
+    file."""
     found, waiting = set[Path](), [folder / "index.html"]
     while waiting:
         page = waiting.pop()

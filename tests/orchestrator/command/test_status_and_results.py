@@ -1,5 +1,4 @@
-"""What `status` says of trials without a result, and how `results` is asked for the trials of one
-setting."""
+"""`status` of trials without a result, and `results` of one setting."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
 
 def bends(*seeds: int) -> list[PlannedTrial]:
-    """Two settings, these seeds of each, all with names that say nothing."""
+    """Return two settings with these seeds; their names do not reveal the setting."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = (GssConfig(c=0.0, k=2.0), GssConfig(c=1.0, k=2.0))
     configs = [

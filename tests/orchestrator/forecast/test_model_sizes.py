@@ -1,4 +1,4 @@
-"""Forecasts against what models do: operations are counted by torch, checkpoints are weighed."""
+"""Forecasts against real models: torch counts operations, and checkpoint files are measured."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def lstm(optimizer: Literal["sgd", "adam"]) -> LanguageTrialConfig:
 
 
 def counted_products(config: TransformerTrialConfig) -> float:
-    """Of a forward pass, a token: half of torch's operations."""
+    """Return the products of a forward pass per token: half of torch's operation count."""
     model = Transformer(config.model, config.output_layer, tiny_trial.VOCABULARY).eval()
     tokens_TB = torch.zeros(config.training.window, config.training.batch_size, dtype=torch.long)
-    # As one product and another one, attention has operations that are counted.
+    # The counter only sees attention's operations as separate products.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         contexts = model.contexts(tokens_TB, model.zero_state(config.training.batch_size))
         model.output.log_probabilities(contexts.dropped_TBC.flatten(0, 1), model.output_weight())

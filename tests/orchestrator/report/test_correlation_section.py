@@ -1,4 +1,4 @@
-"""The answer of a grid: what is said first, over what, how sure it is, and the numbers as files."""
+"""The correlation section: its first sentence, its certainty and its exported numbers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def findings_of(report: ReportResult) -> list[str]:
 def test_first_sentence_gives_the_correlation_and_its_certainty(
     report: ReportResult,
 ) -> None:
-    """r and its interval from the CSV file of all trials, by their formulas."""
+    """Compute r and its interval from the CSV file of all trials by their formulas."""
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cells = trials.groupby(["output_layer.c", "output_layer.k"])[
         ["press_rank", "test_perplexity"]

@@ -1,4 +1,4 @@
-"""Tables and figures of groups: what they show, next to numbers made here."""
+"""Tables and figures of groups, against numbers computed here."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ERRORS = {
 
 
 def trials(values: Mapping[str, Sequence[float]], metric: str) -> pd.DataFrame:
-    """A done trial for each value of a group."""
+    """Return a done trial for each value of each group."""
     rows = [
         done_trial(group, seed, **{metric: x})
         for group, xs in values.items()
@@ -87,7 +87,7 @@ def forest_of(section: Section) -> pd.DataFrame:
 
 
 def marks(section: Section, series: str = "") -> dict[str, list[float]]:
-    """The values of a series in the first panel by the names of their rows."""
+    """Return the first panel's values of a series, by row name."""
     frame = forest_of(section)
     of_series = frame[frame["series"].str.startswith(series)]
     return {
@@ -97,7 +97,7 @@ def marks(section: Section, series: str = "") -> dict[str, list[float]]:
 
 
 def intervals(section: Section) -> dict[str, tuple[float, float]]:
-    """The bars of the means in the first panel."""
+    """Return the first panel's intervals of the means."""
     frame = forest_of(section)
     bars = frame[frame["series"].str.startswith("mean")].dropna(subset=["low"])
     return dict(zip(bars["name"], zip(bars["low"], bars["high"], strict=True), strict=True))

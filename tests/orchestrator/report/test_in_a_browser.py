@@ -1,4 +1,4 @@
-"""The page as a real browser shows it."""
+"""The page in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as files: a page that needs nothing else, figures, tables."""
+"""The report as files: a self-contained page, figures and tables."""
 
 from __future__ import annotations
 

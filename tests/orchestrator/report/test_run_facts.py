@@ -1,4 +1,4 @@
-"""What a report says was run."""
+"""A report's facts about the run."""
 
 from __future__ import annotations
 

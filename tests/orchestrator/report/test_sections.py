@@ -1,4 +1,4 @@
-"""What a study's requests become on the page and in files."""
+"""A study's requests as sections on the page and in files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.synthetic_results import make_results, report_on, trial_row
 
 
 def shown(section: Section, table: int) -> list[list[str]]:
-    """A table's heading and lines."""
+    """Return a table's head and rows."""
     text = section.texts[table]
     return [list(text.head), *([cell.text for cell in line] for line in text.body)]
 

@@ -1,4 +1,4 @@
-"""The summary in terminals of different widths: every label and every number whole."""
+"""Summaries in terminals of different widths keep every label and number whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def render(shown: RenderableType, width: int) -> str:
 
 
 def lines_of_cells(text: str) -> list[list[str]]:
-    """The cells of every line of every table."""
+    """Return the cells of every table line."""
     return [
         [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]
         for line in text.splitlines()

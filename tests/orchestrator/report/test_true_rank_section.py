@@ -1,4 +1,4 @@
-"""What the page says of a language's true rank, from made-up ranks whose reading is plain."""
+"""A language's true rank on the page, from synthetic ranks with an obvious reading."""
 
 from __future__ import annotations
 

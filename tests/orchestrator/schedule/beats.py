@@ -1,4 +1,4 @@
-"""Beats as workers send them, for tests without workers."""
+"""Worker beats for tests without workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainables.pulse import TRAINING
 
 
 def beat_of(machine: str, **changes: Any) -> Beat:
-    """One of this process, in the third epoch of a trial; `changes` replace what it says."""
+    """Return a beat of this process in a trial's third epoch; `changes` replace its fields."""
     said: dict[str, Any] = {
         "number": 1,
         "trial_id": "one",

@@ -1,5 +1,5 @@
-"""A sweep of two tiny trials as the command runs one, with its store, its folders and its recorder,
-but without Ray."""
+"""A sweep of two tiny trials as the command runs it, with store, folders and recorder but without
+Ray."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train the trials and take the measurements that are missing; return what the user is told.
+    """Train the trials and take missing measurements; return the notes and causes for the user.
     Raises UserError."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, heard = FolderStorage(folder), Heard()
@@ -81,7 +81,7 @@ def sweep(
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:
-    """Run pack by pack in this process; the driver's own trouble ends it, the worker's the pack."""
+    """An error in the driver ends the sweep, an error in the worker only the pack."""
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None
@@ -109,7 +109,7 @@ def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
 
 
 def table(folder: Path) -> list[dict[str, Any]]:
-    """What the store holds of the trials, but for times."""
+    """Return the store's content about the trials, except times."""
     with open_store(f"sqlite:///{folder}/results.db") as store:
         spectra = store.spectra(KEY)
         return [

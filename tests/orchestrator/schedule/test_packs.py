@@ -1,4 +1,4 @@
-"""Packs: every trial in exactly one, in order, of a sensible size."""
+"""Packs: each trial in exactly one, in order, of a sensible size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage folder that is taken away under a run is noticed, and said in a sentence."""
+"""A storage folder removed during a run is noticed and reported in a sentence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A trial's files between a machine's disk and an object store: real server, real kills of the way
-to it."""
+"""A trial's files between local disk and object store, with a real server and kills during
+copying."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ PLACE = trial_directory(Path(), TRIAL).as_posix()
 
 @pytest.fixture
 def storage(url: str, move: Move) -> ObjectStorage:  # noqa: ARG001
-    """A storage of its own, seen from machine one."""
+    """Return a new storage, used from machine one."""
     made = storage_at(url)
     assert isinstance(made, ObjectStorage)
     return made
 
 
 def names(storage: ObjectStorage) -> set[str]:
-    """What the store has of the trial."""
+    """Return the names of the trial's objects."""
     return set(storage.bucket.files(PLACE))
 
 
@@ -61,7 +61,7 @@ def name_of(step: int) -> str:
 
 
 def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
-    """A worker on this machine that did `action` and was killed before it could copy anything."""
+    """Run `action` as a worker that is killed before it copies anything."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WorkingCopy, "_push", lambda _: None)
         stopped(storage, action)

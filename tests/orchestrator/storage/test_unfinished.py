@@ -1,4 +1,4 @@
-"""Which files count as unfinished, and of whom."""
+"""Which files count as unfinished, and whose they are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def age(path: Path, seconds: float) -> Path:
 
 
 def test_what_a_killed_process_left_unfinished_goes(tmp_path: Path) -> None:
-    """But only once nobody can be writing it."""
+    """Removed only once no process can still be writing it."""
     result = tmp_path / "trials" / "ab" / "result.json"
     result.parent.mkdir(parents=True)
     died = subprocess.run([sys.executable, "-c", DIES, result], cwd=ROOT, check=False)

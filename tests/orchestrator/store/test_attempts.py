@@ -1,5 +1,4 @@
-"""Attempts: every one that a worker took up has its place, its times and what ended it, whatever
-came to the trial."""
+"""Attempts: each started one keeps its machine, times and cause of its end."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ def run_id(store: Store) -> int:
 def begin(
     store: Store, *trial_ids: str, owner: str = "a", place: str = "node", lease_s: float = 60.0
 ) -> None:
-    """Claim trials, and have workers take them up."""
+    """Claim trials and record that workers started them."""
     attempts = store.claim(trial_ids, owner=owner, lease_s=lease_s)
     store.record_starts(dict.fromkeys(attempts, place), attempts=attempts)
 

@@ -1,4 +1,4 @@
-"""Commands that a run prints: each plans what it says."""
+"""Commands printed by a run plan what they claim to."""
 
 from __future__ import annotations
 

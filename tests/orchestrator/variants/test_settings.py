@@ -1,4 +1,4 @@
-"""`--set key=value`: how values are read, written and put together."""
+"""`--set key=value`: reading, writing and combining values."""
 
 from __future__ import annotations
 

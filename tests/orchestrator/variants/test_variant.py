@@ -1,4 +1,4 @@
-"""A variant of a study: its text, and the options that select it."""
+"""A variant's text, and the options that select it."""
 
 from __future__ import annotations
 

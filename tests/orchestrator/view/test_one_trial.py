@@ -1,4 +1,4 @@
-"""What a trial's page reads of it."""
+"""Data for a trial's page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AFTER = {
 
 @pytest.fixture
 def source(store: Store, tmp_path: Path) -> Source:
-    """Over a store with a done trial of two studies and a failed one."""
+    """Return the source of a store with a failed trial and a done one that two studies share."""
     trials = plan(3)
     store.register(KEY, trials)
     store.register(OTHER, trials[:1])

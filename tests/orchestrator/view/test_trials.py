@@ -1,4 +1,4 @@
-"""Trials that are kept up with equal those that are read again."""
+"""Trials updated incrementally equal those read again."""
 
 from __future__ import annotations
 

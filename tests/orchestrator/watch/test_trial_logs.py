@@ -28,7 +28,7 @@ FINAL = {
 
 
 def epoch(number: int) -> EpochMetrics:
-    """Ranks are there from the third epoch on."""
+    """Return an epoch; from the third on it has ranks."""
     loss = 5.0 / number
     metrics = EpochMetrics(
         epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5
@@ -41,8 +41,8 @@ def epoch(number: int) -> EpochMetrics:
 
 
 def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> list[str]:
-    """A trial is interrupted after its second epoch, repeats that and ends; of another one only the
-    store knows."""
+    """Interrupt a trial after its second epoch, resume it from there to its end; another trial is
+    only in the store."""
     store.register(KEY, PLAN)
     attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
@@ -75,7 +75,7 @@ def interrupted_and_resumed(store: Store, opened: Callable[[], list[Sink]]) -> l
 
 
 def complete_again(log: str, store: Store, storage: Path) -> None:
-    """As the same command does, typed again."""
+    """Complete the logs as a second run of the command does."""
     with contextlib.closing(
         TrialLogs(open_sinks([log], KEY, storage), store, KEY, pytest.fail)
     ) as logs:
@@ -134,7 +134,7 @@ def test_mlflow_has_one_run_per_trial_despite_resumes(store: Store, tmp_path: Pa
 
 
 class Broken:
-    """A log whose server went away."""
+    """A log whose server has disappeared."""
 
     name, place = "Broken", "somewhere"
 

@@ -1,4 +1,4 @@
-"""What workers say of themselves, and what becomes of processes that they fork: real processes."""
+"""Workers' beats, and the end of processes that a trial forks."""
 
 from __future__ import annotations
 

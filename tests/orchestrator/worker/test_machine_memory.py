@@ -1,4 +1,4 @@
-"""What memory a machine has, by files as Linux writes them."""
+"""A machine's memory, read from files in Linux's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contexts at which the likeliest words are asked for."""
+"""Contexts at which the likeliest words are measured."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A trial is its content: what changes its identity, and what does not. (`test_golden_ids` pins
-identities.)"""
+"""What changes a trial's identity; `test_golden_ids` pins the identities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The word-similarity benchmarks as files: parsed, verified, downloaded."""
+"""Word-similarity benchmark files: parsed, verified, downloaded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Token ids: decoding gives the text back, the content is that of the plan, a process encodes
-once."""
+"""Token ids: they decode to the text, and a process encodes it once."""
 
 from __future__ import annotations
 

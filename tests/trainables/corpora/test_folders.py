@@ -1,4 +1,4 @@
-"""What may stand after --corpus, and the sentences that answer a wrong one."""
+"""Values of --corpus, and errors for wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in corpus: prose only, no paragraph in two splits, the same on every call."""
+"""The built-in corpus: only prose, no paragraph in two splits, reproducible."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The synthetic experiment on targets that are known: what is drawn, its loss, and fits that must
-succeed."""
+"""The synthetic experiment with known targets: draws, loss, and fits that must succeed."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from trainables.trial_folder import Metric
 
 
 def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
-    """7 targets over 9 outcomes with width 3."""
+    """Return a config of 7 targets over 9 outcomes with width 3."""
     return DirichletConfig(
         **{"seed": 4, "targets": 7, "outcomes": 9, "alpha": 0.3, "width": 3, "output_layer": layer}
         | changes
@@ -33,7 +32,7 @@ def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
 
 
 def square(**changes: Any) -> dict[str, Metric]:
-    """The metrics of a fit of as many targets as outcomes."""
+    """Fit as many targets as outcomes and return the metrics."""
     size = changes.pop("size")
     settings = {"layer": SoftmaxConfig(), "alpha": 0.1, "targets": size, "outcomes": size} | changes
     return measure(small(**settings), Runtime())["dirichlet@1"].metrics
@@ -64,7 +63,7 @@ def test_loss_uses_the_layers_own_log_probabilities(layer: OutputLayerConfig) ->
 
 
 def test_only_a_wide_softmax_reaches_the_entropy() -> None:
-    """At d = N = M the logits are any matrix at all, so that the gap can close."""
+    """With d = N = M the logits can be any matrix, so the gap can close."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
         0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])

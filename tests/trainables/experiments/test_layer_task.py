@@ -1,5 +1,4 @@
-"""The benchmark of hidden layers: equal parameter counts, known functions, the same data for every
-layer."""
+"""Benchmark of hidden layers: equal sizes, known functions, the same data for every layer."""
 
 from __future__ import annotations
 

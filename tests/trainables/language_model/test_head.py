@@ -1,4 +1,4 @@
-"""Output weights that are not the embedding's: how they start, and what rank log P then has."""
+"""Untied output weights: their start, and the rank of log P."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trained softmax that is bent afterwards, against numpy's formulas in float64."""
+"""A trained softmax bent afterwards, against numpy's float64 formulas."""
 
 from __future__ import annotations
 

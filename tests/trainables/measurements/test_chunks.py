@@ -1,4 +1,4 @@
-"""A GPU's way to a spectrum, on a CPU's tensors, against numpy's SVD in float64."""
+"""The GPU method for spectra, run on CPU tensors, against numpy's float64 SVD."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks by epoch: of several epochs by hand, and those that a trial takes at the end of one."""
+"""Ranks by epoch: computed by hand, and taken at the end of an epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's own layer is refused with a reason if it cannot be kept."""
+"""A user's own layer is refused with a reason if its trials could not be kept."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Compile every kernel to a GPU's machine code through the project's own launches; Triton needs no
-GPU for that.
+"""Compile every kernel to GPU machine code by the project's own launches, without a GPU.
 
-`python -m tests.trainables.stack.compile_kernels 90 4` takes steps at four paper shapes on the
-device meta, whose tensors have no numbers. Triton specialises kernels as on a GPU of compute
-capability 9.0: by dtypes, by the alignment of pointers and by divisors. Prints JSON."""
+`python -m tests.trainables.stack.compile_kernels 90 4` runs steps at four paper shapes on the
+device meta, which has no numbers. Triton specialises as on compute capability 9.0: by dtypes,
+pointer alignment and divisors. Prints JSON."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ class Compiler:
         """By kernel, the kinds and dtypes with which it was launched."""
 
     def launcher(self, kernel: Any, grid: tuple[int, ...]) -> Callable[..., None]:
-        """Return what takes the place of `kernel[grid]`."""
+        """Return a replacement for `kernel[grid]`."""
 
         def launch(*args: Any, **options: Any) -> None:
             constants = {name: value for name, value in options.items() if name in kernel.arg_names}
@@ -83,14 +82,14 @@ def _name(kernel: Any) -> str:
 
 
 def step(configs: Sequence[LanguageTrialConfig], text: Corpus) -> None:
-    """One step of a stack on the device meta, or of a trial alone."""
+    """Run one step of a stack on the device meta, or of a single trial."""
     with torch.device("meta"):
         trainers = [Trainer(config, text, Runtime(device="meta")) for config in configs]
     (Stack(trainers) if len(trainers) > 1 else trainers[0]).step()
 
 
 def take_steps(count: int) -> None:
-    """Launch every kernel in every kind: the first `count` vocabularies and precisions of the
+    """Launch every kernel in every variant: the first `count` vocabularies and precisions of the
     papers, stacks of one kind and of many."""
     ptb, wikitext = random_corpus("ptb", "paper"), random_corpus("wikitext-2", "paper")
     small = replace(ptb, vocabulary=ptb.vocabulary[:1_003])
@@ -123,7 +122,7 @@ def all_kernels() -> dict[str, Any]:
 
 
 def reached(kernel: Any) -> set[str]:
-    """Return the kernel's name and those of the functions that it calls."""
+    """Return the names of the kernel and the functions it calls."""
     called = [kernel.fn.__globals__.get(name) for name in kernel.fn.__code__.co_names]
     return {_name(kernel)}.union(
         *(reached(other) for other in called if isinstance(other, JITFunction))

@@ -1,5 +1,5 @@
-"""The training of Transformers: against formulas in float64; windows and rates; resumed; down to
-the entropy."""
+"""Training of Transformers: float64 formulas, windows and rates, resuming, convergence to the
+entropy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEPS = 12
 
 
 class Reference(FloatingReference):
-    """The protocol in float64: Loshchilov and Hutter (2019), algorithm 2."""
+    """The protocol in float64, with Loshchilov and Hutter (2019), algorithm 2."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray, total_tokens: int) -> None:
         super().__init__(trainer, tokens)
@@ -83,8 +83,8 @@ class Reference(FloatingReference):
     ids=["gss-tied", "lms_plif-untied", "mos-rank"],
 )
 def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str, object]) -> None:
-    """Where gradients are near zero, Adam's first steps are their signs, which rounding turns:
-    hence a low rate."""
+    """With gradients near zero, Adam's first steps are their signs, which rounding can flip; hence
+    a low rate."""
     config = tiny_transformer.trial(
         output_layer=layer,
         model={"dropout": 0.0} | head,
@@ -102,7 +102,7 @@ def test_steps_agree_with_the_protocol(layer: OutputLayerConfig, head: dict[str,
 
 
 def test_passes_have_whole_windows() -> None:
-    text = corpus(train_tokens=403)  # four streams of 100 tokens, in windows of 12 and the next
+    text = corpus(train_tokens=403)  # four streams of 100 tokens: windows of 12 and the next token
     trainer = Trainer(tiny_transformer.trial(), text, Runtime())
     passes: list[list[int]] = [[]]
     while len(passes) <= 100:

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, whatever else happens."""
+"""Files are written atomically under kills, threads and failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ SIZE = 300_000
 
 
 def write_again_and_again(say: Say, path: Path, content: bytes) -> None:
-    """Never ends."""
     write_file(path, content)
     say("written")
     while True:
