@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Ray starts a worker only when a trial needs one. On a busy host, prestarted workers are ready too
 # late, and each wastes seconds of a core. At Ray's niceness of 15, workers hardly run next to busy
-# tests that wait for them.
+# tests, while others wait for them.
 os.environ.update(RAY_prestart_worker_first_driver="0", RAY_worker_niceness="0")
 
 # No test reads Ray's logs, so its monitor scans for files once instead of ten times a second.
@@ -59,10 +59,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """Return how often a test of chance runs: `@pytest.mark.chaos(few, all)` runs `few`, or `all`
+    """Return how often a random test runs: `@pytest.mark.chaos(few, all)` gives `few`, or `all`
     under `make chaos`.
 
-    With `few` 0, `make test` leaves it out. CHAOS_ROUNDS=N limits `all` to N."""
+    `few` = 0 excludes it from `make test`; CHAOS_ROUNDS=N limits `all`."""
     few, every = request.node.get_closest_marker("chaos").args
     every = min(every, int(os.environ.get("CHAOS_ROUNDS", every)))
     count: int = every if request.config.getoption("--chaos") else few
@@ -71,17 +71,17 @@ def rounds(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def one_ray() -> None:
-    """Start the Ray that all tests of this process share."""
+    """Start the Ray that this process's tests share."""
     from tests.support.one_ray import start_ray
 
     start_ray()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run long tests first, so that they do not end up alone on one process.
+    """Run long tests first, so that no process ends up alone with one.
 
-    Order: guard tests (they mostly wait, while `make check` uses a core), real commands and kills,
-    Ray, training. Deselect tests that run only in `make chaos`."""
+    Guard tests (they mostly wait, while `make check` uses a core), commands and kills, Ray,
+    training. Deselect tests for `make chaos` only."""
     items.sort(key=_turn)
     left_out = [] if config.getoption("--chaos") else list(filter(_only_in_chaos, items))
     if left_out:

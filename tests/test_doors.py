@@ -1,4 +1,4 @@
-"""Imports between rooms name the room, never a module inside it."""
+"""Imports across rooms name the room, never a module inside it."""
 
 from __future__ import annotations
 

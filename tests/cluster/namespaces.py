@@ -1,9 +1,8 @@
 """A simulated cluster: each machine has its own network, processes, host name and /tmp/ray.
 
-A machine is a set of Linux namespaces around an idle process. A bridge in another network namespace
-joins them by veth pairs, so their addresses are invisible outside. All share one file system, so
-every folder is shared. When the creating process ends, for any reason, the kernel kills all of
-theirs."""
+A machine is a set of Linux namespaces around an idle process; veth pairs to a bridge in another
+namespace join them. Addresses are invisible outside, and every folder is shared. When the creating
+process ends, for any reason, the kernel kills theirs."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ FAST_DETECTION = {
     "RAY_health_check_failure_threshold": "3",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
 }
-"""Ray gives up a disconnected machine after about 25 s, instead of about a minute by default."""
+"""Ray gives up a lost machine after about 25 s, not a minute."""
 
 
 def why_not() -> str | None:
@@ -91,7 +90,6 @@ class Machine:
         )
 
     def inside(self, *command: str | Path) -> list[str]:
-        """Return the command line that runs a command on this machine."""
         enter = ["nsenter", "--target", str(self.pid), "--all", "--wd=" + str(ROOT)]
         return [*enter, "setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
@@ -119,7 +117,6 @@ class Machine:
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def python(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run Python on this machine, in the project's folder."""
         return self.run(sys.executable, *arguments, **options)
 
     def sweep(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -132,8 +129,6 @@ class Machine:
 
 
 class Network:
-    """The bridge and its machines."""
-
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._switch = Machine("switch", 254, environment)
         self._ip("link", "add", "bridge", "type", "bridge")
@@ -142,7 +137,6 @@ class Network:
         self.machines: list[Machine] = []
 
     def add(self, name: str, **environment: str) -> Machine:
-        """Add a new machine to the network."""
         number = len(self.machines) + 1
         machine = Machine(name, number, {**self._environment, **environment})
         self.machines.append(machine)
@@ -175,35 +169,30 @@ class Network:
 
 
 class Cluster:
-    """Ray on the machines of a network with token authentication, and PostgreSQL on the first
-    one."""
+    """Ray on a network's machines with token authentication, and PostgreSQL on the first."""
 
     def __init__(self, folder: Path, postgres: Path, network: Network) -> None:
-        """Set the addresses. The server's user must be able to enter `postgres`, its folder."""
+        """Set the addresses. The server's user must be able to enter its folder, `postgres`."""
         self.postgres, self.network = postgres, network
         self.storage = folder / "shared"
         self.storage.mkdir()
         self.head = network.machines[0]
-        """Runs Ray's head, the store and the driver."""
         self.address = f"{self.head.address}:{GCS_PORT}"
         self.dashboard = f"http://{self.head.address}:{DASHBOARD_PORT}"
         """Address of the dashboard and the job interface."""
         self.store_url = f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
-        """Without the password, which is in the file that PGPASSFILE names."""
+        """Without the password, which PGPASSFILE holds."""
         self.store_url_from_outside = (
             f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
         )
-        """URL for processes outside the network."""
         self.place = ("--storage", self.storage, "--store", self.store_url)
 
     def join(self, name: str, cpus: int = 1, **environment: str) -> Machine:
-        """Add a new machine and join it to the cluster."""
         machine = self.network.add(name, **environment)
         self.start_ray(machine, cpus, f"--address={self.address}")
         return machine
 
     def start_ray(self, machine: Machine, cpus: int, *options: str) -> None:
-        """Start Ray on the machine with these options of `ray start`."""
         common = [
             f"--node-ip-address={machine.address}",
             f"--num-cpus={cpus}",

@@ -1,4 +1,4 @@
-"""A sweep started by `ray job submit` keeps running when the submitting machine dies."""
+"""A sweep submitted by `ray job submit` outlives the submitting machine."""
 
 from __future__ import annotations
 

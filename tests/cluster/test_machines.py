@@ -1,4 +1,4 @@
-"""A run on machines that join late, with one trial stopped: each trial ends once."""
+"""Machines that join late, and a stopped trial: each trial ends once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def drive(cluster: Cluster, seeds: range) -> subprocess.Popen[str]:
 
 
 def end(driver: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return the driver's summary."""
     out, err = driver.communicate(timeout=200)
     assert driver.returncode == 0, err
     return dict(json.loads(out))

@@ -1,5 +1,4 @@
-"""Problems of a cluster are reported in one sentence before any trial starts, with exit status
-2."""
+"""Cluster problems are reported in one sentence before any trial starts."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from tests.cluster.namespaces import ROOT, Cluster, cluster
 
 
 def refusal(three: Cluster, *words: str | Path, **variables: str) -> str:
-    """Run the smoke sweep with these environment variables; return its error."""
+    """Return the error of the smoke sweep with these environment variables."""
     place = (*three.place, "--address", three.address)
     answer = three.head.sweep("gss_grid", "--scale", "smoke", *place, *words, env=variables)
     assert answer.returncode == 2, answer.stdout + answer.stderr

@@ -1,5 +1,4 @@
-"""A real sweep on three machines gives the table of an undisturbed run, although two are killed or
-cut off."""
+"""A real sweep gives an undisturbed run's table although two of three machines fail."""
 
 from __future__ import annotations
 

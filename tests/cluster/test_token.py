@@ -1,5 +1,3 @@
-"""Access to the cluster requires its token."""
-
 from __future__ import annotations
 
 import re
@@ -71,8 +69,7 @@ def test_without_the_token_nothing_answers_and_nobody_joins(
 
 
 def listed() -> dict[str, str]:
-    """Return where each process in the table of docs/cluster.md listens. The kernel truncates
-    process names to 15 characters."""
+    """Return where the processes in docs/cluster.md's table listen; names have 15 characters."""
     section = (ROOT / "docs" / "cluster.md").read_text().partition("## What listens")[2]
     rows = re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|([^|]*)\|", section, re.MULTILINE)
     found: dict[str, str] = {}
@@ -82,7 +79,7 @@ def listed() -> dict[str, str]:
 
 
 def scope(address: str) -> str:
-    """Return the address's scope in that table's words."""
+    """Return the address's scope in the table's words."""
     if address in ("0.0.0.0", "*", "[::]"):
         return "all"
     return (
@@ -93,8 +90,8 @@ def scope(address: str) -> str:
 
 
 def test_only_the_documented_ports_listen(three: Cluster) -> None:
-    """Compare processes and scopes with the table. Ray draws most ports at random; ports in the
-    table must match."""
+    """Compare processes and scopes; Ray draws most ports at random, so only ports in the table must
+    match."""
     table = listed()
     assert len(table) >= 6
     for machine in three.network.machines[:2]:

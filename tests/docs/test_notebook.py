@@ -1,5 +1,3 @@
-"""The notebook in docs/ runs unchanged and shows its figures."""
-
 from __future__ import annotations
 
 import os
@@ -16,8 +14,8 @@ NOTEBOOK = ROOT / "docs" / "first-look.ipynb"
 
 
 def kinds(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """Return the kinds of output of each code cell: text/html for a table, image/png for a figure,
-    stream for printed text."""
+    """Return the output kinds of each code cell: text/html (table), image/png (figure), stream
+    (text)."""
     return [
         sorted(
             kind

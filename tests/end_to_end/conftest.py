@@ -1,5 +1,3 @@
-"""A finished smoke sweep that many tests read, and `view` pages over it."""
-
 from __future__ import annotations
 
 import fcntl
@@ -21,8 +19,7 @@ from tests.support.smoke_trials import smoke_plan, train_here
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `gss_grid` at scale smoke with four done trials. Tests must not change
-    it."""
+    """Return the storage of `gss_grid` at scale smoke, four trials done. Read only."""
     folder = tmp_path_factory.getbasetemp()
     # Test workers share the storage: the first that needs it creates it.
     storage = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "finished"
@@ -38,7 +35,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(finished: Path, tmp_path: Path) -> Path:
-    """Return a writable copy of that storage."""
     return shutil.copytree(finished, tmp_path / "copied")
 
 
@@ -62,13 +58,12 @@ def viewed(storage: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def grid(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the finished storage for page tests, which add files to it."""
+    """Return a copy of `finished` to which page tests may add files."""
     return shutil.copytree(finished, tmp_path_factory.mktemp("grid") / "results")
 
 
 @pytest.fixture(scope="module")
 def link(grid: Path) -> Iterator[str]:
-    """Yield a link to `view` over `grid`."""
     with viewed(grid) as printed:
         yield printed
 

@@ -1,4 +1,4 @@
-"""An output layer that misbehaves on purpose at the third training step."""
+"""An output layer that misbehaves at the third training step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class Misbehaving(Pointwise):
         return self.misbehave(logits) if self.calls == STEP else logits
 
     def misbehave(self, logits: Tensor) -> Tensor:
-        """Do what `does` names."""
         match self.does:
             case "holds Python's lock":
                 ctypes.PyDLL(None).sleep(FOREVER_S)
@@ -64,7 +63,7 @@ class Misbehaving(Pointwise):
 
 
 def fill_container() -> None:
-    """Get this process killed by the kernel: move it into a control group with 300 MB more."""
+    """Make the kernel kill this process, in a control group with 300 MB more."""
     group = CONTAINERS / f"misbehaving-{os.getpid()}"
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(300 * 10**6))
@@ -74,8 +73,7 @@ def fill_container() -> None:
 
 
 def allocate(gigabytes: int) -> None:
-    """Allocate memory in a process limited to 1 GB more than it uses, so that the host keeps its
-    memory."""
+    """Allocate in a process limited to 1 GB more than it uses."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + 10**9
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

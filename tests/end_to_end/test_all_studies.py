@@ -1,4 +1,4 @@
-"""Every study at scale smoke, run and reported by an installed wheel away from the checkout."""
+"""Every study at scale smoke, run and reported by an installed wheel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = ROOT.parent / "shared" / "data"
 PACKAGED = ("orchestrator", "gpu_proof", "search_spaces", "trainables", "sweep.py",
             "pyproject.toml", "README.md")  # fmt: skip
 SWEPT = "fair_capacity"
-"""The study that the wheel itself trains: it has plain trials and a search's."""
+"""Trained by the wheel itself: has plain trials and a search's."""
 OTHER = """from pathlib import Path
 
 from search_spaces.study import Study
@@ -50,7 +50,7 @@ def run(*words: str | Path, cwd: Path) -> str:
 
 
 def other_plans() -> list[Plan]:
-    """Return the plans of all studies whose trials the wheel does not train."""
+    """Return the plans of the other studies."""
     scale, request = scale_named("smoke"), PlanRequest(data_dir=DATA)
     return [
         make_plan(study, scale, corpus, fitting)
@@ -61,8 +61,8 @@ def other_plans() -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the storage of `sweep all`, run from the wheel in a new environment. The output is
-    next to it."""
+    """Return the storage of `sweep all` by the wheel in a new environment; out.txt is next to
+    it."""
     folder = tmp_path_factory.mktemp("wheel")
     sources, fresh = folder / "sources", folder / "environment"
     sources.mkdir()  # a copy, as the build writes folders next to the sources

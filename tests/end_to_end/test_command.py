@@ -1,4 +1,4 @@
-"""The command as a user types it: repeated runs, retries, lost stores and a missing cluster."""
+"""Repeated runs, retries, lost stores and a missing cluster on the command line."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_failed_trials_are_named_and_retried(tmp_path: Path) -> None:
 
 
 def kill_holders(lock: Path, times: int) -> None:
-    """Kill the first processes that hold the lock on a file, found in /proc/locks."""
+    """Kill the first processes that hold a file's lock."""
     killed: set[int] = set()
 
     def kill_another() -> bool:

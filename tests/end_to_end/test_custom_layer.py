@@ -1,4 +1,4 @@
-"""A user's own output layer, exactly as the docs show it."""
+"""A user's output layer, as the docs show it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def config(folder: Path) -> Path:
-    """Return the file with the config of the study's first trial."""
     plan = json.loads(sweep(folder / "my_layer_study.py", *DRY).stdout)
     (folder / "config.json").write_text(json.dumps(plan[0]))
     return folder / "config.json"
@@ -41,10 +40,8 @@ def config(folder: Path) -> Path:
 def alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Return a function that runs `python -m trainables` as a new process would, with no layer
-    loaded.
-
-    It returns the status and the result or error."""
+    """Return `python -m trainables` with no layer loaded, as a new process has it: status, and
+    result or error."""
 
     def run(config: Path, *arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(custom, "_loaded", {})

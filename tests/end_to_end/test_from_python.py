@@ -1,5 +1,3 @@
-"""A sweep from Python: data frames equal the command's tables, and models are the measured ones."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""Generated languages on the command line."""
-
 from __future__ import annotations
 
 from pathlib import Path

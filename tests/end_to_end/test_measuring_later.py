@@ -1,4 +1,4 @@
-"""Measurements added to a study later: the same command trains nothing and measures once."""
+"""Measurements added later: the same command trains nothing and measures once."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def write_study(folder: Path, *measurements: str) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the storage of a study that measured only perplexity."""
+    """Return a folder with a study that measured only perplexity."""
     folder = tmp_path_factory.mktemp("trained")
     measured_at_once(write_study(folder, "perplexity@1"), folder / "results")
     return folder
 
 
 def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
-    """Return the results of a study that had these measurements from the start."""
+    """Return the results of a study with these measurements from the start."""
     train_here(storage, smoke_plan(study))
     with without_ray():
         answer = sweep(study, *SMOKE, storage)
@@ -52,7 +52,6 @@ def measured_at_once(study: Path, storage: Path) -> list[dict[str, str]]:
 
 @pytest.fixture
 def folder(trained: Path, tmp_path: Path) -> Path:
-    """Return a writable copy of that folder."""
     return shutil.copytree(trained, tmp_path / "copy")
 
 

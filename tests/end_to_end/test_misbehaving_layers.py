@@ -1,5 +1,3 @@
-"""A sweep of misbehaving output layers and a healthy one ends by itself."""
-
 from __future__ import annotations
 
 import os
@@ -35,8 +33,7 @@ CAUSES = {
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
-"""Each trial's final state, and a pattern of its cause. `make test` has time only for the first
-ones."""
+"""Final state, and pattern of the cause. `make test` has time only for the first ones."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from tests.end_to_end.misbehaving_layer import MisbehavingSoftmax
@@ -53,7 +50,6 @@ MOST_OUTPUT_BYTES = 50_000_000
 
 
 def run(folder: Path, does: list[str], *options: str) -> list[dict[str, str]]:
-    """Return the results of layers that do this, and of a healthy one."""
     study, storage = folder / "misbehaving.py", folder / "results"
     study.write_text(STUDY.format(does=does))
     settings = [f"--set={name}={value}" for name, value in SMALL.items()]

@@ -1,4 +1,4 @@
-"""A sweep in an object store, with a real server, a real Ray and real kills."""
+"""A sweep in an object store, with a real server, Ray and kills."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner,
 SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 pytestmark = pytest.mark.timeout(600)
 AWAY_S = 10
-"""Longer than a trial takes, and than the client retries one request."""
+"""Longer than a trial, and than the client retries one request."""
 WAIT_S = 200
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8") * 3
 
@@ -38,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 def wiped(store: ObjectStore) -> None:
-    """Delete the local copies, as if this were another host."""
+    """Delete local copies, as on another host."""
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
@@ -86,7 +86,6 @@ def test_a_kill_and_an_outage_change_no_result(store: ObjectStore, tmp_path: Pat
 
 
 def _objects(store: ObjectStore, name: str) -> dict[str, str]:
-    """Return the trials' objects with this name, and their ETags."""
     return {key: tag for key, tag in store.keys("runs/trials").items() if f"/{name}" in key}
 
 

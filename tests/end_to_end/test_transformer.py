@@ -1,5 +1,3 @@
-"""A study with Transformers instead of LSTMs: run, resumed, viewed."""
-
 from __future__ import annotations
 
 from pathlib import Path

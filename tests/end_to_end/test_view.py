@@ -1,4 +1,4 @@
-"""`view` pages in a real Chromium, next to a running sweep."""
+"""`view` in a real Chromium, next to a running sweep."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from tests.support.processes import Process
 
 EPOCHS = 12
 LENGTHS = ",".join(map(str, (1, *range(30, 45))))
-"""Batch sizes. The first trial runs for half a minute, until a reader stops it; the others start
-and end."""
+"""Batch sizes. The first trial runs for half a minute; the others start and end."""
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
 from trainables.config import GssConfig
@@ -36,7 +35,7 @@ ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').l
 
 
 def places_at_rest(browser: Browser) -> list[list[float]]:
-    """Return the positions of the scatter's points once none moves any more."""
+    """Return the scatter's points once none moves any more."""
     centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
     points = "[...document.querySelectorAll('#scatter .point')]"
     places = f"{points}.map((p) => {centre}(p.getBoundingClientRect()))"
@@ -53,13 +52,11 @@ def asked_to_stop(button: str) -> str:
 
 
 def choose(tab: str) -> str:
-    """Return a script that chooses a tab of a study's page."""
     return f"dash_clientside.set_props('chosen-tab', {{value: {tab!r}}})"
 
 
 @pytest.fixture
 def batches(tmp_path: Path) -> Iterator[Process]:
-    """Run a sweep of batch sizes on this process's Ray."""
     study = tmp_path / "batches.py"
     study.write_text(STUDY)
     settings = (f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}")
@@ -116,9 +113,9 @@ def test_a_running_sweep_is_followed_and_stopped(
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
-    """Act at the rightmost point of the scatter until the expression is true, at most three times.
+    """Act at the scatter's rightmost point until the expression is true, at most three times.
 
-    On a busy host the figure may be laid out again between the look and the mouse event."""
+    A busy host may redraw the figure before the mouse event."""
     for _ in range(3):
         if places := places_at_rest(browser):
             act(*max(places))
@@ -159,8 +156,7 @@ def test_points_open_trials_and_boxes_filter(browser: Browser, link: str) -> Non
 
 
 LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
-"""Widths and dark mode: all four combinations, then the first again, like a window made
-narrower."""
+"""Widths and dark mode, ending with the first again, as when a window narrows."""
 
 
 def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, link: str) -> None:
@@ -191,9 +187,7 @@ def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, 
 
 
 def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
-    """Assert that page, figures and column headers fit, and that the colour scheme is applied.
-
-    It waits, because figures are laid out again shortly after the window's width changes."""
+    """Assert that page, figures and headers fit in these colours, once the layout has settled."""
     browser.wait_until(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
     graphs = "[...document.querySelectorAll('.js-plotly-plot')]"
     browser.wait_until(
@@ -250,8 +244,7 @@ def test_many_points_are_drawn_by_webgl(browser: Browser, link: str) -> None:
 
 
 def test_pages_come_back_after_the_store(browser: Browser, grid: Path, link: str) -> None:
-    """The overview, a study opened during the outage, and a study whose other figure is
-    requested."""
+    """The overview, a study opened meanwhile, and another figure requested meanwhile."""
     trouble = "document.querySelector('#trouble')?.textContent"
 
     @contextmanager

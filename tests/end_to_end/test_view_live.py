@@ -21,21 +21,18 @@ TABLE = "document.querySelector('#trials-shown').textContent"
 
 @dataclass
 class Page:
-    """A study's page and its store."""
-
     browser: Browser
     store: Store
     trials: list[PlannedTrial]
 
     def choose(self, **axes: str) -> None:
-        """Choose the axes, as the page's menus do."""
         for name, column in axes.items():
             self.browser.evaluate(
                 f"dash_clientside.set_props('study-{name}', {{value: {column!r}}})"
             )
 
     def drag(self, *corners: tuple[float, float]) -> None:
-        """Drag between two points of the scatter, given as fractions of its width and height."""
+        """Drag in the scatter, between fractions of its width and height."""
         scatter = "document.querySelector('#scatter .nsewdrag')"
         rectangle = self.browser.evaluate(f"{scatter}.getBoundingClientRect().toJSON()")
         left, top, width, height = (rectangle[side] for side in ("x", "y", "width", "height"))
@@ -54,7 +51,6 @@ class Page:
         act_until(self.browser, lambda *_: self.drag(*corners), expression)
 
     def end(self, trial: PlannedTrial, number: int) -> None:
-        """Record a result for the trial."""
         self.store.claim([trial.trial_id], owner="a", lease_s=60)
         measured = {
             "perplexity@1": {"test_perplexity": 100.0 + number},
@@ -66,7 +62,6 @@ class Page:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, str]]:
-    """Yield a store, and the link to its pages."""
     folder = tmp_path_factory.mktemp("served")
     with open_store(str(folder / "results.db")) as store, viewed(folder) as link:
         yield store, link
@@ -74,7 +69,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, st
 
 @pytest.fixture
 def page(browser: Browser, served: tuple[Store, str], request: pytest.FixtureRequest) -> Page:
-    """Open a study of this test with seven of nine trials done."""
+    """Open this test's own study, seven of nine trials done."""
     store, link = served
     key = StudyKey(study=request.node.name, scale="smoke", corpus="pydocs")
     seeds = range(3 * len(store.studies()), 3 + 3 * len(store.studies()))
@@ -110,7 +105,7 @@ def test_a_box_over_categories_filters_the_table(page: Page) -> None:
 
 
 def now(browser: Browser, graph: str, *parts: str) -> list[Any]:
-    """Return parts of a figure's current state in plotly."""
+    """Return parts of plotly's current figure."""
     figure = f"document.querySelector('#{graph} .js-plotly-plot')"
     return list(
         browser.evaluate(

@@ -1,4 +1,4 @@
-"""A running sweep as seen by Ray's dashboard, a real Prometheus and the Grafana file."""
+"""A running sweep in Ray's dashboard, a real Prometheus and the Grafana file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ PROMETHEUS = shutil.which("prometheus")
 GRAFANA = json.loads((ROOT / "docker" / "grafana-dashboard.json").read_text())
 EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
 TRIAL = re.compile(r"gss c=\S+ k=\S+")
-"""Trial names."""
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +42,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dashboard(storage: Path) -> Iterator[str]:
-    """Run gss_grid's four corners with more epochs than any test waits for; yield the dashboard's
-    URL."""
+    """Run gss_grid with more epochs than any test waits for; yield the dashboard's URL."""
     typed = ("gss_grid", "--scale", "smoke", "--ray-dashboard", "--set", "training.epochs=100000",
              "--max-concurrent", "2", "--storage", storage)  # fmt: skip
     process = subprocess.Popen(
@@ -84,12 +82,10 @@ def _answers(address: str) -> bool:
 
 
 def token() -> str:
-    """Return Ray's token, as `ray get-auth-token` prints it."""
     return Path(token_path()).read_text().strip()
 
 
 def get_json(url: str, **query: str) -> Any:
-    """Return a local server's JSON answer to a request with Ray's token."""
     request = urllib.request.Request(f"{url}?{urllib.parse.urlencode(query)}" if query else url)
     request.add_header("Authorization", f"Bearer {token()}")
     with urllib.request.urlopen(request, timeout=20) as answer:
@@ -98,7 +94,7 @@ def get_json(url: str, **query: str) -> Any:
 
 @pytest.fixture(scope="module")
 def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run Prometheus with docker/prometheus.yml, except the dashboard's port and the interval."""
+    """Run docker/prometheus.yml with another port and interval."""
     if PROMETHEUS is None:
         pytest.skip("no Prometheus on this machine")
     folder = tmp_path_factory.mktemp("prometheus")
@@ -130,7 +126,6 @@ def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def query(prometheus: str, expression: str) -> list[dict[str, Any]]:
-    """Return the current result of a query; an empty list while Prometheus starts."""
     try:
         return list(get_json(f"{prometheus}/api/v1/query", query=expression)["data"]["result"])
     except (ConnectionError, urllib.error.URLError):
@@ -177,7 +172,6 @@ def test_running_trials_have_series_and_states_counts(
 
 
 def perplexities(prometheus: str) -> set[str]:
-    """Return the names of the trials that currently have a perplexity."""
     return {
         series["metric"]["trial"]
         for series in query(prometheus, "ray_sweep_trial_validation_perplexity")
@@ -214,7 +208,7 @@ def test_the_dashboard_asks_for_the_token(
 
 
 def listening() -> dict[str, set[str]]:
-    """Return the listening addresses of this process's descendants, by program."""
+    """Return this process's descendants' listening addresses, by program."""
     psutil = import_module("psutil")
     addresses: dict[str, set[str]] = {}
     for process in psutil.Process().children(recursive=True):

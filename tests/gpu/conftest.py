@@ -1,9 +1,9 @@
-"""Numerical tests for GPUs. `python -m pytest tests/gpu` needs only torch, numpy, scipy, pydantic
-and pytest.
+"""Numerical GPU tests. `python -m pytest tests/gpu` needs only torch, numpy, scipy, pydantic and
+pytest.
 
-Every test also runs on a CPU, where its checks hold too, so that it is exercised without a GPU. `-m
-gpu` leaves out the CPU. tests/trainables/test_device.py checks dtypes without numbers; `prove-gpu`
-checks that steps do not synchronise."""
+Every test also runs, and holds, on a CPU, which `-m gpu` leaves out.
+tests/trainables/test_device.py checks dtypes without numbers; `prove-gpu` checks that steps do not
+synchronise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
-    """Return the name of an available device."""
     name: str = request.param
     if name == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no GPU here that torch can use")
@@ -30,7 +29,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def same_bits() -> Iterator[None]:
-    """Make results repeat bit for bit, as --deterministic does."""
+    """Repeat bit for bit, as --deterministic does."""
     repeat_bits(True)
     yield
     repeat_bits(False)

@@ -1,4 +1,4 @@
-"""The tests of this folder without Ray, SQL and most other packages."""
+"""These tests without Ray, SQL and most other packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {"numpy", "packaging", "pluggy", "pydantic", "pytest", "scipy", "torch"}
-"""Packages of pyproject.toml, and the tests' own, that may be imported."""
+"""Packages that these tests may import."""
 WITHOUT_OTHERS = f"""
 import importlib.abc, re, runpy, sys, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]

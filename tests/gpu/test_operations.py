@@ -1,5 +1,3 @@
-"""Operation counts of training steps."""
-
 from __future__ import annotations
 
 from typing import get_args
@@ -26,7 +24,7 @@ from trainables.stack import stack_key
 @pytest.mark.parametrize("kind", ["lstm", "transformer"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_operations_are_those_that_the_framework_counts(name: str, kind: str) -> None:
-    """Counted in a step by the plain formulas, without the project's own losses and gradients."""
+    """Compared in a step by the plain formulas, without our own losses and gradients."""
     layer, (vocabulary, steps, batch) = layer_config(name, "ptb", "tiny"), (50, 5, 3)
     config: LanguageTrialConfig
     if kind == "lstm":

@@ -1,5 +1,3 @@
-"""Product dtypes, and the rounding errors of TF32 and bf16."""
-
 from __future__ import annotations
 
 import pytest
@@ -16,7 +14,7 @@ STEPS, BATCH, WIDTH = 12, 8, 96
 
 
 def lstm(device: str, dtype: torch.dtype = torch.float32) -> tuple[LstmLayer, Tensor]:
-    """Return a layer and its inputs, with the same numbers on every device."""
+    """Return a layer and inputs with the same numbers on every device."""
     random = torch.Generator().manual_seed(1)
     layer = LstmLayer(WIDTH, WIDTH)
     layer.initialise(random)

@@ -1,5 +1,3 @@
-"""Training, checkpoints and random numbers of a trial on a device, compared with a CPU."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

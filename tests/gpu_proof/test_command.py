@@ -1,4 +1,4 @@
-"""`prove-gpu` as a user types it, with real stage processes that pass, fail, crash and hang."""
+"""`prove-gpu` with real stage processes that pass, fail, crash and hang."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_tiny_proof_passes_on_a_cpu(
 
 
 def run_programs(monkeypatch: pytest.MonkeyPatch, programs: Mapping[str, str]) -> None:
-    """Run these programs before the stages with these names."""
+    """Run these programs before the stages with their names."""
 
     def words(name: str, *rest: str) -> list[str]:
         program = programs.get(name, "") + "\nfrom gpu_proof.stage import main\nmain()"

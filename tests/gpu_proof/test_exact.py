@@ -17,7 +17,6 @@ TINY = exact.StackShape(vocabulary=40, width=8, models=3, rows=37)
 
 
 def passes(error: float, name: str) -> bool:
-    """Return whether the check with this name passes with this error."""
     question = next(
         question for question in exact.questions("cpu", Path()) if question.name == name
     )

@@ -1,6 +1,6 @@
-"""Rounds of `make chaos`: each appends a line to results/chaos.jsonl when it ends.
+"""Rounds of `make chaos`: each appends a line to results/chaos.jsonl.
 
-`python -m tests.kills.reliability` prints them as a table for docs/reliability.md."""
+`python -m tests.kills.reliability` prints the table for docs/reliability.md."""
 
 from __future__ import annotations
 

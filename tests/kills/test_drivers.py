@@ -1,9 +1,9 @@
 """Stopped and killed drivers: finished work stays, nothing runs twice, a search continues
 unchanged.
 
-Drivers signalled while Ray starts or ends have their own Ray. All others join this process's Ray,
-as on a cluster; the resumed run is in this process. One trial trains at a time unless several
-matter, because each extra worker takes seconds to import."""
+Drivers signalled while Ray starts or ends have their own Ray; the others join this process's Ray,
+as on a cluster. One trial trains at a time unless several matter: each extra worker takes seconds
+to import."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SEEDS = range(SLOW, SLOW + 4)
 TRAIN = partial(train, options={"max_concurrent": 1})
 LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
 PATCH = pytest.MonkeyPatch()
-"""Used only in the driver's process, so never undone."""
+"""For the driver's process only, so never undone."""
 
 
 def states(folder: Path) -> list[str]:
@@ -42,7 +42,6 @@ def states(folder: Path) -> list[str]:
 
 
 def ends(folder: Path) -> Counter[str]:
-    """Count the endings of trials by log line."""
     return Counter(line for line in log_lines(folder) if not line.startswith("start"))
 
 
@@ -122,7 +121,7 @@ def test_signals_during_rays_start_and_end_count(
 
 
 def test_sigkill_at_each_boundary_repeats_nothing(tmp_path: Path) -> None:
-    """Kill in the middle of trials, then before the first commit, then after the first commit."""
+    """Kill among trials, before the first commit, and after it."""
     seeds = range(SLOW, SLOW + 9)  # a killed driver's workers may still finish their trials
     train_two = partial(train, options={"max_concurrent": 2})
     driver = Process(tmp_path, train_two, tmp_path, seeds, ray=start_ray())
@@ -166,7 +165,6 @@ def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
 @pytest.mark.chaos(1, 100)
 @pytest.mark.timeout(0)
 def test_a_killed_search_ends_with_the_same_trials(tmp_path: Path, rounds: int) -> None:
-    """Each round kills one search at a random moment."""
     start_ray()
     searches = [tmp_path / str(number) for number in range(rounds + 1)]
     for number, folder in enumerate(searches):

@@ -1,5 +1,4 @@
-"""Folders and processes of a killed sweep with its own Ray are removed; those of a live one are
-left alone."""
+"""Leftovers of a killed sweep are removed; a live one's are kept."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A real sweep under SIGKILL (at a random moment or between two durable writes) or another signal:
-the same command then ends with the table of an undisturbed sweep."""
+"""After SIGKILL (at a random moment or between durable writes) or another signal, the same command
+ends with an undisturbed sweep's table."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ pytestmark = pytest.mark.timeout(0)  # a round has its own limit
 
 
 SPAN = (0.0, 1.0)
-"""When to disturb a sweep, as fractions of an undisturbed sweep's duration."""
+"""When to disturb, as fractions of an undisturbed sweep's duration."""
 BUSY = (0.2, 0.6)
-"""Trials run during most of this span."""
+"""Trials run during most of it."""
 
 
 def test_signal_and_two_kills_leave_the_table(undisturbed: Undisturbed, tmp_path: Path) -> None:
-    """One round of each random test below, with one worker."""
+    """One round of each random test below."""
     chance, part = random.Random(SEED), victim(SEED)
     with TypedSweep(tmp_path / "sweep", *options(part), "--max-concurrent", "1") as sweep:
         kill_guard(sweep, undisturbed, chance, BUSY)
@@ -86,7 +86,7 @@ def kill_at_random(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> None:
-    """Kill the victim at a random moment; start again if the sweep ends successfully before it."""
+    """Kill the victim at a random moment; start again if the sweep ends before it."""
     for _ in range(10):
         typed = sweep.type()
         time.sleep(chance.uniform(*span) * undisturbed.seconds)
@@ -104,7 +104,7 @@ def kill_at_random(
 
 
 def rebuilt(sweep: TypedSweep) -> list[str]:
-    """Return the tables that differ in a store rebuilt from the trial folders."""
+    """Return the tables that differ in a store rebuilt from trial folders."""
     new = f"sqlite:///{sweep.storage}/new.db"
     rebuild_store(new, FolderStorage(sweep.storage), print)
     before, after = tables(f"sqlite:///{sweep.storage}/results.db"), tables(new)
@@ -149,7 +149,7 @@ KINDS = [
 ANSWER = re.compile(r"Stopping|Interrupted|Ended at once|did not stop")
 ANSWERED_S, OUT_S, AT_ONCE_S, SLURM_KILLS_S = 1.0, 10.0, 1.0, 30.0
 SECOND_S = {signal.SIGINT: 0.3, signal.SIGTERM: 1.1, signal.SIGHUP: 1.1}
-"""Seconds from the first signal to the second; an earlier one counts as the first."""
+"""From the first signal to the second; an earlier one counts as the first."""
 
 
 @pytest.mark.chaos(0, 50)
@@ -179,7 +179,7 @@ def interrupt(
     chance: random.Random,
     span: tuple[float, float] = SPAN,
 ) -> list[str]:
-    """Send the signal (start again if the sweep ends before it), then kill what is left."""
+    """Send the signal (again if the sweep ends before it), then kill what is left."""
     while True:
         typed = sweep.type(terminal=kind[2])
         slowness = undisturbed.slowness
@@ -275,7 +275,7 @@ def test_every_step_is_a_call_of_the_product(step: Step) -> None:
 def measured_later(
     tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed
 ) -> Undisturbed:
-    """Return the same storage after the study requested another measurement."""
+    """Return that storage after the study requested another measurement."""
     folder = tmp_path_factory.mktemp("later")
     storage = shutil.copytree(undisturbed.storage, folder / "results")
     return undisturbed_sweep(folder, study=LATER, storage=storage)
@@ -304,7 +304,7 @@ def test_a_kill_between_durable_writes_loses_nothing(
 
 
 def kill_at_step(part: Round, sweep: TypedSweep, when: str, goal: Undisturbed) -> bool:
-    """Return False if no process made this many calls and the command ended successfully."""
+    """Return False if no process made that number of calls and the command succeeded."""
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
     last_s = typed.start_s + goal.limit_s

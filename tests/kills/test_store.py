@@ -1,5 +1,4 @@
-"""Store guarantees between processes: simultaneous claims, and a process killed while it
-records."""
+"""Simultaneous claims, and a process killed while it records."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 
 
 def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
-    """Claim trials in small lots until all are taken, and send their ids."""
+    """Claim all trials in small lots and send their ids."""
     trial_ids = ids(plan(count))
     random.Random(owner).shuffle(
         trial_ids
@@ -31,7 +30,6 @@ def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
 
 
 def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
-    """Start a process for each owner, all at the same time."""
     return [Process(folder, claim, url, owner, count) for owner in owners]
 
 
@@ -78,7 +76,7 @@ def test_threads_share_one_store(store_url: str) -> None:
 
 
 def record_all(say: Callable[[str], None], url: str, count: int) -> None:
-    """Record outcomes one by one; send each trial's id after its commit."""
+    """Record outcomes; send each trial's id after its commit."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for trial_id in ids(plan(count)):
@@ -123,7 +121,7 @@ def test_a_killed_process_leaves_no_half_recorded_trial(store_url: str, tmp_path
 
 
 LOT = 100
-"""Trials in the study at a time; few, so that readers read often."""
+"""Trials at a time; few, so that readers read often."""
 
 
 def lot(first: int) -> list[PlannedTrial]:
@@ -131,7 +129,7 @@ def lot(first: int) -> list[PlannedTrial]:
 
 
 def write(say: Callable[[str], None], url: str, count: int) -> None:
-    """Register lots and claim and record their trials one by one: four writes per trial."""
+    """Register, claim and record trial by trial: four writes each."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
         for first in range(0, count, LOT):
@@ -145,8 +143,8 @@ def write(say: Callable[[str], None], url: str, count: int) -> None:
 
 
 def read(say: Callable[[int], None], url: str, count: int) -> None:
-    """Read until the last trial is done and send the number of reads. Each read must be correct and
-    consistent."""
+    """Read until the last trial is done; each read must be correct and consistent. Send the
+    count."""
     right, (last,) = outcome(""), ids([planned(count - 1)])
     metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
     reads, first, done = 0, "", list[str]()
@@ -175,7 +173,6 @@ def read(say: Callable[[int], None], url: str, count: int) -> None:
 def test_eight_readers_see_right_numbers_beside_a_writer(
     store_url: str, tmp_path: Path, rounds: int
 ) -> None:
-    """`rounds` is the number of writes."""
     with open_store(store_url) as store:
         store.register(KEY, lot(0))
     readers = [Process(tmp_path, read, store_url, rounds // 4) for _ in range(8)]

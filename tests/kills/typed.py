@@ -1,4 +1,4 @@
-"""A command with or without a terminal, and the time of all its output."""
+"""A command with or without a terminal, and its timed output."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tests.support.command import ROOT
 
 
 class Typed:
-    """One command in its own session, with its output and times."""
-
     def __init__(self, words: list[str], variables: dict[str, str], *, terminal: bool) -> None:
         self._mine, theirs = pty.openpty() if terminal else os.pipe()
         self.start_s, self.texts = time.monotonic(), list[tuple[float, str]]()
@@ -37,7 +35,7 @@ class Typed:
         self._reader.start()
 
     def _read(self) -> None:
-        with suppress(OSError):  # reading a terminal fails once nobody has it open
+        with suppress(OSError):  # reading a terminal fails once every process has closed it
             while text := os.read(self._mine, 65536):
                 self.texts.append((time.monotonic(), text.decode(errors="replace")))
         os.close(self._mine)
@@ -50,8 +48,8 @@ class Typed:
         return self._process.poll() is None
 
     def status(self, within_s: float) -> int | None:
-        """Return the status as a shell shows it (137 after SIGKILL), or None if the command does
-        not end in time."""
+        """Return the status as a shell shows it (137 after SIGKILL), or None if it is still
+        running."""
         try:
             status = self._process.wait(within_s)
         except subprocess.TimeoutExpired:

@@ -1,5 +1,6 @@
-"""A real sweep of eight short trials with its own Ray and temporary folder, to kill and compare
-with an undisturbed one. Trials last a second and write a checkpoint every quarter of a second."""
+"""A real sweep of eight trials with its own Ray and temporary folder, to kill and compare.
+
+Trials last a second and write a checkpoint every quarter of one."""
 
 from __future__ import annotations
 
@@ -38,14 +39,14 @@ STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexit
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
 TRIALS = 8
 EPOCHS = 4 if "--chaos" in sys.argv else 2
-"""`make test` has fewer epochs, to save time."""
+"""Fewer in `make test`, to save time."""
 OPTIONS = ("--set", f"training.epochs={EPOCHS}")
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
-"""Seed of every random test; a failed test prints it."""
+"""Printed by every failing random test."""
 QUIET_S, MOST_SLOWNESS = 10.0, 4.0
-"""Seconds of an undisturbed sweep on an idle host, and the largest factor for slower hosts."""
+"""Seconds on an idle host, and the largest factor for slower ones."""
 LIMIT_S = 90.0
-"""A command that has not ended this long after a kill counts as hung."""
+"""A command that outlives a kill by this counts as hung."""
 PLUG_IN = Path(__file__).parent / "kill_at_step"
 BY_COMMAND_LINE: dict[str, Callable[[str], bool]] = {
     "worker": lambda line: line.startswith("ray::") and "Agent" not in line,
@@ -60,8 +61,6 @@ VICTIMS = ("driver", "guard", "process group", *BY_COMMAND_LINE, "everything")
 
 @dataclass
 class Round:
-    """One disturbance, and its outcome."""
-
     kind: str
     seconds: float | None = None
     """From the disturbance to the end of the command; None if it hung."""
@@ -70,25 +69,23 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Undisturbed:
-    """An undisturbed sweep and its results."""
-
     storage: Path
     table: list[dict[str, str]]
     seconds: float
 
     @property
     def slowness(self) -> float:
-        """Return how many times slower than an idle host this one is, within bounds."""
+        """Return the factor by which this host is slower than an idle one, within bounds."""
         return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
     @property
     def limit_s(self) -> float:
-        """Return the seconds after which a command counts as hung."""
+        """Return the time after which a command counts as hung."""
         return LIMIT_S * self.slowness
 
 
 class TypedSweep:
-    """Context manager: a storage, a temporary folder, and the command for them."""
+    """Context manager: a storage, a temporary folder, and their command."""
 
     def __init__(
         self,
@@ -98,7 +95,7 @@ class TypedSweep:
         storage: Path | None = None,
         store: str | None = None,
     ) -> None:
-        """Create the folders. `store` is the URL of a store outside the storage."""
+        """`store` is the URL of a store outside the storage."""
         folder.mkdir(exist_ok=True)
         self.study = folder / "chaos.py"
         self.study.write_text(study)
@@ -134,13 +131,11 @@ class TypedSweep:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Store, StudyKey]]:
-        """Yield the store and this study's key."""
         url = self.store or f"sqlite:///{self.storage}/results.db"
         with open_store(url, create=False) as store:
             yield store, store.studies()[-1].key
 
     def table(self) -> list[dict[str, str]]:
-        """Return the results with epoch losses and spectra."""
         place = ("--store", self.store) if self.store else ()
         rows = results_table(self.storage, "chaos", *place)
         with self.opened() as (store, key):
@@ -152,7 +147,7 @@ class TypedSweep:
         return rows
 
     def checkpoints(self) -> dict[Path, list[float]]:
-        """Return the seconds of the epochs in each trial's newest checkpoint, by trial folder."""
+        """Return the epochs' seconds in each folder's newest checkpoint."""
         found = {}
         for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors")):
             with suppress(FileNotFoundError):  # its worker is still running
@@ -161,7 +156,7 @@ class TypedSweep:
         return {folder: seconds for folder, seconds in found.items() if seconds}
 
     def began_anew(self, checkpoints: dict[Path, list[float]]) -> list[str]:
-        """Return the trials that did not continue from these checkpoints: their epochs have other
+        """Return the trials that did not resume these checkpoints: their epochs have other
         seconds."""
         results = {
             folder: json.loads((folder / "result.json").read_text()) for folder in checkpoints
@@ -173,12 +168,11 @@ class TypedSweep:
         ]
 
     def claims(self) -> dict[str, int]:
-        """Return the number of claims by trial id."""
         with self.opened() as (store, key):
             return {row.trial_id: row.attempt for row in store.trials(key)}
 
     def held(self, pids: Collection[int]) -> set[str]:
-        """Return the trials that these processes have claimed."""
+        """Return the trials claimed by these processes."""
         with suppress(UserError, IndexError), self.opened() as (store, key):  # no study yet
             owners = {row.trial_id: row.owner for row in store.trials(key) if row.owner}
             return {trial for trial, owner in owners.items() if int(owner.split(":")[-2]) in pids}
@@ -193,7 +187,7 @@ class TypedSweep:
                 self.trained_twice.add(path.parent.name)
 
     def alive(self, victim: str, typed: Typed) -> list[int]:
-        """Return the processes of this kind below the command."""
+        """Return the command's processes of this kind."""
         lines = mentioning(self.temporary)
         runs = typed.runs()
         if victim in BY_COMMAND_LINE:
@@ -209,7 +203,7 @@ class TypedSweep:
         return drivers or ([typed.pid] if runs else [])
 
     def kill(self, victim: str, typed: Typed, chance: random.Random) -> bool:
-        """Send SIGKILL to a process of this kind; return False if none is alive."""
+        """Kill a process of this kind; return False if none is alive."""
         self._compare_results()
         pids = self.alive(victim, typed)
         if victim == "process group" and pids:
@@ -222,7 +216,7 @@ class TypedSweep:
         kill(mentioning(self.temporary))
 
     def running(self) -> list[str]:
-        """Return the processes of these commands that are still alive after a second."""
+        """Return these commands' processes that survive another second."""
         deadline_s = time.monotonic() + 1
         while (lines := mentioning(self.temporary)) and time.monotonic() < deadline_s:
             time.sleep(0.1)
@@ -234,7 +228,7 @@ class TypedSweep:
         return [*self.running(), *files, *abandoned_shared_memory(self._since_s)]
 
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
-        """Return what is wrong after a sweep whose command is run once more."""
+        """Run the finished sweep's command again and return what is wrong."""
         typed = self.type()
         troubles = typed.troubles(limit_s)
         if f"0 to run, {TRIALS} already done" not in typed.text:
@@ -248,8 +242,8 @@ class TypedSweep:
         return troubles + [f"left behind: {name}" for name in self.left_behind()]
 
     def judge(self, part: Round, typed: Typed, undisturbed: Undisturbed) -> None:
-        """Complete the round of a command that was just killed: run it again if it failed, and once
-        more when all is done."""
+        """Complete a killed command's round: run it again if it failed, and once more when all is
+        done."""
         killed_s = time.monotonic()
         status = typed.status(undisturbed.limit_s)
         if status is None:
@@ -268,14 +262,14 @@ class TypedSweep:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Send SIGKILL to processes, some of which may have ended."""
+    """Kill processes, some of which may have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def abandoned_shared_memory(since_s: float) -> list[str]:
-    """Return newer files in /dev/shm that no process has mapped."""
+    """Return newer files in /dev/shm that are mapped nowhere."""
     new = [str(path) for path in Path("/dev/shm").iterdir() if path.lstat().st_ctime > since_s]
     maps = ""
     for path in Path("/proc").glob("[0-9]*/maps") if new else ():
@@ -287,7 +281,7 @@ def abandoned_shared_memory(since_s: float) -> list[str]:
 def undisturbed_sweep(
     folder: Path, *, study: str = STUDY, storage: Path | None = None
 ) -> Undisturbed:
-    """Run the sweep from its start, or from the results in `storage`, which stays."""
+    """Run the sweep from the start, or from `storage`, which stays."""
     with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text

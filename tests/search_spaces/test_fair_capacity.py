@@ -1,5 +1,3 @@
-"""The study `fair_capacity` is the published one."""
-
 from __future__ import annotations
 
 from orchestrator.plan import PlanRequest, make_plan, scale_named

@@ -1,5 +1,4 @@
-"""Studies with Transformers instead of AWD-LSTMs: what is kept, what is dropped, and which
-refuse."""
+"""Studies with Transformers instead of AWD-LSTMs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties of the built-in studies' trials; `test_golden_ids` pins their number and settings."""
+"""Properties of built-in studies; `test_golden_ids` pins their trials."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""The ladder of Transformers, its recipe at paper scale, and scaling."""
-
 from __future__ import annotations
 
 import pytest
@@ -24,7 +22,7 @@ def at(scale: str, config: TransformerTrialConfig) -> TransformerTrialConfig:
 
 
 def test_width_768_is_gpt_2_small() -> None:
-    """Radford et al. 2019, Table 2; learning rate of GPT-3 small: Brown et al. 2020, Table 2.1."""
+    """Radford et al. 2019, Table 2; rate of GPT-3 small: Brown et al. 2020, Table 2.1."""
     assert (ladder(768).layers, ladder(768).heads, ladder(768).learning_rate) == (12, 12, 6.0e-4)
 
 

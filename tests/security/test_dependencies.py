@@ -1,4 +1,4 @@
-"""Dependencies are pinned to exact versions and file hashes. Nothing unpickles."""
+"""Dependencies are pinned with hashes, and nothing unpickles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNPICKLING = {
     "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "read_pickle", "unsafe_load",
     "full_load", "system", "popen", "builtin eval", "builtin exec",
 }  # fmt: skip
-"""Modules and functions that execute what they read."""
+"""Names that execute what they read."""
 ALLOWED = {
     # The user's own command named this file of layers.
     "trainables/output_layers/custom.py": {"builtin exec"},
@@ -47,7 +47,7 @@ def test_the_lock_holds_every_requirement_but_torch() -> None:
 
 
 def calls() -> Iterator[tuple[str, ast.AST]]:
-    """Yield every AST node of the product, with its file's name."""
+    """Yield every AST node of the product, with its file."""
     for path in (
         *(path for room in ROOMS for path in (ROOT / room).rglob("*.py")),
         ROOT / "sweep.py",
@@ -57,7 +57,7 @@ def calls() -> Iterator[tuple[str, ast.AST]]:
 
 
 def names_used(node: ast.AST) -> set[str]:
-    """Return imported modules, and called functions and methods."""
+    """Return imports and called names."""
     match node:
         case ast.Import():
             return {alias.name.partition(".")[0] for alias in node.names}
@@ -77,7 +77,7 @@ def test_nothing_is_unpickled_from_strangers() -> None:
 
 
 def test_arrays_and_weights_are_read_without_pickles() -> None:
-    """numpy's and torch's readers accept pickles by default."""
+    """numpy and torch accept pickles by default."""
     for name, node in calls():
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="load")):

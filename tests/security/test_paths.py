@@ -1,4 +1,4 @@
-"""No name in a store or study leads to a write outside the storage."""
+"""No name leads to a write outside the storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets given to a run do not appear in its output, processes or files."""
+"""Secrets given to a run are nowhere in its output, processes or files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAGES = (
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """Yield a folder with a path short enough for Ray's sockets."""
+    """Short enough for Ray's sockets."""
     with tempfile.TemporaryDirectory(
         prefix="sec", dir="/tmp", ignore_cleanup_errors=True
     ) as folder:
@@ -72,7 +72,6 @@ def shown_by(dashboard: str, page: str) -> str:
 
 
 def store_texts(url: str) -> Iterator[str]:
-    """Yield every row of every table."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         names = connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'test_secrets'"
@@ -87,7 +86,7 @@ def store_texts(url: str) -> Iterator[str]:
 def running(
     words: Sequence[str | Path], variables: Mapping[str, str], printed: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the command with these variables and its output in a file; interrupt it at the end."""
+    """Run the command with its output in a file; interrupt it at the end."""
     with printed.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "sweep.py", *words], cwd=ROOT, start_new_session=True,

@@ -1,4 +1,4 @@
-"""Control characters in a store reach files unchanged, but no terminal."""
+"""Control characters of a store reach files, but no terminal."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_tables_and_live_pictures_keep_their_colours_alone() -> None:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Path:
-    """Return a storage whose store holds hostile texts."""
+    """Return a storage of hostile texts."""
     trial = planned(1)
     url = f"sqlite:///{tmp_path}/results.db"
     with open_store(url) as store:
@@ -76,7 +76,7 @@ def storage(tmp_path: Path) -> Path:
     "command", [("status", "--format", "table"), ("results", "gss_grid", "--format", "csv")]
 )
 def test_a_terminal_gets_no_command_from_a_store(storage: Path, command: tuple[str, ...]) -> None:
-    """Shown in a real terminal; a file receives every character."""
+    """In a real terminal; a file receives every character."""
     words = [sys.executable, str(ROOT / "sweep.py"), *command, "--storage", str(storage)]
     here, there = pty.openpty()
     with os.fdopen(here, "rb", buffering=0) as terminal:

@@ -34,7 +34,7 @@ FLAGS = (
 
 
 WAIT_S = 60.0
-"""Seconds; far more than a page needs on an idle host."""
+"""Far more than a page needs on an idle host."""
 
 
 class DevToolsError(Exception):
@@ -88,7 +88,7 @@ class Browser:
             self._process.kill()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its result; store the events that arrive first."""
+        """Send a command and return its result; events that arrive first are stored."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
         if self._session:
@@ -104,14 +104,13 @@ class Browser:
             self.events.append(answer)
 
     def open(self, url: str, *, width: int, dark: bool = False) -> None:
-        """Load a page at this width and wait for its load event."""
         self.look(width=width, dark=dark)
         self.events.clear()
         self.call("Page.navigate", url=url)
         self.wait_for_load()
 
     def look(self, *, width: int, dark: bool) -> None:
-        """Set the page's width and the reader's preferred colour scheme."""
+        """Set the page's width and preferred colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -123,18 +122,16 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def wait_for_load(self) -> None:
-        """Wait for a load event since `events` was cleared."""
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
 
     def evaluate(self, expression: str) -> Any:
-        """Return the JSON value of a JavaScript expression on the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def wait_until(self, expression: str, *, timeout_s: float = WAIT_S) -> Any:
-        """Return the value of a JavaScript expression once it is truthy."""
+        """Return the expression's value once it is truthy."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             with suppress(DevToolsError):
@@ -144,7 +141,7 @@ class Browser:
         raise AssertionError(f"not in {timeout_s} s: {expression}")
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """Send a mouse event: "mousePressed", "mouseMoved" or "mouseReleased"."""
+        """Send "mousePressed", "mouseMoved" or "mouseReleased"."""
         self.call(
             "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more
         )
@@ -156,7 +153,7 @@ class Browser:
         self.mouse("mouseReleased", x, y)
 
     def click_and_agree(self, selector: str) -> str:
-        """Click an element that asks for confirmation, accept, and return the question."""
+        """Click, accept the confirmation, and return its question."""
         self.evaluate(f"setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
         while True:
             event = self._receive()
@@ -167,15 +164,15 @@ class Browser:
         return str(event["params"]["message"])
 
     def complaints(self) -> list[str]:
-        """Return console messages, uncaught exceptions and log entries since the page was opened.
-        Blocked content is a log entry."""
+        """Return console messages, uncaught exceptions and log entries since `open`; blocked
+        content is a log entry."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [
             json.dumps(event["params"]) for event in self.events if event.get("method") in kinds
         ]
 
     def requests(self) -> list[str]:
-        """Return the URL of every request of the page."""
+        """Return the URLs of all requests."""
         sent = [
             event for event in self.events if event.get("method") == "Network.requestWillBeSent"
         ]
@@ -193,7 +190,7 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Yield a browser; skip the test if Chromium is not installed."""
+    """Yield a browser; skip the test without Chromium."""
     if EXECUTABLE is None:
         pytest.skip("no Chromium on this machine")
     with Browser(tmp_path_factory.mktemp("profile")) as running:

@@ -1,4 +1,4 @@
-"""The command line, run in this process (seconds faster) or in its own process."""
+"""The command line, run in this process (seconds faster) or in its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIMES = (
     "peak_memory_mib",
     "attempt",
 )
-"""Result columns that differ between repetitions."""
+"""Columns that differ between repetitions."""
 
 
 def environment() -> dict[str, str]:
@@ -50,7 +50,6 @@ def start(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
 def sweep_process(
     *arguments: str | Path, cwd: Path = ROOT, timeout_s: float = 240
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command in its own process until it exits."""
     process = start(*arguments, cwd=cwd)
     try:
         out, err = process.communicate(timeout=timeout_s)
@@ -61,8 +60,7 @@ def sweep_process(
 
 
 def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in this process. It uses a running Ray (fixture `one_ray`) and leaves it
-    up."""
+    """Run the command in this process; a running Ray is used and left up."""
     words = list(map(str, arguments))
     with _as_before(), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         status = main(words)
@@ -70,16 +68,14 @@ def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def typed(say: Callable[[Any], None], *arguments: str | Path) -> None:
-    """Run the command inside a `Process`, which joins a running Ray or starts none; send its status
-    and output."""
+    """Send status and output of the command in a `Process`, which joins a Ray or starts none."""
     answer = sweep(*arguments)
     say((answer.returncode, answer.stdout + answer.stderr))
 
 
 @contextmanager
 def _as_before() -> Iterator[None]:
-    """Undo what a command leaves behind until its process ends: a signal handler, and the modules
-    that a study's file imported."""
+    """Undo what a command leaves to the end of its process: a signal handler and imports."""
     handler, paths, modules = signal.getsignal(signal.SIGTERM), list(sys.path), set(sys.modules)
     try:
         yield
@@ -93,7 +89,7 @@ def _as_before() -> Iterator[None]:
 
 
 def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list[dict[str, str]]:
-    """Return the results without the columns that differ between repetitions."""
+    """Return the results without `TIMES`."""
     answer = sweep("results", study, "--storage", storage, *options, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
     rows = list(csv.DictReader(io.StringIO(answer.stdout)))

@@ -1,8 +1,6 @@
-"""A CPU stand-in for CUDA graphs.
+"""CUDA graphs simulated on a CPU: operations are recorded and replayed on the same tensors.
 
-It records each operation of a piece of work and replays them on the same tensors, without the
-Python between them. A replay would miss decisions, reads, random draws and host tensors, so
-recording refuses them."""
+A replay would miss decisions, reads, random draws and host tensors, so recording refuses them."""
 
 from __future__ import annotations
 
@@ -30,12 +28,10 @@ FROM_HOST = {"lift_fresh", "lift"}
 
 
 class NotForGraphsError(Exception):
-    """An operation that a CUDA graph cannot hold."""
+    """An operation that no CUDA graph can hold."""
 
 
 class _Refusing(TorchDispatchMode):
-    """Run only operations that a CUDA graph can hold."""
-
     def __torch_dispatch__(
         self,
         func: Any,
@@ -57,7 +53,7 @@ class _Recording(_Refusing):
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Callable[[], None]] = []
         self.before: list[tuple[Tensor, Tensor]] = []
-        """Tensors that were written, and what they had been."""
+        """Overwritten tensors with their former values."""
 
     def run(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         for argument, declared in zip(args, func._schema.arguments, strict=False):
@@ -90,7 +86,7 @@ def _listed(results: Any) -> list[Tensor]:
 
 
 class CpuGraphs:
-    """Replacement for `trainables.device.Graphs` that counts eager runs, captures and replays."""
+    """Replaces `trainables.device.Graphs`; counts eager runs, captures and replays."""
 
     def __init__(self) -> None:
         self.as_it_stands = self.captures = self.replays = 0

@@ -1,4 +1,4 @@
-"""Tiny trials of every output layer in the GPU benchmark. Imports no more than tests/gpu may."""
+"""Tiny trials of every layer in the GPU benchmark. Imports no more than tests/gpu may."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ STACKED: tuple[OutputLayerConfig, ...] = tuple(
 """Layers that a stack can train."""
 LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in trials.LAYERS)
 COMPARED = LAYERS if torch.cuda.is_available() else (LAYERS[0], *STACKED[5:7], LAYERS[-1])
-"""Layers for which a device is compared with a CPU. Without a GPU, a few show that the tests
-run."""
+"""Compared with a CPU; without a GPU, a few show that the tests run."""
 
 
 def trainer_on(
     device: str, layer: OutputLayerConfig, *, seed: int = 7, dropout: bool = True, **training: Any
 ) -> Trainer:
-    """Return a new trainer of the tiny trial."""
     config = tiny.trial(output_layer=layer, dropout=dropout, **training).model_copy(
         update={"seed": seed}
     )
@@ -34,8 +32,7 @@ def trainer_on(
 
 
 def assert_same_bits(trainer: Trainer, expected: Trainer) -> None:
-    """Assert equality of all state that the next step depends on, except torch's global
-    generators."""
+    """Compare all state of the next step, except torch's global generators."""
     result = trainer.snapshot()[0]
     for name, tensor in expected.snapshot()[0].items():
         if "random.global" not in name:

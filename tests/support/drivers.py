@@ -1,4 +1,4 @@
-"""Drivers for tests to stop and kill: each does one run of the command, with scripted trials."""
+"""Drivers to stop and kill: each does one run of the command, with scripted trials."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def train(
     options: dict[str, Any] | None = None,
     **changes: Any,
 ) -> None:
-    """Train trials with these seeds; send the summary and the listener's notes. `moment()` runs
-    just before the first trial."""
+    """Train these seeds; send the ending and the notes. `moment()` runs before the first trial."""
     plan, listener = planned(seeds), Heard()
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
@@ -56,7 +55,7 @@ def train(
 
 
 def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
-    """Compute the missing later measurements of these seeds' finished trials."""
+    """Take the missing later measurements of these seeds' done trials."""
     key, names = scripted_measurements.KEY, scripted_measurements.NAMES
     plan = planned(seeds)
     with open_store(f"sqlite:///{folder}/results.db") as store:

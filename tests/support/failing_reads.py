@@ -1,5 +1,4 @@
-"""Files that fail to open. Root may open any file and a disk does not fail on request, so `os.open`
-is replaced."""
+"""Files that fail to open, although root may open any file."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ OPEN = os.open
 
 @contextmanager
 def failing_reads(prefix: str, number: int) -> Iterator[None]:
-    """Within the block, opening a file whose name starts with `prefix` fails with error
-    `number`."""
+    """Opening a file whose name starts with `prefix` fails with errno `number`."""
 
     def fail(path: Any, *arguments: Any, **options: Any) -> int:
         if os.path.basename(os.fsdecode(path)).startswith(prefix):  # noqa: PTH119  (of any path)

@@ -1,4 +1,4 @@
-"""A real web server with the faults that downloads meet, and the corpora published on it."""
+"""A real web server with the faults that downloads meet."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ REAL_DATA = REPOSITORY.parent / "shared" / "data"
 
 @dataclass
 class WebServer:
-    """A server on loopback; set its fields to change its behaviour."""
+    """Set the fields to change the server's behaviour."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-    """By path without the leading slash."""
+    """Key: path without the leading slash."""
     first_statuses: list[int] = field(default_factory=list)
-    """Error statuses that answer the first requests."""
+    """Errors that answer the first requests."""
     drop_after_bytes: list[int] = field(default_factory=list)
-    """Bytes of the body after which the connections of the first answers are cut."""
+    """Body lengths after which the first connections are cut."""
     requests: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def serving() -> Iterator[WebServer]:
-    """Run a web server that has no files yet."""
     state = WebServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -55,7 +54,7 @@ def serving() -> Iterator[WebServer]:
             self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            pass
+            """Keep the test output quiet."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
         state.url = f"http://127.0.0.1:{http_server.server_port}/"
@@ -69,14 +68,13 @@ def serving() -> Iterator[WebServer]:
 def publish(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]
 ) -> None:
-    """Put the files on the server, and add their folder to the published corpora as `name`."""
+    """Serve the files, and publish them as the corpus `name`."""
     web.files |= {f"{name}/t.{file}": text.encode() for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     monkeypatch.setitem(PUBLISHED, name, PublishedFolder(url=f"{web.url}{name}/t.", files=hashes))
 
 
 def write_corpus(folder: Path, **texts: str) -> Path:
-    """Write the given splits as files and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for split, text in texts.items():
         (folder / f"{split}.txt").write_bytes(text.encode())

@@ -1,8 +1,8 @@
 """A GPU's rounding errors in Triton's interpreter, whose own exp and / are exact to the last bit.
 
-From the PTX manual: ex2.approx has a relative error of up to 2^-22, and exp rounds x log2 e before
-it; div.full is off by up to 2 ulp. Errors here have their maximum size and random-looking signs.
-Results that float32 represents exactly, such as 1 / 1, stay exact."""
+From the PTX manual: ex2.approx is off by up to 2^-22 of its result, and exp rounds x log2 e before
+it; div.full is off by up to 2 ulp. Errors have their maximum size and random-looking signs; exact
+results such as 1 / 1 stay exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Malformed texts, values, configs and files, as a hostile author would write them."""
+"""Texts, values, configs and files of a hostile author."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ texts = st.sampled_from(NASTY_TEXTS) | st.text(max_size=30)
 words = st.sampled_from(NASTY_TEXTS) | st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30
 )
-"""Command-line words: the kernel passes no NUL, and invalid UTF-8 only as single bytes."""
+"""Words of a command line: no NUL, and invalid UTF-8 only as single bytes."""
 numbers = (
     st.integers()
     | st.floats()
@@ -65,7 +65,7 @@ CONFIGS: tuple[dict[str, Any], ...] = tuple(
 
 
 def places(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path to every value inside JSON data."""
+    """Return the path to every value in JSON data."""
     keys = (
         content.keys()
         if isinstance(content, dict)
@@ -80,7 +80,7 @@ def places(content: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
-    """Draw one of the originals with one to three of its values replaced, added or removed."""
+    """Draw an original with one to three values replaced, added or removed."""
     content = copy.deepcopy(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 3))):
         *path, last = draw(st.sampled_from(places(content)))
@@ -101,8 +101,7 @@ def spoiled(draw: Callable[..., Any], originals: tuple[Any, ...]) -> Any:
 
 @st.composite
 def damaged(draw: Callable[..., Any], originals: tuple[bytes, ...]) -> bytes:
-    """Draw one of these files, cut or with bytes changed, inserted or doubled; or arbitrary
-    bytes."""
+    """Draw an original cut, changed, or with bytes inserted or doubled."""
     content = bytearray(draw(st.sampled_from(originals)))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, max(0, min(len(content), 400))) | st.integers(0, len(content)))

@@ -1,5 +1,4 @@
-"""Synthetic results that follow power laws of a size, and trials whose settings move both a rank
-and the loss."""
+"""Synthetic power laws of a size, and trials whose settings move a rank and the loss."""
 
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ LEARNED_AT = Threshold(
     metric="excess_cross_entropy",
     value=0.1,
 )
-"""Threshold that the study spam requests of `spam_rows`."""
+"""The study spam's request."""
 LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
 
 
 def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add ids of the form that trials have."""
+    """Add trial-like ids."""
     return [{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(rows)]
 
 
@@ -49,8 +48,7 @@ def head_rank_rows(
     seeds: int = 3,
     deviation: float = 0.01,
 ) -> list[dict[str, Any]]:
-    """Return trials whose loss is 4 + 2 (m r)^-0.6 for head rank r, with a factor m for each output
-    layer."""
+    """Return trials with losses 4 + 2 (m r)^-0.6 at head rank r; m is the layer's factor."""
     rng, rows = np.random.default_rng(0), []
     for kind, (layer, factor), rank, seed in product(
         kinds, factors.items(), RANKS, range(1, seeds + 1)
@@ -73,8 +71,7 @@ def width_rows(
     seeds: int = 3,
     seed: int = 1,
 ) -> list[dict[str, Any]]:
-    """Return trials whose loss is 3.5 + 6 w^-0.5 for width w, plus the excess in `above` at some
-    widths."""
+    """Return trials with losses 3.5 + 6 w^-0.5 at width w, plus the excess in `above`."""
     rng, rows = np.random.default_rng(seed), []
     for width, seed in product(widths, range(1, seeds + 1)):
         loss = 3.5 + 6 * width**-0.5 + above.get(width, 0.0) + rng.normal(0, 0.005)
@@ -91,9 +88,9 @@ def spam_rows(
     seeds: int = 3,
     deviation: float = 0.05,
 ) -> list[dict[str, Any]]:
-    """Return trials whose gap to the entropy of spam-V is 0.1 (m w(V) / d)^3 at width d.
+    """Return trials with gaps 0.1 (m w(V) / d)^3 to the entropy of spam-V at width d.
 
-    w(V) = V^0.4, and m is the output layer's factor: the gap is 0.1 at width m w(V)."""
+    w(V) = V^0.4; m is the layer's factor, so the gap is 0.1 at m w(V)."""
     rng, rows = np.random.default_rng(3), []
     for number, width, (layer, factor), seed in product(
         symbols, widths, factors.items(), range(1, seeds + 1)
@@ -111,10 +108,10 @@ def spam_rows(
 
 
 def settings_rows() -> list[dict[str, Any]]:
-    """Return 108 trials whose settings explain the link between ranks and loss, or do not.
+    """Return 108 trials with different links between rank and loss.
 
-    `press_rank` and the loss share only the settings, two of which interact. `entropy_rank` falls
-    with the loss at any settings. `kl_rank_1e-3` is nearly constant."""
+    `press_rank` and the loss share only the settings, two of which interact; `entropy_rank` falls
+    with the loss at any settings; `kl_rank_1e-3` is nearly constant."""
     rng = np.random.default_rng(2)
     rows: list[dict[str, Any]] = []
     for batch, decay, rate, epochs in product(*LEVELS):

@@ -1,4 +1,4 @@
-"""The device "meta", which holds no numbers, as a stand-in for a GPU."""
+"""The device "meta", which has no numbers, in place of a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _meta = torch.library.Library("aten", "IMPL", "Meta")
 def _summed_in(
     total: Tensor, left: Tensor, right: Tensor, out_dtype: torch.dtype, *, out: Tensor, **_: Any
 ) -> Tensor:
-    """Meta version of an operation that torch implements only on GPUs."""
+    """Only GPUs have this operation in torch."""
     assert left.dtype == right.dtype != out_dtype == out.dtype == total.dtype
     assert (
         out.shape == total.shape == (len(left), left.shape[1], right.shape[2])
@@ -36,8 +36,7 @@ _meta.impl("baddbmm.dtype_out", _summed_in)
 
 @contextmanager
 def like_a_gpu(window: int) -> Iterator[None]:
-    """Within the block, trainers on "meta" take a GPU's code path, including Triton kernels, with
-    windows of one length."""
+    """Let trainers on "meta" take a GPU's path, Triton included, with windows of one length."""
     with ExitStack() as stack:
         enter = stack.enter_context
         enter(

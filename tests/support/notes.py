@@ -1,5 +1,3 @@
-"""A listener for tests of a sweep's messages."""
-
 from __future__ import annotations
 
 import sys
@@ -9,7 +7,7 @@ from trainables.trial_folder.outcome import TrialOutcome
 
 
 class Heard(Listener):
-    """A listener that records notes and trial outcomes, and prints the notes to standard error."""
+    """Record notes and outcomes, and print the notes to standard error."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

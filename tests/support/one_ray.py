@@ -1,5 +1,4 @@
-"""One Ray for all tests that do not test how Ray starts: starting it takes longer than most of
-them."""
+"""One Ray for all tests that do not test its start, which takes longer than most of them."""
 
 from __future__ import annotations
 
@@ -17,13 +16,12 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
 vars(connection)["PRELOADS"] = "import gc; gc.set_threshold(20_000)"
-"""Without the product's preloads: most test trials are scripted, and workers import torch if a
-trial needs it."""
+"""Most test trials are scripted; workers import torch if they need it."""
 _started = ExitStack()
 
 
 def start_ray(note: Callable[[str], None] = lambda _: None) -> str:
-    """Start Ray unless it is running; return the address at which other processes join it."""
+    """Start Ray unless it runs; return its address."""
     if not ray.is_initialized():
         options = RunOptions(storage=FolderStorage(Path("/nonexistent")))
         _started.enter_context(connection.connected(options, note))
@@ -31,12 +29,11 @@ def start_ray(note: Callable[[str], None] = lambda _: None) -> str:
 
 
 def join_ray(address: str) -> None:
-    """Connect this process to the Ray at this address."""
     ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
 
 
 def end_ray() -> None:
-    """Stop Ray before a test that starts its own, and after all tests."""
+    """Stop the shared Ray, if a test needs its own or all are done."""
     _started.close()
     for thread in threading.enumerate():
         if thread.name.startswith(connection.THREAD):
@@ -45,7 +42,7 @@ def end_ray() -> None:
 
 @contextmanager
 def without_ray() -> Iterator[None]:
-    """Make any command that starts or uses Ray within the block fail."""
+    """Make commands that use Ray fail."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "ray", None)
         yield

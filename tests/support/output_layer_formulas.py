@@ -1,8 +1,8 @@
-"""Output layers as the papers define them, in float64 with everything materialised: the independent
-truth of these tests.
+"""Output layers as the papers define them, in materialised float64: the independent truth of these
+tests.
 
-Shares only the parameter names with the package. PyTorch can differentiate it, so it also gives the
-true gradients. Shapes: N rows, K mixtures, V vocabulary."""
+Shares only parameter names with the package; torch differentiates it for true gradients. Shapes: N
+rows, K mixtures, V vocabulary."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EVERY_LAYER: tuple[OutputLayerConfig, ...] = (
     MocConfig(mixtures=3, latent_dropout=0.0),
     MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0, learning_rate=2.0),
 )
-"""A small layer of every kind, with both forms of softcap, without dropout."""
+"""Every kind, small and without dropout; softcap in both forms."""
 
 
 def softplus(t: Tensor) -> Tensor:
@@ -96,12 +96,11 @@ def log_p(
 
 
 def parameters_of(layer: nn.Module) -> dict[str, Tensor]:
-    """Return the layer's parameters by name."""
     return dict(layer.named_parameters())
 
 
 def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> OutputLayer:
-    """Return a float64 layer with every weight drawn at random, including the bias."""
+    """Return a float64 layer with all weights drawn, including the bias."""
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=width, context_width=width)
     layer = build_output_layer(config, shape).double()
     generator = torch.Generator().manual_seed(5)
@@ -113,8 +112,7 @@ def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> Outp
 def inputs(
     rows: int, width: int, vocabulary: int, scale: float = 1.0, seed: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return hidden states, weights whose logits have size about `scale`, and targets. The
-    vocabulary is small, so targets repeat."""
+    """Return hidden states, weights that give logits of about `scale`, and repeating targets."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(rows, width, dtype=torch.float64, generator=generator)
     weight = torch.randn(vocabulary, width, dtype=torch.float64, generator=generator) * scale
@@ -122,7 +120,7 @@ def inputs(
 
 
 def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Tensor]:
-    """Return what a loss is differentiated by: the inputs and all trained parameters."""
+    """Return the inputs and trained parameters, to differentiate by."""
     inputs = {"hidden": hidden.clone().requires_grad_(), "weight": weight.clone().requires_grad_()}
     return inputs | {name: p for name, p in layer.named_parameters() if p.requires_grad}
 
@@ -130,8 +128,7 @@ def leaves_of(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Ten
 def loss_and_gradients(
     layer: OutputLayer, hidden: Tensor, weight: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """Return the package's loss and three times its gradients; assert the loss is equal without
-    gradients."""
+    """Return the package's loss, equal without gradients, and three times its gradients."""
     leaves = leaves_of(layer, hidden, weight)
     loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)
     with torch.no_grad():

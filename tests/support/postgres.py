@@ -1,4 +1,4 @@
-"""A PostgreSQL server started by tests, and fixtures for new stores in it and in SQLite."""
+"""PostgreSQL servers started by tests, and fixtures of new stores."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PASSWORD = "not a secret/@"
 """Contains characters that a URL must escape."""
 _numbers = count()
 Inside = Callable[[list[str]], list[str]]
-"""Wraps a command line so that it runs on the server's host."""
+"""Makes a command line run on the server's host."""
 
 
 class PostgresServer:
-    """A running server with password authentication that listens on a socket in its folder."""
+    """A server with a password and a socket in its folder."""
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class PostgresServer:
         network: tuple[str, str] | None = None,
         inside: Inside = list,
     ) -> None:
-        """Create and start the server. `folder` needs a short path, for the socket; `network` is an
-        extra address to listen on and the clients allowed there."""
+        """`folder` needs a short path for the socket; `network` is an address to listen on, and its
+        clients."""
         self.folder, self.password = folder, password
         (folder / "password").write_text(password)
         if os.geteuid() == 0:
@@ -100,26 +100,24 @@ class PostgresServer:
             connection.execute(statement.encode())
 
     def create_database(self) -> str:
-        """Create an empty database and return its name."""
         name = f"test_{next(_numbers)}"
         self.execute(f"CREATE DATABASE {name}")
         return name
 
     def signal(self, number: int) -> None:
-        """Send a signal to the server and its connection processes."""
+        """Signal the server and its connections."""
         server = self._process.pid
         children = Path(f"/proc/{server}/task/{server}/children").read_text()
         for pid in (server, *map(int, children.split())):
             os.kill(pid, number)
 
     def stop(self) -> None:
-        """Stop at once, without flushing to disk."""
+        """Stop at once without flushing to disk."""
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(timeout=30)
 
 
 def server_program(name: str) -> str | None:
-    """Return the path of a PostgreSQL server program, or None."""
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     return shutil.which(name) or (str(installed[-1]) if installed else None)
 
@@ -139,8 +137,7 @@ def _as_unprivileged_user() -> list[str]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """Yield a server for the whole session. It never syncs to disk, because its data is
-    temporary."""
+    """Yield the session's server, which never syncs: its data is temporary."""
     if server_program("postgres") is None:
         pytest.skip(
             "no PostgreSQL server is installed (initdb and postgres, in PATH or "
@@ -156,8 +153,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the URL of a store that does not exist yet. On PostgreSQL it is a new schema, which is
-    faster than a new database."""
+    """Return the URL of a new store; on PostgreSQL a schema, faster than a database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'results' / 'results.db'}"
     server: PostgresServer = request.getfixturevalue("postgres_server")

@@ -1,6 +1,6 @@
-"""Test functions in their own processes, for tests to stop and kill.
+"""Test functions in their own processes, to stop and kill.
 
-They are forked from a process that has already imported the slow modules."""
+They fork from a process that has imported the slow modules."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FORKS.set_forkserver_preload(
 )
 WAIT_S = 180.0
 Say = Callable[[Any], None]
-"""Sends an object from such a function to the test."""
+"""Sends an object to the test."""
 
 
 class Process:
-    """`function(say, *arguments)` in its own process group, as a shell starts a command."""
+    """Run `function(say, *arguments)` in its own process group, as a shell does."""
 
     def __init__(
         self,
@@ -39,8 +39,7 @@ class Process:
         ray: str | None = None,
         **environment: str,
     ) -> None:
-        """Start the process. Its standard error goes to a file in `folder`; `ray` is the address of
-        a Ray to join."""
+        """Standard error goes to a file in `folder`; `ray` is the address of one to join."""
         self._heard, telling = FORKS.Pipe(duplex=False)
         _, self._errors = tempfile.mkstemp(dir=folder, prefix="errors-")
         call = (function, telling, arguments, ray, {**os.environ, **environment}, self._errors)
@@ -53,13 +52,12 @@ class Process:
         return Path(self._errors).read_text()
 
     def hear(self, timeout_s: float = WAIT_S) -> Any:
-        """Return the next object that the function sends."""
+        """Return the next object sent."""
         assert self._heard.poll(timeout_s), f"nothing was said in time: {self.errors}"
         return self._heard.recv()
 
     def end(self, timeout_s: float = WAIT_S, status: int = 0) -> list[Any]:
-        """Wait for exit with `status` (negative for a signal) and return the remaining objects
-        sent."""
+        """Return the remaining objects after an exit with `status`, negative for signals."""
         said = []
         deadline_s = time.monotonic() + timeout_s
         try:
@@ -78,7 +76,7 @@ class Process:
         os.kill(self._process.ident or 0, number)
 
     def kill(self) -> list[Any]:
-        """Kill with SIGKILL and return the remaining objects sent."""
+        """Send SIGKILL and return the remaining objects."""
         self.signal(signal.SIGKILL)
         return self.end(status=-signal.SIGKILL)
 

@@ -1,5 +1,3 @@
-"""The dtypes of the matrix products that a piece of work runs."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +11,7 @@ PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "addmm_", "baddbmm_", "_cudnn_rnn",
 
 
 class Asked(TorchDispatchMode):
-    """Record the dtypes of all products that run inside."""
+    """Record the dtypes of the matrix products that run inside."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,5 +1,4 @@
-"""Common parts of the float64 training references. They start from a trainer's weights and compare
-every step."""
+"""Float64 training references: start from a trainer's weights, compare every step."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ from trainables.training import Trainer
 
 
 class FloatingReference:
-    """A trainer's weights in float64, and the text as streams, one for each example in the
-    batch."""
+    """A trainer's weights in float64, and the text as one stream per example."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
         self.at = {
@@ -34,7 +32,7 @@ class FloatingReference:
         self.steps = self.tokens = 0
 
     def clipped_gradients(self, loss: Tensor, clip: float) -> dict[str, Tensor]:
-        """Return the gradients of the weights, scaled together to a norm of at most `clip`."""
+        """Return gradients, scaled together to a norm of at most `clip`."""
         gradients = torch.autograd.grad(loss, [self.at[name] for name in self.names])
         norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in gradients))
         scale = min(1.0, clip / (norm + 1e-6))
@@ -43,7 +41,7 @@ class FloatingReference:
         }
 
     def adam(self, name: str, gradient: Tensor, betas: tuple[float, float]) -> Tensor:
-        """Return Adam's update before the learning rate (Kingma and Ba 2015, algorithm 1)."""
+        """Return the update before the learning rate (Kingma and Ba 2015, algorithm 1)."""
         mean, square = self.moments[name]
         mean += (1 - betas[0]) * (gradient - mean)
         square += (1 - betas[1]) * (gradient**2 - square)
@@ -51,7 +49,7 @@ class FloatingReference:
         return (mean / (1 - betas[0] ** self.steps)) / (root + 1e-8)
 
     def assert_agrees(self, trainer: Trainer, step: Callable[[], float], steps: int) -> None:
-        """Compare the loss of each step, and the final weights."""
+        """Compare each step's loss, and the final weights."""
         for _ in range(steps):
             expected = step()
             trainer.step()

@@ -1,5 +1,3 @@
-"""A short base path for temporary folders, and a search for processes that mention a folder."""
-
 from __future__ import annotations
 
 import shutil
@@ -13,15 +11,15 @@ import pytest
 
 @pytest.fixture
 def short_base() -> Iterator[Path]:
-    """Yield a base folder for temporary folders, with a path as short as Ray requires."""
+    """Yield a base folder with a path short enough for Ray."""
     base = Path(tempfile.mkdtemp(prefix="lo-", dir="/tmp"))
     yield base
     shutil.rmtree(base)
 
 
 def mentioning(folder: Path) -> dict[int, str]:
-    """Return the pid and command line of every process that has the folder in its command, its
-    environment or its open files."""
+    """Return pid and command line of processes with the folder in their command, environment or
+    open files."""
     return {
         int(process.name): line
         for process in Path("/proc").glob("[0-9]*")

@@ -1,8 +1,7 @@
-"""Trials for scheduling tests: no training, but real files, real exceptions and real process
-deaths.
+"""Trials for scheduling tests: no training, but real files, exceptions and deaths.
 
-The hundreds of a trial's seed select its behaviour. Every trial appends its start and end to one
-file, so a test can count them even if processes die."""
+The hundreds of the seed select the behaviour. Starts and ends go to one append-only file, which
+survives any process."""
 
 from __future__ import annotations
 
@@ -34,11 +33,10 @@ STEPS = 4
 SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
 PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
 HELD_S = 120.0
-"""The longest that all held trials together wait, in seconds."""
+"""Seconds that all held trials together wait at most."""
 
 
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
-    """Return one trial for each seed."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
     configs = [
         TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()) for seed in seeds
@@ -47,7 +45,7 @@ def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
 
 
 def log_lines(storage: Path) -> list[str]:
-    """Return the lines that all trials below `storage` wrote, in order."""
+    """Return what all trials below `storage` logged, in order."""
     path = storage / "log.txt"
     return path.read_text().splitlines() if path.exists() else []
 
@@ -55,7 +53,7 @@ def log_lines(storage: Path) -> list[str]:
 def run_scripted(
     config: TrialConfig, *, directory: Path, on_epoch: Callable[[EpochMetrics], None], **_: Any
 ) -> TrialOutcome:
-    """Count to STEPS, with the count on disk as a checkpoint, and behave as the seed asks."""
+    """Count to STEPS with a checkpoint on disk, and behave as the seed asks."""
     behaviour = config.seed - config.seed % 100
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
@@ -78,8 +76,7 @@ def run_scripted(
 
 
 def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
-    """Log the output layer's type and the Ray node id, then pause. HELD waits until `go-on`
-    exists."""
+    """Log layer type and Ray node, and pause; HELD waits for `go-on`."""
     log(
         directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}"
     )
@@ -94,8 +91,7 @@ def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome
 
 
 def misbehave(behaviour: int, *, again: bool) -> None:
-    """Do what this behaviour does in the middle of a trial. `again`: an earlier attempt got this
-    far."""
+    """Misbehave in mid-trial; `again`: an earlier attempt got this far."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
@@ -130,7 +126,7 @@ def write(path: Path, text: str) -> None:
 
 
 def log(directory: Path, line: str) -> None:
-    """Append a line to the shared log, two folders above the trial's folder."""
+    """Append a line to the log two folders above the trial's."""
     descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)
@@ -139,8 +135,7 @@ def log(directory: Path, line: str) -> None:
 def work_in(
     folder: Path, store: Store, options: Mapping[str, Any] | None = None, **changes: Any
 ) -> StudyWork:
-    """Begin a run with results below `folder`. `options` are `RunOptions` fields; `changes` replace
-    fields of the work itself."""
+    """Begin a run below `folder`: `options` go to `RunOptions`, `changes` to the work."""
     fields: dict[str, Any] = {
         "store": store,
         "run_id": store.begin_run(RUN),

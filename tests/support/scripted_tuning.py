@@ -1,7 +1,7 @@
-"""A small tuning whose trials train nothing: losses are a formula of the config.
+"""A small tuning whose losses are a formula of the config.
 
-Two sides, 2 cells in stage 1, 20 cells in stage 2, two final seeds. Each trial appends its start
-and end to one file, so a test can count them even if processes die."""
+Two sides, 2 cells in stage 1, 20 in stage 2, two final seeds. Starts and ends go to one append-only
+file, which survives any process."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ TUNING = Tuning(
 
 
 def plan(search: Search | None = None, budget: int | None = 5) -> TuningPlan:
-    """Return the tuning's plan, without scale or overrides."""
+    """Return the plan without scale or overrides."""
     bases = {side: base(CORPUS) for side, base in TUNING.sides.items()}
     request = PlanRequest(search=search, budget=budget)
     return plan_tuning(TUNING, bases, "paper", lambda config: config, request)
 
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
-    """Return the trials that the study's plan would hold."""
+    """Return the trials of the study's plan."""
     return [PlannedTrial.of(config, name, place) for name, place, config in tuning.certain()]
 
 
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
-    """Return the trials with their validation losses, which kills must not change."""
+    """Return trials with validation losses: kills must not change them."""
     return [
         (
             row.name,
@@ -70,8 +70,7 @@ def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
 
 
 def losses(config: TrialConfig) -> list[float]:
-    """Return validation losses by epoch. They fall towards a value that is lowest at medium
-    dropouts."""
+    """Return losses by epoch, with the lowest limit at medium dropouts."""
     model = config.model
     least = (
         3
@@ -95,7 +94,7 @@ def run_scripted_tuning(
     stop_above: Mapping[int, float] | None,
     **_: Any,
 ) -> TrialOutcome:
-    """Count epochs, with the count on disk as a checkpoint, and obey the search's thresholds."""
+    """Count epochs with a checkpoint on disk, and obey the thresholds."""
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
         done = folder.outcome()
@@ -120,7 +119,7 @@ def run_scripted_tuning(
 
 
 def ending(config: TrialConfig, epochs: int) -> TrialOutcome:
-    """Return a done outcome after all epochs, a pruned one after fewer."""
+    """Return a done outcome, or a pruned one after fewer epochs."""
     rows = tuple(epochs_of(config)[:epochs])
     if epochs < EPOCHS:
         return TrialOutcome(

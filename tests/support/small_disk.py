@@ -1,4 +1,4 @@
-"""Real disks that fill up after a few files: the tests need the kernel's own errors."""
+"""Real full disks: the kernel's own errors count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
-    """Mount a file system of `kib` KiB in memory. Skip the test if this process may not mount."""
+    """Mount `kib` KiB in memory; skip the test if mounting is forbidden."""
     folder.mkdir()
     mounted = _mount("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder))
     if mounted.returncode:
@@ -27,14 +27,13 @@ def small_disk(folder: Path, *, kib: int) -> Iterator[Path]:
 
 
 def change(disk: Path, option: str) -> None:
-    """Remount the disk: "size=1m" makes room, "ro" forbids writing."""
+    """Remount: "size=1m" makes room, "ro" forbids writing."""
     _mount("-o", f"remount,{option}", str(disk)).check_returncode()
 
 
 @contextmanager
 def small_files(size: int) -> Iterator[None]:
-    """Limit this process's files to `size` bytes, which makes writes fail without special
-    rights."""
+    """Limit files to `size` bytes: writes fail without special rights."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -1,5 +1,4 @@
-"""Language-model trials that take seconds, and the parts of their results that repeat bit for
-bit."""
+"""Language-model trials of seconds, and what of their results repeats bit for bit."""
 
 from __future__ import annotations
 
@@ -30,13 +29,13 @@ FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.
 
 
 def smoke_plan(study: str | Path, corpus: str = "pydocs", **request: Any) -> Plan:
-    """Return the plan of a study at scale smoke; `request` holds fields of `PlanRequest`."""
+    """Return a study's plan at scale smoke; `request` holds fields of `PlanRequest`."""
     return make_plan(load_study(str(study)), scale_named("smoke"), corpus, PlanRequest(**request))
 
 
 @cache
 def smoke_trial(**settings: object) -> TrialConfig:
-    """Return the first trial of the study gss_grid at scale smoke."""
+    """Return the first trial of gss_grid at scale smoke."""
     plan = smoke_plan("gss_grid", settings={key: (value,) for key, value in settings.items()})
     config = plan.trials[0].config
     assert isinstance(config, TrialConfig)
@@ -46,7 +45,7 @@ def smoke_trial(**settings: object) -> TrialConfig:
 def smoke_transformer(
     layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32"
 ) -> TransformerTrialConfig:
-    """Return a Transformer trial whose output weights have rank 6."""
+    """Return a trial with a head of rank 6."""
     corpus = identity("pydocs", data_dir=None)
     training: dict[str, object] = {"batch_size": 8, "window": 16, "learning_rate": 0.01}
     training |= {"warm_up_tokens": 500, "epoch_tokens": 2_000, "epochs": epochs}
@@ -63,8 +62,8 @@ def smoke_transformer(
 
 
 def train_here(storage: Path, *plans: Plan) -> None:
-    """Train the plans' trials in this process. A later command records their results from their
-    folders and starts no workers, which saves time."""
+    """Train here; a later command finds the results in files and starts no workers, which saves
+    time."""
     measurements: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:
@@ -82,7 +81,7 @@ def train_here(storage: Path, *plans: Plan) -> None:
 
 
 def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
-    """Return the parts of an outcome that repetition does not change."""
+    """Return what a repetition does not change."""
     content = outcome.model_dump(mode="json")
     for metrics in content["measurements"].values():
         for name in TIMES:
@@ -93,5 +92,4 @@ def without_clocks(outcome: TrialOutcome) -> dict[str, Any]:
 
 
 def names_in(folder: Path) -> set[str]:
-    """Return the names of the files in a folder."""
     return {path.name for path in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""Small trials, outcomes and keys for the store's tests."""
+"""Small trials, outcomes and keys for store tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPECTRUM = np.array([3.5e4, 1.0, np.pi, 1e-300, 0.0])
 
 
 def planned(number: int, *, group: str = "", name: str | None = None) -> PlannedTrial:
-    """Return a trial whose id is the SHA-256 of its config, like a real one's."""
+    """Return a trial whose id is the SHA-256 of its config, as a real one's is."""
     config: dict[str, Any] = {
         "seed": number,
         "group": group,
@@ -38,7 +38,7 @@ def planned(number: int, *, group: str = "", name: str | None = None) -> Planned
 
 
 def plan(length: int, *, group: str = "") -> list[PlannedTrial]:
-    """Return `length` different trials; another group gives other trials."""
+    """Return different trials; groups differ, too."""
     return [planned(number, group=group) for number in range(length)]
 
 
@@ -67,7 +67,7 @@ def ranked_epoch(number: int) -> EpochMetrics:
 def outcome(
     trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any
 ) -> TrialOutcome:
-    """Return a complete outcome; `changes` replace its fields."""
+    """Return a complete outcome with these changes."""
     fields: dict[str, Any] = {
         "trial_id": trial_id,
         "state": state,
@@ -85,13 +85,13 @@ def outcome(
 def fail(
     store: Store, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None
 ) -> bool:
-    """Record that a trial failed; return whether the store accepted it."""
+    """Record a failure; return whether the store accepted it."""
     failed = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
     return store.record(failed, run_id=run_id, attempt=attempt)
 
 
 def execute(url: str, *statements: str, **values: object) -> None:
-    """Change a database behind the store's back. SQLite does not check references here."""
+    """Change a database behind the store's back, without SQLite's reference checks."""
     engine = create_engine(url)
     with engine.begin() as connection:
         for statement in statements:
@@ -100,7 +100,7 @@ def execute(url: str, *statements: str, **values: object) -> None:
 
 
 def forge(url: str, table: str, *, where: str = "true", **values: object) -> None:
-    """Set columns with valid checksums, as an attacker with access could."""
+    """Set columns with valid checksums, as an attacker could."""
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(update(metadata.tables[table]).where(text(where)).values(values))
@@ -108,13 +108,13 @@ def forge(url: str, table: str, *, where: str = "true", **values: object) -> Non
 
 
 PASSING = ("attempt", "owner", "lease_until", "started_at", "ended_at")
-"""Columns of a trial's row that describe its attempts."""
+"""Columns about a trial's attempts."""
 LOST_BY_REBUILDING = {*PASSING, "run_id", "stop_asked_at", "id", "study_id"}
-"""Columns of trials and studies that no file holds."""
+"""Columns that no file holds."""
 
 
 def tables(url: str) -> dict[str, list[str]]:
-    """Return all rows of a store, except attempts, runs and requests, without those columns."""
+    """Return all rows except attempts, runs and requests, without those columns."""
     engine = create_engine(url)
     rows = {}
     with engine.connect() as connection:
@@ -142,7 +142,7 @@ def _plain(value: object) -> object:
 
 
 def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
-    """Return everything the store knows about a study, except times."""
+    """Return a study's content without times."""
     return {
         "counts": [summary.counts for summary in store.studies() if summary.key == key],
         "rows": [{**row, **dict.fromkeys(PASSING)} for row in store.results(key)],

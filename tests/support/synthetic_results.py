@@ -1,4 +1,4 @@
-"""Synthetic results of a grid of trials, shaped like the real ones."""
+"""Synthetic results of a grid, shaped like real ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ K_VALUES = [1.25 + 0.25 * i for i in range(8)]
 def trial_row(
     name: str, state: Any = "done", *, config: Any = None, **metrics: Any
 ) -> dict[str, Any]:
-    """Return a trial's row as the store returns it."""
+    """Return a row as the store does."""
     kept = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
     return {**kept, "config": config or {}, "metrics": metrics}
 
@@ -52,10 +52,10 @@ def training(
     averaged_from: int | None = None,
     jump: float = 1.0,
 ) -> list[EpochMetrics]:
-    """Return epochs with these Press ranks and validation losses.
+    """Return epochs with these Press ranks and losses; entropy ranks are a tenth, at least 1.
 
-    Entropy ranks are a tenth of the Press ranks, at least 1. From epoch `averaged_from`, ranks are
-    multiplied by `jump` and validation losses reduced by it."""
+    From epoch `averaged_from`, ranks are multiplied by `jump` and validation losses reduced by
+    it."""
     epochs = []
     for number, (rank, loss) in enumerate(zip(ranks, losses, strict=True), 1):
         averaging = averaged_from is not None and number >= averaged_from
@@ -98,7 +98,7 @@ STUDY = Study(
 
 
 def three_seeds(corpus: CorpusConfig) -> Iterable[TrialConfig]:
-    """Yield the 72 cells with three seeds, seed by seed."""
+    """Yield the cells with three seeds, seed by seed."""
     for seed in (1111, 9075, 3173):
         for config in grid_trials(corpus):
             yield config.model_copy(update={"seed": seed})
@@ -110,7 +110,7 @@ SEEDED_STUDY = replace(STUDY, trials=three_seeds, label=describe)
 def make_results(
     study: Study = STUDY, *, columns: int = 2000, rng_seed: int = 0
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
-    """Return rows of done trials, as `Store.results` returns them, and their spectra."""
+    """Return done rows, as `Store.results` does, and their spectra."""
     rng = np.random.default_rng(rng_seed)
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     rows, spectra = [], {}
@@ -155,7 +155,6 @@ def report_on(
     paper_command: str | None = None,
     pdf: bool = False,
 ) -> ReportResult:
-    """Build the report of these trials in `out`."""
     records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {})
     commands = Commands(paper=paper_command)
     return build_report(study, key, records, commands=commands, out=out, pdf=pdf)
@@ -167,5 +166,5 @@ def csv_records(path: Path) -> list[dict[str, Any]]:
 
 
 def fail(row: dict[str, Any], *, state: str, cause: str) -> dict[str, Any]:
-    """Return the row as a trial without a result."""
+    """Return the trial without a result."""
     return row | {"state": state, "cause": cause, "metrics": {}}

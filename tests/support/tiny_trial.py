@@ -1,4 +1,4 @@
-"""A tiny corpus, config and trained model, shared by tests of training and measurements."""
+"""A tiny corpus, config and trained model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IDENTITY = CorpusIdentity(
 
 
 def corpus(train_tokens: int = 3000) -> Corpus:
-    """Return text with something to learn: each word usually precedes the next word of a cycle."""
+    """Return learnable text: words mostly follow a cycle."""
     numbers = np.random.default_rng(0)
 
     def text(length: int) -> np.ndarray:
@@ -59,7 +59,7 @@ def trial(
     head_rank: int | None = None,
     **training: Any,
 ) -> TrialConfig:
-    """Return a trial of a few seconds; `dropout=False` turns off all dropout."""
+    """Return a trial of seconds; `dropout=False` turns off every dropout."""
     off: dict[str, Any] = {} if dropout else dict.fromkeys(
         ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output",
          "dropconnect"), 0.0
@@ -78,7 +78,7 @@ def trial(
 
 
 def train(trainer: Trainer) -> None:
-    """Train all epochs without checkpoints."""
+    """Train all epochs, without checkpoints."""
     while len(trainer.progress.epochs) < trainer.config.training.epochs:
         trainer.step()
         if trainer.ends_epoch:
@@ -86,8 +86,8 @@ def train(trainer: Trainer) -> None:
 
 
 def trained(layer: OutputLayerConfig, epochs: int = 2) -> LanguageModel:
-    """Return a copy of the tiny model after `epochs` epochs, in evaluation mode. Each is trained
-    once per process."""
+    """Return a copy of the model after `epochs` epochs, in evaluation mode; a process trains each
+    once."""
     return copy.deepcopy(_trained(layer, epochs))
 
 
@@ -102,13 +102,13 @@ def _trained(layer: OutputLayerConfig, epochs: int) -> LanguageModel:
 
 
 def spread(layer: OutputLayerConfig) -> LanguageModel:
-    """Return an untrained tiny model with embeddings large enough to make contexts differ."""
+    """Return an untrained model with embeddings so large that contexts differ."""
     model = Trainer(trial(output_layer=layer), corpus(), Runtime()).model.eval()
     model.embedding_VD.data *= 150
     return model
 
 
 def log_p_matrix(model: LanguageModel, tokens: np.ndarray, window: int = 70) -> np.ndarray:
-    """Return the measured log-probability matrix in float64, one row per token."""
+    """Return log P as measured, in float64, a row per token."""
     contexts = context_vectors(model, tokens, window=window)
     return log_probability_matrix(model, contexts).astype(np.float64)

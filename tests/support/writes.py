@@ -1,4 +1,4 @@
-"""Every path that this process opens for writing, creates, renames or removes."""
+"""Paths that this process opens for writing, creates, renames or removes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PLACES = {
     "os.link": 2,
     "os.truncate": 1,
 }
-"""Number of leading path arguments, by audit event; `open` is handled separately."""
+"""Leading path arguments by audit event; `open` is separate."""
 CACHES = ("__pycache__", "/matplotlib", "/dev/null", "/dev/shm")
-"""Files that Python and matplotlib write in any case."""
+"""Written by Python and matplotlib in any case."""
 _watched: list[list[str]] = []
 
 
@@ -45,13 +45,13 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 @cache
 def _watch() -> None:
-    """Install the hook only on demand: Python never removes it and calls it for every `id()`."""
+    """On demand only: Python never removes a hook and calls it for every `id()`."""
     sys.addaudithook(_hook)
 
 
 @contextmanager
 def written() -> Iterator[list[str]]:
-    """Yield a list that holds the real paths written within the context, once the context ends."""
+    """Yield a list, which holds the real paths written once the context ends."""
     _watch()
     _watched.append([])
     places: list[str] = []
@@ -65,7 +65,7 @@ def written() -> Iterator[list[str]]:
 
 
 def outside(places: list[str], *folders: Path) -> list[str]:
-    """Return the paths that are in none of the folders."""
+    """Return the paths outside these folders."""
     roots = [os.path.realpath(folder) for folder in folders]
     return [
         place

@@ -1,5 +1,3 @@
-"""Dropout's rates, shared masks and stopped gradients."""
-
 from __future__ import annotations
 
 import pytest
@@ -22,7 +20,7 @@ def model_with(**rates: float) -> AwdLstm:
 
 
 def assert_rate(zero: torch.Tensor, rate: float) -> None:
-    """Assert that the share of zeros is within four binomial standard deviations of the rate."""
+    """Within four binomial standard deviations."""
     share, deviation = zero.float().mean().item(), (rate * (1 - rate) / zero.numel()) ** 0.5
     assert abs(share - rate) < 4 * deviation
 

@@ -1,5 +1,3 @@
-"""Workers report progress often enough to be distinguished from hanging ones."""
-
 from __future__ import annotations
 
 import pytest

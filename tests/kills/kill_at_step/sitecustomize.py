@@ -61,13 +61,11 @@ if "CHAOS_STEP" in os.environ:
 
 
 class _Changes:
-    """An import finder that changes modules after they are loaded."""
+    """Import finder that changes modules after loading."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, _target: object = None
     ) -> ModuleSpec | None:
-        """Return Python's own spec, changed to patch the module after loading; None for other
-        modules."""
         if name not in CHANGES:
             return None
         spec = PathFinder.find_spec(name, path)

@@ -1,5 +1,4 @@
-"""The papers' claims checked by hand, with another library and by brute force; every printed number
-is covered."""
+"""The papers' claims by hand, other libraries and brute force; no printed number is left out."""
 
 from __future__ import annotations
 
@@ -128,7 +127,7 @@ def test_account_has_every_number_once(numbers: AuditNumbers) -> None:
 
 
 def test_first_fate_that_applies_counts(numbers: AuditNumbers) -> None:
-    """Table 2's p-values agree with SM Table 1 and are compatible with its own means. Only SM Table
+    """Table 2's p-values agree with SM Table 1 and are compatible with its own means; only SM Table
     1's n is used."""
     account = numbers.account.set_index("table")
     fates = ["differs", "agrees", "compatible", "used", "nothing"]

@@ -1,5 +1,4 @@
-"""Synthetic correlations that are due to the settings alone, that remain without them, or that do
-not exist."""
+"""Synthetic correlations due to the settings alone, beyond them, or absent."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def numbers_of(
 
 
 def rho(numbers: ConfoundingNumbers, metric: str, column: str = "rho") -> dict[Shape, Any]:
-    """Return a metric's column by the method that removes the settings."""
+    """Return a metric's column by the method that removes settings."""
     of_metric = numbers.correlations[numbers.correlations["metric"] == metric]
     return dict(zip(of_metric["taken_away"], of_metric[column], strict=True))
 

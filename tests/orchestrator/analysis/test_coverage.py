@@ -1,5 +1,4 @@
-"""Intervals of factors, laws and thresholds contain the truth of simulated studies, with and
-without seed effects."""
+"""Intervals contain the truth of simulated studies, with and without seed effects."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from orchestrator.analysis import curves_over_seeds
 
 
 def test_intervals_contain_the_truth_often_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within four binomial standard deviations of 95%. Only E may be wider: its seed effect has one
-    or two degrees of freedom."""
+    """Within four binomial deviations of 95%. Only E may be wider: its seed effect has one or two
+    degrees of freedom."""
     few_draws = partial(curves_over_seeds, resamples=RESAMPLES)
     monkeypatch.setattr("orchestrator.analysis.thresholds.curves_over_seeds", few_draws)
     for (name, noise), (share, count) in coverage(40).items():

@@ -1,5 +1,3 @@
-"""From nested rows to flat columns, grids and a summary."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,4 @@
-"""Means, differences, curves, tests, predictions and similarity of groups, against hand-computed
-numbers."""
+"""Numbers of groups against hand computations."""
 
 from __future__ import annotations
 

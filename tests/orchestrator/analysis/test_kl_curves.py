@@ -1,4 +1,4 @@
-"""KL cost of log P approximations by rank: means over all trials, never over some of them."""
+"""KL cost by rank: means over all trials, never over some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of the loss over head rank, and the rank factors planted in synthetic heads."""
+"""Laws of the loss over head rank, and planted rank factors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_single_ranks_show_the_equal_baseline_rank() -> None:
 
 
 def test_the_baselines_own_misfit_is_no_effect() -> None:
-    """Both follow the same non-power-law losses except for seeds, so each rank is worth itself."""
+    """Both follow one non-power-law curve, so each rank is worth itself."""
     results = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
     for row in results:
         row["metrics"]["test_perplexity"] *= math.exp(

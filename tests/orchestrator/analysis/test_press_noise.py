@@ -1,5 +1,4 @@
-"""The quarter-circle law against an integral, random matrices and the printed ranks; the section's
-sentences."""
+"""The quarter-circle law against an integral, random matrices and printed ranks."""
 
 from __future__ import annotations
 
@@ -96,8 +95,7 @@ def test_nothing_measured_is_reported() -> None:
 
 
 def test_the_law_gives_all_printed_ranks() -> None:
-    """SM Table 15 without fitted parameters; it fails without dividing by the largest singular
-    value."""
+    """SM Table 15, nothing fitted; it fails without division by the largest singular value."""
     printed = {
         float(row["noise_c"]): int(row["press_rank"]) for row in rows("sm_table15_16_press_noise")
     }

@@ -1,4 +1,4 @@
-"""The width at which synthetic gaps reach a value, against the planted width and law."""
+"""Widths at which synthetic gaps reach a value, against the planted law."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def points_of(results: list[dict[str, Any]], request: Threshold = REQUEST) -> li
 
 
 def curve_of(x: ArrayLike, y: ArrayLike) -> Curve:
-    """Return one curve with the seeds 0 and 1 at each x."""
+    """Return one curve with seeds 0 and 1 at each x."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     return curves_over_seeds(trials.assign(seed=trials.index % 2))[None, None]
 
 
 def by_hand(x: Array, y: Array, level: float) -> float:
-    """Interpolate to the first x at or below the level, from the x before it."""
+    """Interpolate to the first x at or below the level."""
     for place, height in enumerate(y):
         if height <= level:
             heights, logs = np.array([height, y[place - 1]]), np.log([x[place], x[place - 1]])
@@ -119,7 +119,7 @@ def test_widths_beyond_those_trained_are_in_no_law() -> None:
 
 
 def test_an_interval_may_reach_below_the_least_width() -> None:
-    """At V = 510 the width is 12.1, and many draws are below 12, the smallest trained width."""
+    """At V = 510 the width is 12.1; many draws are below 12, the smallest trained."""
     numbers = numbers_of(
         spam_rows({"softmax": 1.0}, symbols=(510, 1000, 2000, 4000), widths=(12, 24, 48))
     )

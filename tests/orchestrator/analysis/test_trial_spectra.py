@@ -1,5 +1,3 @@
-"""Which trials' spectra a figure shows."""
-
 from __future__ import annotations
 
 import numpy as np

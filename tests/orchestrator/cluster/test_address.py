@@ -1,4 +1,4 @@
-"""Addresses without a Ray cluster are reported within seconds, in one sentence."""
+"""Addresses without a Ray cluster are reported within seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainables.errors import UserError
 
 @pytest.fixture
 def silent_server() -> Iterator[str]:
-    """Yield the address of a server that accepts connections and never answers."""
+    """Accept connections and never answer."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 

@@ -1,6 +1,3 @@
-"""The first signal requests a stop and the second ends the process; afterwards the handlers are
-restored."""
-
 from __future__ import annotations
 
 import os

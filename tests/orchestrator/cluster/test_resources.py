@@ -1,4 +1,4 @@
-"""The number of packs that fit, counted by hand."""
+"""Numbers of packs that fit, counted by hand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Messages that workers leave in Ray's head for their driver."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,4 @@
-"""The program waits for a slow Ray, but not for a dead one or one that never starts. Only
-`ray.init` is simulated."""
+"""The program waits for a slow Ray only; just `ray.init` is simulated."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ sys.exit(guarded(run))
 
 
 def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tuple[int, str, str]:
-    """Return the status and output of a command whose first Ray has this trouble; its second has
-    none."""
+    """Return status and output; the first Ray has this trouble, the second none."""
     answer = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("{trouble}", trouble), str(limit_s)],
         cwd=folder,

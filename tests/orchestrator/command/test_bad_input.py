@@ -1,5 +1,3 @@
-"""Bad input gets one sentence that names the problem."""
-
 from __future__ import annotations
 
 import sqlite3

@@ -1,5 +1,3 @@
-"""What commands do before anything runs, and what they write into the store."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -51,7 +49,7 @@ def test_studies_and_trials_are_asked_to_stop(store: Store, typed: Typed) -> Non
 
 
 def test_a_named_variant_stops_without_running_trials(store: Store, typed: Typed) -> None:
-    """The variant's command may be measuring, or just starting."""
+    """Its command may be measuring, or just starting."""
     settings = '{"settings":{"training.epochs":[3],"training.learning_rate":[5,10]}}'
     swept = replace(KEY, overrides=settings)
     for key in (KEY, swept):

@@ -1,5 +1,3 @@
-"""Lists of studies and planned trials in a terminal."""
-
 from __future__ import annotations
 
 import contextlib

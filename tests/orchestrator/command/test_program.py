@@ -1,5 +1,4 @@
-"""The program under both names: completions, and messages about mistyped words and missing
-packages."""
+"""The program under both names: completions, and missing packages."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from trainables.trial_folder import code_version
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """Return the script `sweep` as an installer writes it."""
+    """Return `sweep` as an installer writes it."""
     script = tmp_path / "bin" / "sweep"
     script.parent.mkdir()
     script.write_text(
@@ -86,8 +85,7 @@ def test_missing_packages_print_how_to_install_them() -> None:
 
 
 def test_an_old_python_is_refused() -> None:
-    """Before 3.10 there is no sys.orig_argv, and imported modules have syntax that older versions
-    reject."""
+    """Before 3.10 there is no sys.orig_argv, and the imports have newer syntax."""
     script = f"""
 import runpy, sys
 del sys.orig_argv

@@ -1,5 +1,3 @@
-"""`rank` of one checkpoint and of several: tables, csv and json."""
-
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,3 @@
-"""`status` of trials without a result, and `results` of one setting."""
-
 from __future__ import annotations
 
 import csv
@@ -23,7 +21,7 @@ ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 
 
 def bends(*seeds: int) -> list[PlannedTrial]:
-    """Return two settings with these seeds; their names do not reveal the setting."""
+    """Return two settings with these seeds, under indistinguishable names."""
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     layers = (GssConfig(c=0.0, k=2.0), GssConfig(c=1.0, k=2.0))
     configs = [

@@ -1,4 +1,4 @@
-"""Forecasts against real models: torch counts operations, and checkpoint files are measured."""
+"""Forecasts against operations that torch counts and files on disk."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lstm(optimizer: Literal["sgd", "adam"]) -> LanguageTrialConfig:
 
 
 def counted_products(config: TransformerTrialConfig) -> float:
-    """Return the products of a forward pass per token: half of torch's operation count."""
+    """Return products per token of a forward pass: half of torch's operations."""
     model = Transformer(config.model, config.output_layer, tiny_trial.VOCABULARY).eval()
     tokens_TB = torch.zeros(config.training.window, config.training.batch_size, dtype=torch.long)
     # The counter only sees attention's operations as separate products.

@@ -1,4 +1,4 @@
-"""The guard of a command, with real processes and signals. `guarded` runs each program."""
+"""The guard with real processes and signals; `guarded` runs each program."""
 
 from __future__ import annotations
 
@@ -47,14 +47,12 @@ WAITS = """
 """
 PATIENT_S = 2.5
 PATIENT = f"guard.STILL_S = {PATIENT_S}"
-"""Appended to a program. It may stand still for `PATIENT_S`, both before and after it is held
-up."""
+"""Appended to a program: the host may stall for `PATIENT_S` before and after it is held up."""
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Yield a function that starts a program under the guard; kill the remaining ones at the
-    end."""
+    """Yield a function that starts a guarded program; kill the rest at the end."""
     started: list[subprocess.Popen[str]] = []
 
     def start_program(body: str, *, wait: bool = True, before: str = "") -> subprocess.Popen[str]:
@@ -83,7 +81,6 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def end(process: subprocess.Popen[str], timeout_s: float = 30) -> tuple[int, str]:
-    """Return the status and the standard error."""
     _, said = process.communicate(timeout=timeout_s)
     return process.returncode, said
 
@@ -127,8 +124,8 @@ def test_signal_interrupts_the_command(
 def test_signals_while_an_object_is_finalized_count(
     start: Start, pause_s: float, slow_s: float
 ) -> None:
-    """Send one signal to the guard, or two to the command `pause_s` apart. After it starts a
-    thread, a slow host continues only after `slow_s`."""
+    """One signal to the guard, or two to the command `pause_s` apart; a slow host takes `slow_s` to
+    start a thread."""
     process = start(f"""
     start_thread = threading.Thread.start
     threading.Thread.start = lambda self: (start_thread(self), time.sleep({slow_s}))
@@ -313,7 +310,7 @@ def test_command_without_beats_is_waited_for(start: Start) -> None:
 def test_sweep_that_others_hold_up_is_waited_for(
     start: Start, tmp_path: Path, held_up: str
 ) -> None:
-    """A debugger stops it, or the reader of its output stops reading."""
+    """A debugger, or an output reader that stops reading."""
     body = f"""
     assert starts() == 1
     ready()

@@ -1,4 +1,4 @@
-"""Only leftovers of killed runs are removed, with real folders, processes and kills."""
+"""Only killed runs' leftovers are removed: real folders, processes, kills."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
 REMOVED = re.compile(r"Removed \d+ temporary folders? that earlier runs had left\.\n")
-"""The command's message; the folder of another test may be counted as well."""
+"""Another test's folder may be counted as well."""
 OWNS = """
 from pathlib import Path
 import time
@@ -50,8 +50,7 @@ while True:
 
 @pytest.fixture
 def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
-    """Redirect temporary files of this process and its children to `short_base`; pytest's own are
-    elsewhere.
+    """Redirect temporary files of this process (not pytest's) and its children to `short_base`.
 
     This process ignores other tests' leftovers in /tmp; commands do not."""
     monkeypatch.setattr(leftovers, "SHORT_BASE", str(short_base))
@@ -62,7 +61,7 @@ def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Yield a function that starts a Python program; kill the remaining ones at the end."""
+    """Yield a function that starts a Python program; kill the rest at the end."""
     with ExitStack() as stack:
 
         def start(
@@ -92,7 +91,6 @@ def folder_of(owner: subprocess.Popen[str]) -> Path:
 
 
 def dead_folder(base: Path, name: str = "sweep-abcdefgh", names: object = None) -> Path:
-    """Create the folder of a dead run."""
     folder = base / name
     folder.mkdir(parents=True)
     (folder / OWNER).write_text("\n".join(machine() if names is None else [str(names)]))

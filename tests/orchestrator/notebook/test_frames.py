@@ -1,4 +1,4 @@
-"""A store's contents as data frames: which variants, which columns, and exact numbers."""
+"""A store as data frames: variants, columns and exact numbers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ OTHER = replace(KEY, scale="paper", overrides=EPOCHS)
 
 @pytest.fixture
 def place(store: Store, tmp_path: Path) -> str:
-    """Return a storage with two variants of a study: one has a done and a planned trial, one a
-    planned trial."""
+    """Return a storage with two variants: one with a done and a planned trial, one with a planned
+    trial."""
     store.register(KEY, plan(2))
     store.register(OTHER, plan(1, group="other"))
     store.claim(ids(plan(1)), owner="me", lease_s=600)

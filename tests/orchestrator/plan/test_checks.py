@@ -1,4 +1,4 @@
-"""Texts too short for a trial's windows, and windows that differ, are refused before training."""
+"""Texts too short for a trial's windows, and differing windows, are refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ TEXT = tiny_trial.IDENTITY
 
 
 def trial(**values: int) -> TransformerTrialConfig:
-    """Return a trial of four streams with windows of ten, measured on one stream; `values` override
-    it."""
+    """Return four streams with windows of ten, measured on one, with these changes."""
     config = transformer(CorpusConfig(name="tiny", sha256="0" * 64), SoftmaxConfig())
     sizes = {"training.batch_size": 4, "training.window": 10, "evaluation.window": 10}
     return config.with_values(

@@ -16,9 +16,9 @@ from trainables.config.kinds import AnyConfig, read_config
 GOLDEN = Path(__file__).parents[2] / "assets" / "trial_ids.txt"
 CORPORA = ("pydocs", "markov", "ptb", "wikitext-2")
 TRANSFORMERS = ("gss_grid", ("ptb", "wikitext-2"))
-"""Planned with `--model transformer`; the recipe is the same in every study."""
+"""Planned with `--model transformer`; the recipe is every study's."""
 DIGITS = 16
-"""Digits of each id in the file."""
+"""Digits of an id in the file."""
 
 
 def test_every_trial_keeps_its_identity() -> None:
@@ -31,8 +31,8 @@ def test_every_trial_keeps_its_identity() -> None:
 
 
 def lines() -> Iterator[str]:
-    """Yield "study scale corpus number-of-trials id id ..."; for tuned studies, only the trials
-    that need no results."""
+    """Yield "study scale corpus number-of-trials id ..."; of tuned studies, trials that need no
+    results."""
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):
@@ -51,8 +51,7 @@ def line(name: str, plan: Plan) -> str:
 
 
 def identity(config: AnyConfig) -> str:
-    """Return the trial's id with a fixed hash for the built-in text, which differs between
-    interpreters."""
+    """Return the id with a fixed hash of the built-in text, which varies by interpreter."""
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") != "pydocs":
         return config.trial_id

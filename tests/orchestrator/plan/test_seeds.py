@@ -1,4 +1,4 @@
-"""Seeds of a setting: number by scale or `--seeds`, order, and studies that do not take them."""
+"""Seeds by scale or `--seeds`: number, order, and studies without them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Two drivers that share a study write one report folder at the same time."""
-
 from __future__ import annotations
 
 import time
@@ -32,12 +30,10 @@ def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the files that are not hidden."""
     return list(folder.rglob("[!.]*.*"))
 
 
 def broken(folder: Path) -> list[str]:
-    """Return the names of incomplete files."""
     found = []
     for path in folder.rglob("*.*"):
         if path.suffix in ENDS and not path.read_bytes().endswith(ENDS[path.suffix]):

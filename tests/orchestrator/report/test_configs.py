@@ -1,4 +1,4 @@
-"""From any number in a report to its configs: by label, setting hash and trial ids."""
+"""From any number in a report to its configs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    """Return rows whose names do not distinguish settings, as in an older store."""
+    """Names that do not distinguish settings, as in an older store."""
     rows, _ = make_results(replace(STUDY, trials=trials), columns=50)
     return [
         row | {"name": f"x{' ' * i}seed={row['config']['seed']}"} for i, row in enumerate(rows, 1)

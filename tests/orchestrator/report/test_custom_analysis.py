@@ -1,5 +1,4 @@
-"""A study's own function from results to sentences, tables and figures: shown, escaped, and
-harmless if it fails."""
+"""A study's own analysis function: shown, escaped, and harmless if it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of whole studies show all their words, and a linear spectrum fits any matrix size."""
+"""Figures of whole studies show all words; linear spectra fit any size."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from trainables.config import CorpusConfig
 def figures(
     study: Study, *, columns: int = 10_000, without: str = ""
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield all figures of a study whose ranks span the possible range; the trial `without` has
-    failed."""
+    """Yield a study's figures with ranks over the whole range; the trial `without` has failed."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64)
     configs = {study.label(config): config for config in study.trials(corpus)}
     rows, spectra, epochs = [], {}, {}
@@ -101,7 +100,7 @@ def spectrum(values: np.ndarray) -> Spectrum:
 
 
 def linear(*spectra: Spectrum) -> tuple[str, tuple[float, float], float]:
-    """Return the caption, the range of x and the largest value."""
+    """Return the caption, the ends of x and the largest value."""
     drawing = spectra_section(spectra).drawings[0]
     points = np.concatenate([line.get_xydata() for line in drawing.draw().axes[0].lines])
     return drawing.caption, (points[:, 0].min(), points[:, 0].max()), points[:, 1].max()

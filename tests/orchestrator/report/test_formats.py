@@ -1,4 +1,4 @@
-"""Number formats: no meaningless digit, and no meaningful one lost."""
+"""No meaningless digit is written, and no meaningful one lost."""
 
 from __future__ import annotations
 

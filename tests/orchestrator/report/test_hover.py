@@ -1,4 +1,4 @@
-"""Names of a figure's marks, attached to the marks that matplotlib drew."""
+"""Names of marks, attached to what matplotlib drew."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def drawn(figure: Figure, out: Path) -> ElementTree.Element:
 
 
 def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
-    """Return the points of every named mark."""
     marks = {}
     for element in svg.iter():
         if (title := element.find(f"{SVG}title")) is not None:

@@ -1,5 +1,3 @@
-"""The page in a real browser."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""A report's facts about the run."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

@@ -104,7 +104,7 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
 
 
 def test_name_that_contradicts_the_trained_value_is_reported() -> None:
-    """The names of unchanged rows hold no setting that a scale changes."""
+    """Unchanged rows' names hold no setting that a scale changes."""
     assert not sentences.names(make_summary())
     rows, _ = make_results()
     rows[7]["name"] += ", training.learning_rate=30"
@@ -140,7 +140,7 @@ def test_coverage_counts_every_state() -> None:
 
 
 def test_diverged_models_are_named_beside_their_numbers() -> None:
-    """Giving each of V words the probability 1/V has a perplexity of exp(ln V)."""
+    """Giving each of V words probability 1/V has perplexity exp(ln V)."""
     words = 200
     uniform = math.exp(-sum(math.log(1 / words) for _ in range(words)) / words)
     rows = make_results(columns=words)[0][:4]

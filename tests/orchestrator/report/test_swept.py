@@ -1,4 +1,4 @@
-"""Reports of a study at several values of a setting: each value alone, and their comparison."""
+"""A report at several values of a setting: each value alone, and compared."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STUDY = Study(
 
 
 def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """Return the plan with these settings, and its trials with metrics derived from their ids."""
+    """Return a plan with these settings, and its trials with metrics from their ids."""
     plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(settings=settings, seeds=3))
     results = []
     for trial in plan.trials:
@@ -66,7 +66,7 @@ def answers(**settings: Any) -> list[Answer]:
 
 
 def test_swept_value_reads_like_that_value_alone() -> None:
-    """Values are not averaged, and groups keep the names that the study's requests use."""
+    """Values are not averaged; groups keep the names that requests use."""
     by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
     count = len(STUDY.analyses)
     assert len(swept) == 2 * count
@@ -187,7 +187,7 @@ def test_one_family_of_tests_covers_all_values() -> None:
 
 
 def test_settings_of_different_trial_kinds_are_swept() -> None:
-    """A trial without a setting appears at all of its values."""
+    """A trial without a setting appears at all its values."""
     results = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
     results += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
     keys, frame = swept_settings(flatten(results).frame(), '{"settings":{"x":[1,2],"y":[3,4]}}')

@@ -1,5 +1,3 @@
-"""Summaries in terminals of different widths keep every label and number whole."""
-
 from __future__ import annotations
 
 import io
@@ -30,7 +28,6 @@ def render(shown: RenderableType, width: int) -> str:
 
 
 def lines_of_cells(text: str) -> list[list[str]]:
-    """Return the cells of every table line."""
     return [
         [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]
         for line in text.splitlines()

@@ -1,5 +1,3 @@
-"""A language's true rank on the page, from synthetic ranks with an obvious reading."""
-
 from __future__ import annotations
 
 from typing import Any

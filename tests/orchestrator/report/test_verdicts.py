@@ -1,4 +1,4 @@
-"""Verdicts claim what the test allows: "not significant" is not "equal"."""
+""" "Not significant" is not "equal"."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOFTMAX = make_values(57.08, 0.10)
 
 
 def row_of(values: list[float], baseline: list[float], *, shift: int = SHIFT) -> Any:
-    """Return the test of GSS against Softmax; with `shift` 0 they share seeds."""
+    """Return the test of GSS against Softmax; `shift` 0 gives shared seeds."""
     trials = [done_trial("GSS", seed, test_perplexity=x) for seed, x in enumerate(values)]
     trials += [
         done_trial("Softmax", seed + shift, test_perplexity=x) for seed, x in enumerate(baseline)
@@ -46,7 +46,7 @@ def say(row: Any, holm_p: float | None = None) -> str:
 
 
 def test_a_significant_difference_names_the_lower_group() -> None:
-    """The numbers are Welch's test of the published means and deviations."""
+    """Welch's test of the published means and deviations."""
     low = make_values(56.81, 0.11)
     for row, names in (
         (row_of(low, SOFTMAX), ("GSS", "Softmax")),

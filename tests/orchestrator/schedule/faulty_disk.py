@@ -1,7 +1,7 @@
-"""A disk on which the n-th write fails, or all writes from the n-th on: a preloaded library.
+"""A disk on which the n-th write fails, or all from the n-th on, by a preloaded library.
 
-Its process runs a small sweep in a child each time, as driver and worker do but without Ray. Store,
-trial folders and records are real."""
+Each sweep runs in a child of one process, as driver and worker do but without Ray. Store, trial
+folders and records are real."""
 
 from __future__ import annotations
 
@@ -33,23 +33,21 @@ HANGS_S = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """Outcome of a sweep."""
-
     status: int
     """0; 2 after a one-sentence error; otherwise there was a traceback."""
     text: str
     writes: int
-    """Writes below the folder until its end."""
+    """Writes below the folder."""
 
 
 class FaultySweeps:
-    """The process, which runs one sweep in the folder per request."""
+    """Runs one sweep per request in its process."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process, self.folder = process, folder
 
     def run(self, *, fail_at: int = 0, error: int = 0, lasting: bool = False) -> Ended:
-        """Run a sweep in which write number `fail_at` fails, counted from 1; 0 means none."""
+        """Run a sweep in which write `fail_at` fails, counted from 1; 0 means none."""
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps([fail_at, error, lasting]), file=self._process.stdin, flush=True)
         assert select.select([self._process.stdout], [], [], HANGS_S)[0], "the sweep hangs"
@@ -58,7 +56,7 @@ class FaultySweeps:
 
 @contextmanager
 def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
-    """Yield the running process. Skip the test if there is no C compiler."""
+    """Yield the process; skip the test without a C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler to make writes fail, and there is no cc")
@@ -88,7 +86,7 @@ def faulty_sweeps(scratch: Path) -> Iterator[FaultySweeps]:
 
 
 def serve(requests: IO[str]) -> None:
-    """Run a sweep for each line, in a child with everything imported, and print its outcome."""
+    """Run a sweep per line in a forked child, and print its outcome."""
     from tests.orchestrator.schedule import small_sweep
 
     folder = Path(os.environ["FAULTS_FOLDER"])
@@ -116,7 +114,7 @@ def serve(requests: IO[str]) -> None:
 
 
 def _status(action: Callable[[], object]) -> int:
-    """Run the action and return the status that the command would."""
+    """Return the status that the command would."""
     from trainables.errors import UserError
 
     try:

@@ -1,4 +1,4 @@
-"""A dispatcher of six trials, identified by numbers, and their workers' events."""
+"""A dispatcher of six trials, identified by numbers, and their events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 
 
 class Sweep(Dispatcher):
-    """A dispatcher with packs of three trials on two slots."""
+    """Packs of three trials on two slots."""
 
     def __init__(
         self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any
@@ -35,31 +35,30 @@ class Sweep(Dispatcher):
         super().__init__(PLAN[:trials], work, "me", slots=slots)
 
     def pack(self, key: str) -> list[int]:
-        """Return the numbers of the next pack's trials."""
         pack = self.next_pack(key)
         return [] if pack is None else [PLAN.index(trial) for trial in pack.trials]
 
     def tell(self, key: str, *numbers: int, at: int | None = None) -> None:
-        """Report these trials as done, then `at` as started."""
+        """Report these trials as done, and `at` as started."""
         events = [event for number in numbers for event in (started(number), done(number))]
         self.events(key, events if at is None else [*events, started(at)])
 
     def run(self, key: str) -> list[int]:
-        """Run the next pack to its end and return its numbers."""
+        """Run the next pack to its end."""
         numbers = self.pack(key)
         self.tell(key, *numbers)
         self.ended(key)
         return numbers
 
     def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:
-        """Hand out a pack whose worker dies in its first trial, `at`."""
+        """Hand out a pack whose worker dies in its first trial."""
         assert self.pack(key)[0] == at
         self.tell(key, at=at)
         self.ended(key, ending)
 
 
 class Searches:
-    """A search that runs three trials at a time."""
+    """A search with three trials at a time."""
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial]:
         return [trial for trial in PLAN[:3] if trial.trial_id not in busy]
@@ -86,7 +85,6 @@ def states(store: Store) -> list[str]:
 
 
 def folder_of(storage: Path, number: int) -> TrialFolder:
-    """Create and return the folder of a trial."""
     path = trial_directory(storage, IDS[number])
     path.mkdir(parents=True, exist_ok=True)
     return TrialFolder(path, IDS[number])

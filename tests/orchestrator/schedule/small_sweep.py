@@ -1,5 +1,4 @@
-"""A sweep of two tiny trials as the command runs it, with store, folders and recorder but without
-Ray."""
+"""A sweep of two tiny trials with real store, folders and recorder, but without Ray."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ MEASUREMENTS = ("perplexity@1", "spectrum@1")
 def sweep(
     folder: Path, plan: Sequence[PlannedTrial] = PLAN, names: Sequence[str] = MEASUREMENTS
 ) -> list[str]:
-    """Train the trials and take missing measurements; return the notes and causes for the user.
-    Raises UserError."""
+    """Train and measure what is missing; return the user's notes and causes. Raises UserError."""
     trial_run.load = kept_weights.load = lambda *_, **__: tiny_trial.corpus(600)
     storage, heard = FolderStorage(folder), Heard()
     storage.check()
@@ -81,7 +79,7 @@ def sweep(
 
 
 def _drive(dispatcher: Dispatcher, job: Job) -> None:
-    """An error in the driver ends the sweep, an error in the worker only the pack."""
+    """A driver's error ends the sweep, a worker's only the pack."""
     while not dispatcher.finished:
         pack = dispatcher.next_pack("the pack")
         assert pack is not None
@@ -109,7 +107,7 @@ def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending:
 
 
 def table(folder: Path) -> list[dict[str, Any]]:
-    """Return the store's content about the trials, except times."""
+    """Return the store's trials without times."""
     with open_store(f"sqlite:///{folder}/results.db") as store:
         spectra = store.spectra(KEY)
         return [

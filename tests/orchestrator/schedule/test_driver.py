@@ -1,4 +1,4 @@
-"""A driver's reactions to changes, over a real store: added trials, silent workers."""
+"""A driver's reactions to added trials and silent workers, over a real store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def give_up(reason: str) -> NoReturn:
 
 
 class Steered:
-    """A driver of trials on a machine with one core. Time passes only when it looks."""
+    """A driver on a one-core machine; time passes only when it looks."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, store: Store, folder: Path, plan: Sequence[PlannedTrial],
@@ -57,7 +57,7 @@ class Steered:
         self.driver = Driver(work, self.dispatcher, placement, Interrupt(), keeper, lambda: None)
 
     def looks(self, times: int) -> list[str]:
-        """Look `times` times; return the packs that the driver wants to end."""
+        """Return the packs to end after `times` looks."""
         ended = []
         for _ in range(times):
             self.now_s += POLL_S + 0.1

@@ -45,7 +45,7 @@ def test_death_for_want_of_memory_is_recognized(
     kind: EndingKind,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A kill by this machine's kernel explains nothing on another machine."""
+    """This kernel's kills explain nothing on another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explained(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
     memory = ", with 31.0 GB of the 64.0 GB of its machine" if kind is STARVED else ""

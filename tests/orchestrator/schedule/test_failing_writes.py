@@ -1,5 +1,4 @@
-"""Any write of a sweep fails, once or from then on: one sentence, an intact store, and the next run
-completes the sweep."""
+"""After any failed write: one sentence, an intact store, and the next run completes."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultySweeps]:
 
 @pytest.fixture(scope="module")
 def truth(sweeps: FaultySweeps) -> tuple[list[dict[str, Any]], int]:
-    """Return the table and the number of writes of a sweep without faults."""
+    """Return the table and the write count of a sweep without faults."""
     shutil.rmtree(sweeps.folder, ignore_errors=True)
     ended = sweeps.run()
     assert ended.status == 0, ended.text

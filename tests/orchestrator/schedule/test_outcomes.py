@@ -1,5 +1,4 @@
-"""Trial outcomes over a real store, without Ray: which trial is blamed for a death, and what counts
-as a result."""
+"""Outcomes over a real store, without Ray: blame for deaths, and what counts as a result."""
 
 from __future__ import annotations
 
@@ -97,7 +96,7 @@ def test_damaged_result_costs_an_attempt(store: Store, tmp_path: Path) -> None:
 def test_trials_taken_over_belong_to_their_new_driver(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trial that was done first stays done."""
+    """A trial done before stays done."""
     monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
     sweep = Sweep(store, tmp_path, options={"max_attempts": 1})
     sweep.pack("a")
@@ -127,7 +126,7 @@ def test_death_with_its_machine_costs_no_attempt(store: Store, tmp_path: Path) -
 
 
 def test_trial_that_brings_machines_down_fails(store: Store, tmp_path: Path) -> None:
-    """The process's death is seen first, the machine's shortly after."""
+    """The process's death is seen before the machine's."""
     sweep = Sweep(store, tmp_path, 1)
     for machine in "012345":
         assert states(store)[0] != "failed", "the sixth start is the last"
@@ -162,7 +161,7 @@ def test_workers_that_never_start_end_the_sweep(
 
 
 def measuring(store: Store, storage: Path) -> Sweep:
-    """Return a dispatcher of three done trials without two measurements; each has one attempt."""
+    """Return three done trials without two measurements, one attempt each."""
     later.store_done(store, PLAN[:3], storage)
     lacking = store.lacking(later.KEY, later.NAMES)
     return Sweep(store, storage, 3, lacking=lacking, options={"max_attempts": 1})
@@ -194,8 +193,7 @@ def test_failed_measuring_costs_no_result(store: Store, tmp_path: Path) -> None:
 
 
 def test_measurements_of_another_driver_are_taken_from_files(store: Store, tmp_path: Path) -> None:
-    """Both drivers planned before either began: the second one's workers find the files and write
-    none."""
+    """Both planned before either began: the second's workers find the files."""
     drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
     for sweep in drivers:
         for number in range(3):

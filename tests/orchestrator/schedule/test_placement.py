@@ -1,4 +1,4 @@
-"""Resources that packs request, and packs that no machine can run any more."""
+"""Resources that packs request, and packs that fit nowhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results left as files by a dead driver reach the store; other files do not."""
+"""Result files of a dead driver reach the store; other files do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps over real Ray processes: failures stay in their trial and are named."""
+"""Sweeps over real Ray: failures stay in their trial and are named."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("one_ray")
 
 
 class Swept:
-    """One sweep of trials that fail in every way, and its results."""
+    """A sweep of trials that fail in every way."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         plan = planned(SEEDS)
@@ -125,7 +125,7 @@ def test_full_disk_stops_the_sweep(store: Store, tmp_path: Path) -> None:
 def test_sweep_that_only_waits_moves_and_stops(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for another command's trial until it is asked to stop."""
+    """It waits for another command's trial."""
     beats: list[float] = []
     monkeypatch.setattr(driver, "beat", lambda: beats.append(time.monotonic()))
     plan = planned([SOUND])

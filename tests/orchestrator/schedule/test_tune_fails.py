@@ -1,4 +1,4 @@
-"""If Tune itself fails, the command ends with a sentence, which a guard would retry."""
+"""If Tune itself fails, the command ends with a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters of unequal machines, on real Ray nodes whose memory is only declared."""
+"""Unequal machines, as real Ray nodes with declared memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def held_trials(count: int) -> list[TrialConfig]:
 
 @contextmanager
 def cluster() -> Iterator[Any]:
-    """Yield a connected cluster whose head has one core and little memory."""
+    """Connect to a cluster whose head has one core and little memory."""
     # In test processes Ray listens only on loopback, which other machines cannot reach.
     vars(ray_constants)["ENABLE_RAY_CLUSTER"] = True
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
@@ -57,10 +57,8 @@ def cluster() -> Iterator[Any]:
 
 
 class ChangesMachines(Heard):
-    """Change the machines step by step.
-
-    The large one leaves after the first trial starts. When a note reports that, a machine with
-    another torch joins; the note about it lets the trials continue."""
+    """The large machine leaves after the first start; once noted, one with another torch joins,
+    whose note lets trials continue."""
 
     def __init__(self, cluster: Any, large: Any, folder: Path) -> None:
         super().__init__()
@@ -90,7 +88,7 @@ class ChangesMachines(Heard):
 
 
 def sweep_while_machines_change(say: Say, folder: Path) -> None:
-    """Send the machines, the machine of each trial start, and the notes."""
+    """Send the machines, each start's machine, and the notes."""
     plan = [PlannedTrial.of(config, "-") for config in held_trials(3)]
     with cluster() as made, open_store(f"sqlite:///{folder}/results.db") as store:
         large = made.add_node(num_cpus=1, memory=10**10)
@@ -110,7 +108,7 @@ def sweep_while_machines_change(say: Say, folder: Path) -> None:
 
 
 def test_waiting_trials_run_on_fit_machines(tmp_path: Path) -> None:
-    """The larger machine has left, and the one that joins is unfit."""
+    """The larger machine has left; the joining one is unfit."""
     assert estimate(held_trials(1)[0], CORPUS).memory_gb > 1
     ((machines, places, notes),) = Process(tmp_path, sweep_while_machines_change, tmp_path).end()
     small, large = machines

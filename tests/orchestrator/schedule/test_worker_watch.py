@@ -1,4 +1,4 @@
-"""When a worker has been silent too long, with a simulated clock and beats, without processes."""
+"""Silent workers, with a simulated clock and beats."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ class Followed:
         self._look()
 
     def says(self, **changes: Any) -> None:
-        """Change the worker's beats from now on."""
         self.beat = self.beat.model_copy(update=changes)
         self._look()
 
     def trains(self, steps: int, step_s: float) -> None:
-        """Train for `steps` steps of `step_s` seconds, none reported as silence."""
+        """Train slow steps, none reported as silence."""
         for _ in range(steps):
             self.says(
                 phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1
@@ -33,7 +32,7 @@ class Followed:
             assert self.stands_still_within(step_s) is None
 
     def stands_still_within(self, seconds: float, *, beats: bool = True) -> float | None:
-        """Return after how many seconds the worker was reported silent; None if never."""
+        """Return the seconds until silence is reported, or None."""
         start_s = self.now_s
         while self.now_s < start_s + seconds:
             self.now_s += POLL_S
@@ -67,7 +66,7 @@ def test_trial_of_slow_steps_goes_on() -> None:
 
 
 def test_without_a_pace_ten_minutes_pass() -> None:
-    """At the start, in the first step, in validation, and when another trial of the pack begins."""
+    """At the start, in the first step, in validation, and at the next trial."""
     worker = Followed()
     assert worker.stands_still_within(600) is None
     worker.trains(2, step_s=600)
@@ -109,7 +108,7 @@ def test_worker_that_never_beat_is_ended() -> None:
 
 
 def test_driver_that_stood_still_ends_no_trial() -> None:
-    """A sleeping laptop, or a sweep that was stopped and continued: for hours, repeatedly."""
+    """A laptop slept, or the sweep was suspended: for hours, repeatedly."""
     worker = Followed(limit_s=20.0)
     for _ in range(5):
         worker.now_s += 10_000.0

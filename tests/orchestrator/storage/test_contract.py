@@ -27,7 +27,7 @@ OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
 
 
 def stopped(storage: Storage, action: Callable[[TrialFolder], object]) -> TrialFolder:
-    """Return the folder in which a worker ran `action` and was stopped."""
+    """Return the folder of a worker that ran `action` and was stopped."""
     with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
         folder.path.mkdir(parents=True, exist_ok=True)
         action(folder)

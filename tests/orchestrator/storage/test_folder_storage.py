@@ -1,5 +1,3 @@
-"""A storage folder removed during a run is noticed and reported in a sentence."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,4 @@
-"""A trial's files between local disk and object store, with a real server and kills during
-copying."""
+"""Files between local disk and object store: real server, kills during copying."""
 
 from __future__ import annotations
 
@@ -45,14 +44,12 @@ PLACE = trial_directory(Path(), TRIAL).as_posix()
 
 @pytest.fixture
 def storage(url: str, move: Move) -> ObjectStorage:  # noqa: ARG001
-    """Return a new storage, used from machine one."""
     made = storage_at(url)
     assert isinstance(made, ObjectStorage)
     return made
 
 
 def names(storage: ObjectStorage) -> set[str]:
-    """Return the names of the trial's objects."""
     return set(storage.bucket.files(PLACE))
 
 
@@ -61,7 +58,7 @@ def name_of(step: int) -> str:
 
 
 def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
-    """Run `action` as a worker that is killed before it copies anything."""
+    """Run `action` in a worker killed before it copies."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WorkingCopy, "_push", lambda _: None)
         stopped(storage, action)

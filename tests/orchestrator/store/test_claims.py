@@ -1,5 +1,4 @@
-"""Claims: after any sequence of calls, each trial has the state that a plain dictionary
-predicts."""
+"""After any sequence of calls, trials have the states that a dictionary predicts."""
 
 from __future__ import annotations
 
@@ -26,8 +25,6 @@ who = st.sampled_from(["a", "b"])
 
 @dataclass
 class Expected:
-    """Predicted state of a trial."""
-
     state: str = "planned"
     attempt: int = 0
     owner: str | None = None
@@ -35,7 +32,7 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store and a dictionary of `Expected`, driven through the same calls."""
+    """The store and a dictionary of `Expected` receive the same calls."""
 
     groups = count()
 
@@ -136,7 +133,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 def test_every_sequence_of_calls_leads_to_right_states(store: Store) -> None:
     check_state_machine(
-        lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it, whatever its annotation says
+        lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it despite its annotation
         settings=settings(
             max_examples=25,
             stateful_step_count=20,

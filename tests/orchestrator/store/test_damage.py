@@ -1,4 +1,4 @@
-"""A store damaged from outside returns correct numbers, or a sentence that names the repair."""
+"""A store damaged from outside gives correct numbers, or a sentence naming the repair."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ def fill(store: Store) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a killed command's store, its last transactions only in the log, and
-    `old.db`, a copy from before them."""
+    """Return a killed command's store with transactions only in its log; `old.db` predates them."""
     folder = tmp_path_factory.mktemp("template")
     path = folder / "results.db"
     with open_store(str(path)) as store:
@@ -73,7 +72,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: Path) -> str:
-    """Return everything the store holds, or the error that refuses it."""
+    """Return all content, or the refusal."""
     try:
         with open_store(str(path), create=False) as store:
             studies = sorted(store.studies(), key=lambda summary: summary.key.study)
@@ -84,7 +83,7 @@ def read(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def right(template: Path) -> list[str]:
-    """Return the allowed readings: the store before and after each transaction in the log."""
+    """Return the allowed readings: before and after each transaction in the log."""
     answers = []
     path = template / "right.db"
     log = (template / "killed.db-wal").read_bytes()
@@ -130,7 +129,7 @@ def without_its_log(path: Path, _: random.Random) -> None:
 
 
 def an_old_copy(path: Path, draw: random.Random) -> None:
-    """Keep the newer store's log, or delete it."""
+    """Keep the newer log, or delete it."""
     shutil.copy(path.with_name("old.db"), path)
     if draw.randrange(2):
         Path(f"{path}-wal").unlink()
@@ -209,7 +208,7 @@ CHANGES = {
         "trials results"
     ),
 }
-"""Outside changes, and the reads that must refuse the store."""
+"""Outside changes, and the reads that refuse the store."""
 
 
 @pytest.mark.parametrize("statement", CHANGES)

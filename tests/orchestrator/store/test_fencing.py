@@ -1,4 +1,4 @@
-"""Late, repeated, reordered and outdated deliveries leave exactly the right result."""
+"""Late, repeated, reordered and outdated deliveries leave the right result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, pl
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
-"""Only the first attempt has these epochs, so a misplaced one is visible."""
+"""Only the first attempt has these, so a misplaced one shows."""
 
 
 def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
@@ -26,8 +26,7 @@ def ends_of_the_first_attempt(trial_id: str) -> list[TrialOutcome]:
 
 
 class Deliveries:
-    """Deliveries of one trial: from its first, expired attempt, its second one, and from a result
-    file."""
+    """Deliveries of a trial: of its expired first attempt, its second, and a result file."""
 
     def __init__(self, store: Store, trial_id: str, draw: random.Random) -> None:
         self.store, self.trial_id, self.draw = store, trial_id, draw
@@ -37,7 +36,7 @@ class Deliveries:
         self.takings = 0
 
     def all(self) -> list[Callable[[], None]]:
-        """Return all deliveries in random order, most of them twice."""
+        """In random order, most of them twice."""
         early: list[Callable[[], None]] = [
             partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)
         ]

@@ -1,4 +1,4 @@
-"""A store that is deleted, replaced, busy or unavailable during use: reported, or waited for."""
+"""A store deleted, replaced, busy or away during use: reported, or waited for."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ def test_a_deleted_or_replaced_file_is_noticed(
 
 @contextmanager
 def meanwhile(action: Callable[[], None]) -> Iterator[None]:
-    """Run the action in another thread."""
     thread = threading.Thread(target=action)
     thread.start()
     try:
@@ -158,8 +157,7 @@ def test_a_server_that_is_away_is_waited_for(
 
 
 class RefusingServer(socketserver.BaseRequestHandler):
-    """Answers in PostgreSQL's protocol that it is starting, with an escape sequence that clears
-    terminals."""
+    """Answers that it is starting, with an escape sequence that clears terminals."""
 
     WORDS = b"SFATAL\0VFATAL\0C57P03\0Mstarts \x1b[2J\0\0"
 

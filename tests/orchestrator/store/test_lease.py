@@ -1,4 +1,4 @@
-"""Which owners are alive, tested with real processes."""
+"""Dead owners, tested with real processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def tell_owner(say: Say) -> None:
 
 @pytest.fixture
 def dead(tmp_path: Path) -> str:
-    """Return the name of a driver that has ended."""
     (owner,) = Process(tmp_path, tell_owner).end()
     assert isinstance(owner, str)
     return owner
@@ -35,7 +34,6 @@ def dead(tmp_path: Path) -> str:
 
 @pytest.fixture
 def address(tmp_path: Path) -> str:
-    """Return the URL of a store with two planned trials."""
     address = f"sqlite:///{tmp_path}/results.db"
     with open_store(address) as store:
         store.register(KEY, plan(2))
@@ -64,7 +62,6 @@ def test_status_does_not_count_a_killed_commands_trials(
 
 
 def lease_until(store: Store) -> datetime:
-    """Return the lease end of the study's first trial."""
     moment = store.trials(KEY)[0].lease_until
     assert moment is not None
     return moment

@@ -1,5 +1,3 @@
-"""Opening, creating and upgrading a store; errors are one sentence."""
-
 from __future__ import annotations
 
 import time

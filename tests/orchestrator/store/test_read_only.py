@@ -1,4 +1,4 @@
-"""A SQLite store in a read-only folder is readable, with current data."""
+"""A SQLite store in a read-only folder is readable and current."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Yield a folder with a store of two trials, not writable by a `READER`."""
+    """Yield a folder with two trials, read-only for a `READER`."""
     with open_store(str(tmp_path / "results.db")) as store:
         store.register(KEY, plan(2))
     tmp_path.chmod(0o555)
@@ -93,7 +93,7 @@ def test_what_somebody_else_writes_is_not_overlooked(
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Store]:
-    """Yield the store for its owner; afterwards the folder is read-only again."""
+    """Yield the store for its owner; the folder is read-only again afterwards."""
     folder.chmod(0o755)
     with open_store(str(folder / "results.db")) as writer:
         yield writer

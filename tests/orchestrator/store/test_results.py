@@ -1,5 +1,3 @@
-"""Trial results, written and read."""
-
 from __future__ import annotations
 
 import math
@@ -23,12 +21,12 @@ from tests.support.store_rows import (
 )
 
 FIRST = dict.fromkeys(ids(plan(2)), 1)
-"""Attempt numbers of both trials' first claims."""
+"""Both trials' first attempt."""
 
 
 @pytest.fixture
 def trial_id(store: Store) -> str:
-    """Return the id of a running trial."""
+    """Return a running trial."""
     trials = plan(2)
     store.register(KEY, trials)
     store.claim(ids(trials)[:1], owner="a", lease_s=600)

@@ -1,5 +1,3 @@
-"""A study's trials, its runs, and stop requests."""
-
 from __future__ import annotations
 
 import time

@@ -1,4 +1,4 @@
-"""An older store is upgraded completely or not at all when it is opened."""
+"""An older store is upgraded completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcom
 
 
 def second_version(connection: Connection) -> None:
-    """Upgrade as a first real one might: add a column and fill it from existing data."""
+    """A first real upgrade could do this: add a column and fill it."""
     connection.execute(text("ALTER TABLE trial ADD COLUMN measurements INTEGER"))
     connection.execute(
         text(
@@ -36,7 +36,7 @@ def newer() -> Iterator[None]:
 
 
 def count(url: str) -> object:
-    """Return the sum of the new column, or None if it does not exist."""
+    """Return the new column's sum, or None without it."""
     engine = create_engine(url)
     with engine.connect() as connection:
         version = connection.execute(text("SELECT version FROM schema_version")).scalar_one()

@@ -1,4 +1,4 @@
-"""Commands printed by a run plan what they claim to."""
+"""Printed commands plan what they claim to."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Too little disk space is reported before anything runs."""
-
 from __future__ import annotations
 
 from pathlib import Path

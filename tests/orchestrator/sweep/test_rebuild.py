@@ -1,4 +1,4 @@
-"""A store rebuilt from the storage's files equals the original."""
+"""A store rebuilt from files equals the original."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def planned(seed: int, place: Place | None = None) -> PlannedTrial:
 
 TRIALS = [planned(seed) for seed in range(6)]
 TUNED = [planned(0), planned(9, Place(side="gss", stage="stage2", number=1))]
-"""One trial of another study, and one that never ran."""
+"""One of another study's trials, and one that never ran."""
 STRANGER = planned(77)
-"""Belongs to no study."""
+"""In no study."""
 
 
 def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcome) -> None:
@@ -48,7 +48,7 @@ def end(store: Store, storage: Storage, trial: PlannedTrial, ending: TrialOutcom
 
 
 def fill(url: str, storage: Storage) -> None:
-    """Record two studies that share a trial, with every kind of outcome and a later measurement."""
+    """Record two studies that share a trial: every outcome, and a later measurement."""
     with open_store(url, on_register=partial(write_study_file, storage)) as store:
         store.register(KEY, TRIALS)
         store.register(OTHER, TUNED)
@@ -76,14 +76,13 @@ def url(storage: FolderStorage) -> str:
 
 
 def rebuilt(url: str, storage: Storage) -> list[str]:
-    """Rebuild the store and return its messages."""
     said: list[str] = []
     rebuild_store(url, storage, said.append)
     return said
 
 
 def test_the_new_store_equals_the_old_one(url: str, storage: FolderStorage, store_url: str) -> None:
-    """Rebuilt over the old store, and elsewhere into an empty one."""
+    """Over the old store, and into an empty one elsewhere."""
     with open_store(url) as store:
         before, order = tables(url), [summary.key for summary in store.studies()]
     assert "2 studies, 8 trials and 5 results" in "".join(rebuilt(store_url, storage))

@@ -1,4 +1,4 @@
-"""A run or retry that cannot start announces nothing and deletes nothing."""
+"""A run or retry that cannot start announces and deletes nothing."""
 
 from __future__ import annotations
 

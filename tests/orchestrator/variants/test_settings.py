@@ -1,5 +1,3 @@
-"""`--set key=value`: reading, writing and combining values."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a browser may do with an answer."""
+"""Permissions that answers give a browser."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FETCHED_BY_DEFAULT = (
     "worker-src",
     "object-src",
 )
-"""A policy without these directives falls back to default-src."""
+"""Without these, default-src applies."""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Flask:
-    """Return a server with a storage's files and one page of its own."""
+    """Serve a storage's files and one own page."""
     server = Flask(__name__)
     downloads.register(server, Source(str(tmp_path / "results.db"), str(tmp_path)))
     server.add_url_rule("/", view_func=lambda: "its own page")
@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Flask:
 
 
 def policy(server: Flask, path: str) -> dict[str, str]:
-    """Return what the answer's policy allows, by directive."""
+    """Return the answer's policy by directive."""
     browser = server.test_client()
     browser.get("/?token=token")
     answer = browser.get(path)

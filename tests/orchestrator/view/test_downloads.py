@@ -23,7 +23,7 @@ KEY = StudyKey(
 
 @pytest.fixture
 def pages(store: Store, tmp_path: Path) -> Flask:
-    """Return the downloads of a store with two done trials and a waiting one."""
+    """Serve a store with two done trials and a waiting one."""
     trials = plan(3)
     store.register(KEY, trials)
     store.claim(ids(trials[:2]), owner="a", lease_s=60)

@@ -1,5 +1,3 @@
-"""Data for a trial's page."""
-
 from __future__ import annotations
 
 import json
@@ -26,7 +24,7 @@ AFTER = {
 
 @pytest.fixture
 def source(store: Store, tmp_path: Path) -> Source:
-    """Return the source of a store with a failed trial and a done one that two studies share."""
+    """Return a source with a failed trial and a done one of two studies."""
     trials = plan(3)
     store.register(KEY, trials)
     store.register(OTHER, trials[:1])

@@ -1,4 +1,4 @@
-"""Trials updated incrementally equal those read again."""
+"""Incremental updates equal fresh reads."""
 
 from __future__ import annotations
 

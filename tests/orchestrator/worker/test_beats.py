@@ -1,5 +1,3 @@
-"""Workers' beats, and the end of processes that a trial forks."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""A machine's memory, read from files in Linux's format."""
-
 from __future__ import annotations
 
 import os

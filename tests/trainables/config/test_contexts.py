@@ -1,5 +1,3 @@
-"""Contexts at which the likeliest words are measured."""
-
 from __future__ import annotations
 
 import hashlib

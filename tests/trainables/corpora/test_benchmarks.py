@@ -1,5 +1,3 @@
-"""Word-similarity benchmark files: parsed, verified, downloaded."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Token ids: they decode to the text, and a process encodes it once."""
-
 from __future__ import annotations
 
 from pathlib import Path

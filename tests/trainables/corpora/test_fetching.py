@@ -1,4 +1,4 @@
-"""`corpus fetch` and `corpus check` against a real, faulty server."""
+"""`corpus fetch` and `corpus check` with a real, faulty server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ TINY = {"train.txt": "a b a\nc a <unk>\n" * 20_000, "valid.txt": "a c\n", "test.
 
 @pytest.fixture
 def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of a corpus published on the server."""
     publish(web, monkeypatch, "tiny", TINY)
     identity = CorpusIdentity(
         name="tiny",
@@ -125,8 +124,7 @@ def test_a_wrong_network_is_one_sentence(
 def test_file_gets_permissions_before_its_name(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The umask's permissions apply before the file is moved into place, so a kill cannot leave
-    others."""
+    """A kill during the move must leave the umask's permissions."""
     modes: list[int] = []
     monkeypatch.setattr(
         "pooch.core.shutil.move", lambda file, _: modes.append(Path(file).stat().st_mode & 0o777)

@@ -1,4 +1,4 @@
-"""Values of --corpus, and errors for wrong ones."""
+"""Values of --corpus, right and wrong."""
 
 from __future__ import annotations
 

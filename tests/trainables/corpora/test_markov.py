@@ -1,4 +1,4 @@
-"""Generated languages: stated rank and distribution, and the same bits everywhere."""
+"""Generated languages: stated rank and distribution, the same bits everywhere."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ SEVEN_SHA256 = "375f0f34d7d7c9329c5e1ffffa51ccd740d41bd548b31c81dbff8efc325c2b4c
 
 @pytest.fixture(scope="module")
 def language() -> MarkovLanguage:
-    """Return the default language."""
     return markov_language(100)
 
 
 @pytest.fixture(scope="module")
 def chain(language: MarkovLanguage) -> NDArray[np.int64]:
-    """Return the states of the training text."""
+    """Return the training text's states."""
     place = {name: state for state, name in enumerate(language.types)}
     return np.array([place[token] for token in tokenise(markov_texts(100)["train"])])
 
@@ -70,8 +69,8 @@ def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguag
 def test_transitions_are_drawn_from_the_stated_rows(
     language: MarkovLanguage, chain: NDArray[np.int64]
 ) -> None:
-    """Pearson's chi-square over cells with an expectation of 5 or more; a row's other cells are
-    pooled. A slightly different matrix fails."""
+    """Chi-square over cells that expect 5 or more, a row's rest pooled; a nearly right matrix
+    fails."""
     counts_VV = np.zeros((1000, 1000))
     np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
     p_VV = np.exp(language.log_p_VV)
@@ -81,7 +80,7 @@ def test_transitions_are_drawn_from_the_stated_rows(
 
 
 def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.float64]) -> float:
-    """Return the statistic minus its mean (the degrees of freedom), in standard deviations."""
+    """Return the statistic's distance from its mean in standard deviations."""
     expected_VV = p_VV * counts_VV.sum(1, keepdims=True)
     rare_VV = expected_VV < 5
     observed, wanted = (
@@ -108,7 +107,7 @@ def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> 
 
 
 def test_other_cpu_instructions_make_the_same_text() -> None:
-    """numpy without AVX and BLAS kernels of an old processor round differently."""
+    """numpy without AVX and an old processor's BLAS round differently."""
     elsewhere = sha256_elsewhere(
         "markov-7",
         NPY_DISABLE_CPU_FEATURES="AVX512F AVX512CD AVX2 FMA3",

@@ -1,5 +1,3 @@
-"""The built-in corpus: only prose, no paragraph in two splits, reproducible."""
-
 from __future__ import annotations
 
 import sys

@@ -1,4 +1,4 @@
-"""Corpus texts: published constants against real files, and unusable splits."""
+"""Published constants against real files, and unusable splits."""
 
 from __future__ import annotations
 

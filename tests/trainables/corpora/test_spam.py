@@ -1,5 +1,3 @@
-"""The spam language: its entropy floor, its symbols, and one text for all processes."""
-
 from __future__ import annotations
 
 import math
@@ -19,7 +17,7 @@ HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be070
 @pytest.mark.parametrize("symbols", [100, 1000])
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_floor_is_the_entropy_of_the_text(symbols: int, split: str) -> None:
-    """Computed from the text alone: counts of the next token after each line beginning."""
+    """From the text alone: counts of the next token after each beginning."""
     following: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     tokens = tokenise(spam_texts(symbols)[split])
     beginning: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The synthetic experiment with known targets: draws, loss, and fits that must succeed."""
+"""Known targets: draws, loss, and fits that must succeed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trainables.trial_folder import Metric
 
 
 def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
-    """Return a config of 7 targets over 9 outcomes with width 3."""
+    """7 targets over 9 outcomes with width 3."""
     return DirichletConfig(
         **{"seed": 4, "targets": 7, "outcomes": 9, "alpha": 0.3, "width": 3, "output_layer": layer}
         | changes
@@ -32,7 +32,7 @@ def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
 
 
 def square(**changes: Any) -> dict[str, Metric]:
-    """Fit as many targets as outcomes and return the metrics."""
+    """Return a fit's metrics with as many targets as outcomes."""
     size = changes.pop("size")
     settings = {"layer": SoftmaxConfig(), "alpha": 0.1, "targets": size, "outcomes": size} | changes
     return measure(small(**settings), Runtime())["dirichlet@1"].metrics
@@ -63,7 +63,7 @@ def test_loss_uses_the_layers_own_log_probabilities(layer: OutputLayerConfig) ->
 
 
 def test_only_a_wide_softmax_reaches_the_entropy() -> None:
-    """With d = N = M the logits can be any matrix, so the gap can close."""
+    """If d = N = M, logits can be any matrix, so the gap can close."""
     metrics, narrow = (square(size=20, width=width) for width in (20, 1))
     assert (
         0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])

@@ -1,4 +1,4 @@
-"""The closed-form Jacobian against automatic differentiation, and its metrics."""
+"""The closed-form Jacobian against automatic differentiation."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_jacobian_of_zeros_has_no_condition_number() -> None:
 @pytest.mark.parametrize("gates", ["softmax", "constant"])
 @pytest.mark.parametrize("experts", [2, 3])
 def test_row_is_zero_if_all_experts_are_off(gates: str, experts: int) -> None:
-    """2^-K of the rows, and of the singular values, are zero: a truth without decomposition."""
+    """2^-K of the rows and singular values are zero, without a decomposition."""
     layer = ExpertsLayerConfig.model_validate(
         {"name": "experts", "experts": experts, "gates": gates}
     )

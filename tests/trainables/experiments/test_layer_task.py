@@ -1,5 +1,3 @@
-"""Benchmark of hidden layers: equal sizes, known functions, the same data for every layer."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""Expert layers against their written-out formula, and their initial weights."""
+"""Expert layers against their written-out formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials of a language's truth against the full matrix and numpy's decomposition."""
+"""A language's truth against the full matrix and numpy's decomposition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial weights; `training/test_protocol.py` tests the recurrence."""
+"""`training/test_protocol.py` tests the recurrence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Untied output weights: their start, and the rank of log P."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The Transformer against its float64 formulas; its start and size."""
+"""The Transformer against its float64 formulas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADS: tuple[dict[str, Any], ...] = ({}, {"head": "untied"}, {"head": "untied", 
 
 
 def drawn(config: TransformerTrialConfig) -> Transformer:
-    """Return a float64 model with every weight drawn, including those that start equal."""
+    """Return a float64 model with all weights drawn, even those that start equal."""
     model = Transformer(config.model, config.output_layer, VOCABULARY).double()
     generator = torch.Generator().manual_seed(5)
     model.initialise(generator)

@@ -1,4 +1,4 @@
-"""A trained softmax bent afterwards, against numpy's float64 formulas."""
+"""A softmax bent after training, against numpy in float64."""
 
 from __future__ import annotations
 

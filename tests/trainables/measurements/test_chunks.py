@@ -1,4 +1,4 @@
-"""The GPU method for spectra, run on CPU tensors, against numpy's float64 SVD."""
+"""A GPU's method for spectra on CPU tensors, against numpy's float64 SVD."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds on the cost of truncating a head, against the divergence at random and worst contexts."""
+"""Costs of truncating a head, against the divergence at random and worst contexts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ def divergence(logits: Matrix, cut: Matrix) -> Matrix:
 
 
 def cut(weights: Matrix, rank: int) -> Matrix:
-    """Return the centred matrix's best rank-`rank` approximation, by numpy's SVD."""
+    """Return the centred matrix's best approximation, by numpy's SVD."""
     left, sigma, right = np.linalg.svd(weights - weights.mean(axis=0), full_matrices=False)
     return (left[:, :rank] * sigma[:rank]) @ right[:rank]
 
 
 def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
-    """Return contexts of this norm: random ones, and those that move two words' logits apart the
-    most."""
+    """Return contexts of this norm: random, and those that separate two words' logits most."""
     apart = (error[:, None] - error[None]).reshape(-1, error.shape[1])
     worst = apart[np.argsort(np.linalg.norm(apart, axis=1))[-20:]]
     drawn = random.standard_normal((200, error.shape[1]))

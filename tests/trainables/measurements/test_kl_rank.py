@@ -1,4 +1,4 @@
-"""KL ranks against numpy's SVD, rank by rank, and against known ranks."""
+"""KL ranks against numpy's SVD, rank by rank, and known ranks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Matrix = NDArray[np.floating]
 
 
 def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
-    """Return log P of a gss layer (c = 0, k = 3) for random contexts and weights."""
+    """Return log P of a gss layer (c = 0, k = 3)."""
     random = np.random.default_rng(rows + columns)
     contexts = random.standard_normal((rows, width)) * 2 / width**0.5
     logits = contexts @ random.standard_normal((width, columns)) + random.standard_normal(columns)
@@ -34,7 +34,7 @@ def bent_log_p(rows: int, columns: int, width: int) -> Matrix:
 
 
 def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
-    """Return KL_r for r = 0, 1, 2, ... until it is at most `until`."""
+    """Return KL_r for r = 0, 1, ... until at most `until`."""
     log_p = log_softmax(log_p.astype(np.float64), axis=1)
     left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
     approximation, curve = np.zeros_like(log_p), list[float]()
@@ -72,7 +72,7 @@ SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200
 def test_ranks_and_curve_are_numpys(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], dtype: type, gpu: bool
 ) -> None:
-    """Also by the GPU method, with panels narrower than the matrix."""
+    """Also by the GPU method, with narrower panels."""
     for module in (chunks, eigenvectors):
         monkeypatch.setattr(module, "on_gpu", lambda _: gpu)
     monkeypatch.setattr(chunks, "PANEL", 7)
@@ -84,7 +84,7 @@ def test_ranks_and_curve_are_numpys(
     "shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"]
 )
 def test_ranks_near_the_number_of_directions(shape: tuple[int, int]) -> None:
-    """Logits of independent noise: no direction is worth much more than another."""
+    """Independent noise: no direction is worth much more than another."""
     noise = np.random.default_rng(shape[0]).standard_normal(shape)
     log_p: Matrix = log_softmax(noise, axis=1).astype(np.float32)
     ranks = found(log_p)
@@ -94,7 +94,7 @@ def test_ranks_near_the_number_of_directions(shape: tuple[int, int]) -> None:
 
 
 def test_sample_says_where_to_look() -> None:
-    """The two halves of the rows need different directions."""
+    """The halves of the rows need different directions."""
     rows, columns = FEW_ROWS + 100, 60
     log_p = np.concatenate([bent_log_p(rows // 2, columns, 3), bent_log_p(rows // 2, columns, 20)])
     passes = []

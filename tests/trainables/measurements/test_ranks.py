@@ -1,5 +1,3 @@
-"""Ranks against their definitions, closed forms and numpy."""
-
 from __future__ import annotations
 
 from fractions import Fraction
@@ -31,8 +29,8 @@ def spectrum_of(
 
 
 def test_press_tolerance_of_the_published_shape() -> None:
-    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 is 1.812e-5 of the largest
-    value."""
+    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 = 1.812e-5 of the
+    largest."""
     tolerance = press_tolerance(np.array([100.0, 1.0]), rows=82_430, columns=10_000)
     assert tolerance == pytest.approx(100 * 0.5 * 304.0247 * 2**-23, rel=1e-6)
 

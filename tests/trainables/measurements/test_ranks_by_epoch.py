@@ -1,5 +1,3 @@
-"""Ranks by epoch: computed by hand, and taken at the end of an epoch."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The likeliest next words, against brute force over the whole log-P matrix."""
+"""The likeliest next words against the whole log-P matrix."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from trainables.runtime import Runtime
 def brute_force(
     model: LanguageModel, corpus: Corpus, index: int
 ) -> tuple[list[str], list[float], int]:
-    """Return words and probabilities from most to least likely, and the rank of the true word."""
+    """Return words and probabilities, likeliest first, and the true word's rank."""
     row = tiny.log_p_matrix(model, corpus.test)[index]
     order = sorted(range(len(row)), key=lambda word: (-row[word], word))
     true = int(corpus.test[index + 1])

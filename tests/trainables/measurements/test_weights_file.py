@@ -1,4 +1,4 @@
-"""Tensors of safetensors files: exact numbers in blocks, and one-sentence errors."""
+"""Safetensors files: exact numbers in blocks, and one-sentence errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Triton kernels of the cross-entropy against float64 formulas, compiled on a GPU and interpreted
-without one."""
+"""Triton's cross-entropy against float64 formulas, compiled on a GPU or else interpreted."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
 )
-"""Models of a stack: of the same kind, with different parameters."""
+"""A stack's models: one kind, different parameters."""
 every_bend = pytest.mark.parametrize("configs", BENDS, ids=lambda configs: configs[0].name)
 
 
@@ -67,7 +66,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass
 class Case:
-    """Inputs of a stack's loss. The weights W are the identity, so hidden states are products."""
+    """Inputs of a stack's loss; W is the identity, so hidden states are products."""
 
     configs: Sequence[OutputLayerConfig]
     functions: list[Pointwise]
@@ -84,7 +83,7 @@ def case_of(
     scale: float = 3.0,
     seed: int = 0,
 ) -> Case:
-    """In every model except the first, some of the last rows have weight zero."""
+    """Except in the first model, some last rows have weight zero."""
     draw = torch.Generator().manual_seed(seed)
     shape = LayerShape(vocabulary_size=vocabulary, embedding_width=3, context_width=3)
     functions = []
@@ -99,7 +98,7 @@ def case_of(
         models, contexts, experts, vocabulary, generator=draw, dtype=torch.float64
     ).mul_(scale)
     if isinstance(function := functions[0], PiecewiseLinear):
-        # Keep away from the knots, where the derivative depends on the side.
+        # Avoid the knots: the derivative there depends on the side.
         place = (logits + function.limit) / function.width
         logits = (
             place.floor() + 0.02 + 0.96 * place.frac().abs()
@@ -119,7 +118,7 @@ def case_of(
 
 
 def true_results(case: Case) -> tuple[Tensor, Sequence[Tensor]]:
-    """Return every model's loss by the formula, and the gradients."""
+    """Return losses by the formula, and gradients."""
     leaves = [tensor.double().requires_grad_() for tensor in (*case.inputs, *case.parameters)]
     hidden, prior, weight, bias, *parameters = leaves
     targets_GN, weights_GN = case.rows
@@ -135,7 +134,6 @@ def true_results(case: Case) -> tuple[Tensor, Sequence[Tensor]]:
 
 
 def fused_results(case: Case) -> tuple[Tensor, list[Tensor]]:
-    """Return the kernels' losses and gradients."""
     gradients = Inputs(*map(torch.zeros_like, case.inputs))
     losses, by_parameters = fused.fused_cross_entropy(
         case.inputs, case.rows, case.functions, case.parameters, gradients

@@ -1,4 +1,4 @@
-"""Every output layer's log P, loss and gradients, against float64 formulas."""
+"""Every output layer against its float64 formula."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_impossible_target_has_finite_gradients() -> None:
 
 
 class Cubic(Pointwise):
-    """A user's function that defines only its formula."""
+    """Defines only its formula."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Cubic(Pointwise):
 
 
 class InPlace(Cubic):
-    """A function that overwrites its input."""
+    """Overwrites its input."""
 
     def forward(self, logits: Tensor) -> Tensor:
         return logits.mul_(self.a).tanh_()
@@ -162,7 +162,7 @@ def test_function_without_a_pass_has_exact_gradients(
 
 
 def test_integer_running_sum() -> None:
-    """GPUs use this sum because it repeats bit for bit; a CPU can only compare its values."""
+    """GPUs use it to repeat bit for bit; a CPU only compares values."""
     values = torch.randn(100_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(integer_running_sum(values), values.cumsum(0), rtol=0, atol=1e-9)
     assert not integer_running_sum(torch.zeros(5, dtype=torch.float64)).any()
@@ -178,8 +178,7 @@ def test_nan_logit_ends_as_nan() -> None:
 
 @pytest.mark.parametrize("knots", [99_999, 100_000, 1_000_000])
 def test_plif_in_float32_finds_the_interval(knots: int) -> None:
-    """Counting from the left end would put 2% of the logits near 0 into a wrong one of a million
-    intervals."""
+    """Counted from the left end, 2% of logits near 0 would miss their interval of a million."""
     function = PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
     x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
     found = torch.empty(len(x), dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""Softcaps: published formulas, slopes on flat parts, and starts that let small caps learn."""
+"""Published formulas, slopes on flat parts, and starts that let small caps learn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ every_cap = pytest.mark.parametrize(
 
 
 def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return f up to a constant, and f', as the chunked loss computes them."""
+    """Return f up to a constant, and f', as the chunked loss does."""
     chunk_pass = function.chunk_pass(x.unsqueeze(0))
     f, slope = x.clone().unsqueeze(0), torch.ones(1, len(x), dtype=x.dtype)
     chunk_pass.apply_(f)
@@ -29,7 +29,7 @@ def applied(function: Pointwise, x: torch.Tensor) -> tuple[torch.Tensor, torch.T
 
 @every_cap
 def test_slope_keeps_its_digits_in_float32(form: Literal["tanh", "sigmoid"], cap: float) -> None:
-    """Also where the function is flat."""
+    """Even if the function is flat."""
     function = Softcap(form=form, cap=cap)
     t = np.linspace(-30, 30, 101)
     x = torch.tensor(t * function.width - function.shift, dtype=torch.float32)
@@ -60,7 +60,7 @@ def test_largest_logits_have_no_slope(
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cap", [0.5, 5.0, 10.0, 30.0])
 def test_start_is_as_good_as_the_cap_allows(form: Literal["tanh", "sigmoid"], cap: float) -> None:
-    """At Zipf frequencies of 2,000 words, whose logarithms span 8."""
+    """Zipf frequencies of 2,000 words have logarithms 8 apart."""
     function = Softcap(form=form, cap=cap)
     log_p = torch.log_softmax(-torch.arange(1.0, 2001.0).log(), 0)
     bias = centred_bias(function, log_p)

@@ -1,5 +1,5 @@
-"""Triton kernels of the stack's LSTM cell against float64 formulas, compiled on a GPU and
-interpreted without one."""
+"""The LSTM cell's Triton kernels against float64 formulas, compiled on a GPU or else
+interpreted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Step:
-    """One time step inside a longer window, as a layer passes it to the kernels."""
+    """A time step inside a longer window, as passed to the kernels."""
 
     def __init__(
         self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int
@@ -62,14 +62,14 @@ class Step:
         self.h = normal(3, batch, room).to(dtype)[:, 1, :, :width]
 
     def forward_(self) -> tuple[Tensor, Tensor]:
-        """Return the kernel's c and h after the step."""
+        """Return the kernel's c and h."""
         from trainables.stack import cell_kernels
 
         cell_kernels.cell_(self.sums, self.bias, self.c_both[:, 0], self.c_both[:, 1], self.h)
         return self.c_both[:, 1].double(), self.h.double()
 
     def backward(self) -> tuple[Tensor, Tensor]:
-        """Return the kernel's gradients by the gate sums and by the previous c."""
+        """Return the kernel's gradients by gate sums and previous c."""
         from trainables.stack import cell_kernels
 
         by_sums = self.sums.new_empty(len(self.sums), 3, *self.sums.shape[1:])[:, 1]
@@ -78,13 +78,13 @@ class Step:
         return by_sums.double(), by_c.double()
 
     def truth(self, sums: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Return c and h after the step, by the formulas."""
+        """Return c and h by the formulas."""
         i, f, g, o = (sums + self.bias.to(sums.dtype).unsqueeze(1)).chunk(4, dim=2)
         new = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return new, o.sigmoid() * new.tanh()
 
     def objective(self, sums: Tensor, c: Tensor) -> Tensor:
-        """Return a scalar whose gradients by c and h are the incoming ones."""
+        """Return a scalar with the incoming gradients by c and h."""
         new, h = self.truth(sums, c)
         by_h = self.by_output.double() + self.by_h.double()
         return (new * self.by_c.double()).sum() + (h * by_h).sum()
@@ -115,7 +115,7 @@ def test_step_and_gradients_equal_the_formulas(
 
 
 def test_small_numbers_keep_their_digits() -> None:
-    """With an empty state and small inputs, h is equally small."""
+    """From an empty state, small inputs give an equally small h."""
     step = Step((1, 1, 30), torch.float32, 1e-4, 1)
     step.c_both[:, 0] = 0
     c, h = step.forward_()
@@ -132,7 +132,7 @@ def test_nan_stays_in_its_model() -> None:
 
 
 def test_stack_steps_with_kernels_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Including the output layers' kernels, in all variants at once."""
+    """Including the output layers' kernels, all kinds at once."""
 
     def weights_after_a_step(*, kernels: bool) -> list[Tensor]:
         for module in (fused, lstm):

@@ -1,5 +1,4 @@
-"""A stack of trials against the same trials alone, in float64, through every change of mates.
-AWD-LSTMs with both optimizers, and Transformers."""
+"""Stacked trials against the same trials alone, in float64, through every change of mates."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ PLANS = (
     ((*range(12), *range(22, STEPS)), (22,)),
     (range(25), (10, 25)),
 )
-"""For every trial, its steps in the stack, and the steps before which it is restored from a
-checkpoint."""
+"""Each trial's steps in the stack, and those before which it is restored."""
 LAYERS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (
         SoftmaxConfig(),
@@ -69,8 +67,7 @@ RATES = {"sgd": 5.0, "adam": 0.003, "adamw": 0.02}
 
 
 def trial_of(optimizer: str, group: int, number: int) -> LanguageTrialConfig:
-    """Vary everything that a stack leaves to its trials. The last two share seed and model, so they
-    share draws."""
+    """Vary all that a stack leaves to trials; the last two share seed, model and so draws."""
     seed = min(number, 3)
     training: dict[str, Any] = {
         "output_layer": LAYERS[group][number - 1],
@@ -114,7 +111,7 @@ def restored(trainer: Trainer) -> Trainer:
 
 
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return all state that the next step depends on, and the losses."""
+    """Return the state of the next step, and the losses."""
     epochs = trainer.progress.epochs
     losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in epochs])
     return {**trainer.snapshot()[0], "losses": losses}

@@ -1,7 +1,7 @@
-"""Training against an independent float64 implementation of the protocol, written from its text.
+"""Training against an independent float64 implementation, written from the protocol's text.
 
-It shares only the initial weights and the random generator's state with the package. Its LSTM is a
-loop of equations, its loss the materialised softmax, its optimiser a list of subtractions."""
+It shares only initial weights and the generator's state with the package: its LSTM is a loop of
+equations, its loss the materialised softmax, its optimiser a list of subtractions."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ def lstm(
 
 
 class Reference(FloatingReference):
-    """The protocol in float64."""
-
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
         super().__init__(trainer, tokens)
         assert isinstance(trainer.config, TrialConfig)
@@ -90,7 +88,7 @@ class Reference(FloatingReference):
                 rate = t.learning_rate
                 if name == "output.function.weight_K":
                     rate = self.config.output_layer.learning_rate  # type: ignore[union-attr]
-                rate *= warm * drawn / t.bptt  # of the drawn length, even where the text ends
+                rate *= warm * drawn / t.bptt  # of the drawn length, even at the end of the text
                 change = gradient + t.weight_decay * self.at[name]
                 if t.optimizer == "adam":
                     change = self.adam(name, change, (0.9, 0.999))

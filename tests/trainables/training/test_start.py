@@ -1,4 +1,4 @@
-"""The start of narrow models: first predictions, and words that reach the third layer."""
+"""Narrow models' first predictions, and words that reach the third layer."""
 
 from __future__ import annotations
 

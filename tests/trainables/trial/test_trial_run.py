@@ -1,4 +1,4 @@
-"""A trial from config to result without Ray, later measurements, and its command."""
+"""A trial from config to result, measured later, and its command."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_files_of_a_done_trial(tmp_path: Path) -> None:
 
 
 def test_two_processes_in_one_folder(tmp_path: Path) -> None:
-    """The second starts while the first trains, waits for its lock and finds its result."""
+    """The second waits for the first's lock and finds its result."""
     folder = tmp_path / "trial"
     processes: list[subprocess.Popen[str]] = []
 
@@ -118,7 +118,7 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
 
 
 class Projected(PointwiseSoftmax):
-    """A user's own layer that draws from torch's global generators."""
+    """Draws from torch's global generators."""
 
     def __init__(self, shape: LayerShape, rate: float) -> None:
         super().__init__(shape)
@@ -178,7 +178,7 @@ def test_checkpoint_of_a_gpu_goes_on_here(tmp_path: Path) -> None:
 
 
 def test_ranks_of_the_kept_epoch(tmp_path: Path) -> None:
-    """The kept epoch is averaged. Taking ranks does not change training."""
+    """The kept epoch is averaged. Ranks change nothing in training."""
     config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
     kept = outcome.epochs[int(outcome.metrics["kept_epoch"]) - 1]
@@ -251,7 +251,7 @@ def spectrum_of(measurements: Measurements) -> bytes:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a done trial without measurements."""
+    """Return a done trial without measurements."""
     folder = tmp_path_factory.mktemp("done")
     run_trial(smoke_trial(), directory=folder, runtime=Runtime(), measurements=())
     return folder
@@ -259,7 +259,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(done: Path, tmp_path: Path) -> Path:
-    """Return a writable copy of that folder."""
     return Path(shutil.copytree(done, tmp_path / "trial"))
 
 

@@ -1,5 +1,3 @@
-"""Files are written atomically under kills, threads and failures."""
-
 from __future__ import annotations
 
 import time

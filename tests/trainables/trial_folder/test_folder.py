@@ -1,4 +1,4 @@
-"""A superseded worker no longer writes into its trial's folder; damaged files count as missing."""
+"""A superseded worker writes nothing; damaged files count as missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES = np.array([3.0, 1.0])
 
 @contextlib.contextmanager
 def unlocked(folder: TrialFolder) -> Iterator[None]:
-    """Act like a file system without locks, or one that released a disconnected machine's lock."""
+    """Act like a file system without locks, or one that released a lost machine's lock."""
     assert folder.path.is_dir()
     yield
 
@@ -54,8 +54,7 @@ def test_later_workers_result_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     texts: list[bytes] = []
 
     def run_on_elsewhere(_: EpochMetrics) -> None:
-        """After the first worker's first epoch, a second one takes over the trial and finishes
-        it."""
+        """A second worker takes over and finishes the trial."""
         if not texts:
             assert trial.run_trial(config, directory=tmp_path, runtime=runtime).state == "done"
             texts.append((tmp_path / "result.json").read_bytes())

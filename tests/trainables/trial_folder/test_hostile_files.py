@@ -1,4 +1,4 @@
-"""Malicious files are refused at once in a sentence; nothing outside is touched."""
+"""Malicious files are refused at once; nothing outside is touched."""
 
 from __future__ import annotations
 

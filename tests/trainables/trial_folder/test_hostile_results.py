@@ -1,4 +1,4 @@
-"""Malicious results with a valid seal are refused in a sentence and not recorded."""
+"""Malicious results with a valid seal are refused and not recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A temporarily unreadable file stays as it is."""
+"""A temporarily unreadable file stays."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""t-tests, effects and Holm's correction against scipy, statsmodels, an integral and printed
-tables."""
+"""t-tests, effects and Holm against scipy, statsmodels, an integral and printed tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Power laws against scipy's bounded least squares; draws against exact intervals; F-tests against
-statsmodels."""
+"""Power laws against scipy, draws against exact intervals, F-tests against statsmodels."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ RANKS = np.repeat(SIZES, 3)
 
 
 def curve_of(x: ArrayLike, y: ArrayLike, resamples: int = 999) -> Curve:
-    """Return one curve; repeated values of x get the seeds 0, 1, 2 ... in order."""
+    """Return one curve; values at one x get seeds 0, 1, 2 ..."""
     trials = pd.DataFrame({"x": x, "loss": y}).assign(panel=None, group=None)
     seeds = trials.groupby("x").cumcount()
     return curves_over_seeds(trials.assign(seed=seeds), resamples=resamples)[None, None]
@@ -43,7 +42,7 @@ def noisy(seed: int, deviation: float = 0.02) -> Array:
 
 
 def two_way(table_RS: Array) -> Array:
-    """Return the residuals of a table without size and seed effects."""
+    """Return a table without size and seed effects."""
     rest = table_RS - table_RS.mean(axis=1, keepdims=True) - table_RS.mean(axis=0)
     return rest + table_RS.mean()
 
@@ -58,7 +57,7 @@ def scipy_fit(x: Array, y: Array) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("bent", [False, True])
 def test_law_is_that_of_bounded_least_squares(bent: bool) -> None:
-    """The limit of the bent losses would be negative."""
+    """The bent losses would have a negative limit."""
     log_x = np.log2(RANKS)
     y = 6.0 - 1.2 * log_x + 0.09 * log_x**2 if bent else noisy(0, deviation=0.05)
     curve = curve_of(RANKS, y, resamples=9)
@@ -94,7 +93,7 @@ def half_width(values_B: Array) -> float:
 
 
 def crossed(seed: int, common: float, rest: float) -> tuple[list[Array], list[Curve]]:
-    """Return values and curves of two groups at six sizes with the same three seeds."""
+    """Return values and curves of two groups, six sizes, the same three seeds."""
     rng = np.random.default_rng(seed)
     shared_RS = rng.normal(0, common, 3) + rng.normal(0, 4 * rest, (6, 3))
     tables = [group + shared_RS + rng.normal(0, rest, (6, 3)) for group in (0, 1)]
@@ -105,8 +104,7 @@ def crossed(seed: int, common: float, rest: float) -> tuple[list[Array], list[Cu
 
 
 def test_draws_give_exact_t_intervals() -> None:
-    """A contrast of sizes within seeds has a two-way layout's error; a level has that of whole
-    seeds."""
+    """A contrast within seeds has a two-way layout's error; a level has that of whole seeds."""
     [table_RS, _], _ = crossed(1, common=3.0, rest=0.1)
     curve = curve_of(RANKS, table_RS.ravel(), resamples=20_000)
     variance = (two_way(table_RS) ** 2).sum() / 10

@@ -1,4 +1,4 @@
-"""Partial correlations against residuals of statsmodels."""
+"""Partial correlations against statsmodels' residuals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORMULAS: dict[Shape, str] = {
 
 
 def trials(rng: np.random.Generator, rho: float) -> pd.DataFrame:
-    """Return 108 trials whose x and y depend on the settings (two interact), plus normal parts with
+    """Return 108 trials: x and y are settings' effects (two interact) plus normal parts with
     correlation `rho`."""
     frame = SETTINGS
     x, y = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], size=len(frame)).T
