@@ -1,5 +1,3 @@
-"""The answer of a grid: what is said first, over what, how sure it is, and the numbers as files."""
-
 from __future__ import annotations
 
 import html
@@ -46,7 +44,7 @@ def findings_of(report: ReportResult) -> list[str]:
 def test_first_sentence_gives_the_correlation_and_its_certainty(
     report: ReportResult,
 ) -> None:
-    """r and its interval from the CSV file of all trials, by their formulas."""
+    """r and its interval by their formulas, from the CSV file of all trials."""
     trials = pd.read_csv(report.path.parent / "trials.csv")
     cells = trials.groupby(["output_layer.c", "output_layer.k"])[
         ["press_rank", "test_perplexity"]

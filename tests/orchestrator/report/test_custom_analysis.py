@@ -1,5 +1,4 @@
-"""A study's own function from results to sentences, tables and figures: shown, escaped, and
-harmless where it fails."""
+"""A study's own analysis function: shown, escaped, and harmless if it fails."""
 
 from __future__ import annotations
 
@@ -91,7 +90,7 @@ def badly_drawn(_: pd.DataFrame) -> Figure:
 
 
 class _NoRaster(Figure):
-    """A figure that draws, but cannot be written as PNG."""
+    """A figure that draws but cannot be written as PNG."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
         if options["format"] == "png":

@@ -1,5 +1,3 @@
-"""The page as a real browser shows it."""
-
 from __future__ import annotations
 
 import io

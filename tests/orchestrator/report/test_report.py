@@ -1,4 +1,4 @@
-"""The report as files: a page that needs nothing else, figures, tables."""
+"""The report as files: a self-contained page, figures and tables."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ LOADING = ("src", "href", "srcset", "data", "action", "poster", "xlink:href")
 
 
 class PageReader(HTMLParser):
-    """Collects tags with their attributes, and the text of each table row."""
-
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []

@@ -1,4 +1,4 @@
-"""The sentences claim what the numbers allow, and no more."""
+"""Sentences claim no more than the numbers allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MINUS = formats.MINUS
 def make_line(
     value: float | None, low: float | None = None, high: float | None = None, **more: Any
 ) -> Any:
-    """A correlation over 72 cells, as a row of the analysis' frame."""
+    """Return a correlation over 72 cells, as a row of the analysis frame."""
     metrics = {"x": "press_rank", "y": "test_perplexity"}
     cells = {"over": CELLS, "n": 72, "seeds_least": 1, "seeds_most": 1, "window_low": None}
     pearson = {"pearson": value, "pearson_low": low, "pearson_high": high, "pearson_p": 0.01}
@@ -104,7 +104,7 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
 
 
 def test_name_that_contradicts_the_trained_value_is_reported() -> None:
-    """The names of these rows have no setting that a scale changes."""
+    """Unchanged rows' names hold no setting that a scale changes."""
     assert not sentences.names(make_summary())
     rows, _ = make_results()
     rows[7]["name"] += ", training.learning_rate=30"
@@ -140,7 +140,7 @@ def test_coverage_counts_every_state() -> None:
 
 
 def test_diverged_models_are_named_beside_their_numbers() -> None:
-    """A guess that gives each of V words the probability 1/V has a perplexity of exp(ln V)."""
+    """Giving each of V words probability 1/V has perplexity exp(ln V)."""
     words = 200
     uniform = math.exp(-sum(math.log(1 / words) for _ in range(words)) / words)
     rows = make_results(columns=words)[0][:4]

@@ -1,5 +1,3 @@
-"""The summary in terminals of different widths: every label and every number whole."""
-
 from __future__ import annotations
 
 import io
@@ -30,7 +28,6 @@ def render(shown: RenderableType, width: int) -> str:
 
 
 def lines_of_cells(text: str) -> list[list[str]]:
-    """The cells of every line of every table."""
     return [
         [cell.strip() for cell in re.split("[│┃]", line)[1:-1]]
         for line in text.splitlines()
