@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
 from orchestrator.analysis import FlatResults
 from orchestrator.report import formats
 
@@ -32,6 +37,14 @@ METRICS = {
     "gradient_norm_lost": "of a plain softmax, the Frobenius norm of these vectors' part in the "
     "kernel of the output weights' transpose, over their whole norm (Godey and Artzi 2026)",
     "stable_rank": "sum of the squared singular values over the largest square",
+}
+STATISTICS = {
+    "interval": "95% of such intervals contain the true value, if the method's assumptions hold",
+    "p": "the probability of a result at least this extreme if there were no effect",
+    "Holm": "Holm's correction of p values for several tests: the chance of any false finding "
+    "among them stays below 5%",
+    "Hedges' g": "a difference over its standard deviation, corrected for few trials: 0.2 is "
+    "small, 0.8 large",
 }
 NAMED = {"effective_rank_1e-3": "effective rank", "kl_rank_1e-3": "KL rank"}
 """Terms that several columns share."""
@@ -69,6 +82,7 @@ def terms(results: FlatResults) -> list[tuple[str, str]]:
     layers = {record.get("output_layer.name") for record in results.records}
     words = {word for record in results.records for word in record["name"].split()}
     return [
+        *STATISTICS.items(),
         *(
             (NAMED.get(name, formats.title(name)), text)
             for name, text in METRICS.items()
@@ -77,3 +91,16 @@ def terms(results: FlatResults) -> list[tuple[str, str]]:
         *((name, text) for name, text in LAYERS.items() if name in layers),
         *((name, text) for name, text in IN_NAMES.items() if name in words),
     ]
+
+
+def linked(sentence: str, terms: Sequence[tuple[str, str]]) -> Markup:
+    """Return the sentence, escaped, with a link from each term to its meaning on the page."""
+    numbers = {str(escape(term)): number for number, (term, _) in enumerate(terms, 1)}
+    longest_first = sorted(map(re.escape, numbers), key=len, reverse=True)
+    return Markup(
+        re.sub(
+            rf"(?<![\w#&])({'|'.join(longest_first)})(?![\w;])",
+            lambda match: f'<a href="#term-{numbers[match[0]]}">{match[0]}</a>',
+            str(escape(sentence)),
+        )
+    )

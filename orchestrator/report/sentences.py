@@ -8,6 +8,7 @@ from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
+from orchestrator.report.sections.section import Section
 from orchestrator.variants import Variant
 from orchestrator.words import listed, some_of
 from search_spaces.analyses import Analysis
@@ -18,18 +19,15 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 """Entries of a trial's environment that affect its numbers, with their titles."""
 
 
-def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[str]:
-    """Return the first answer, the coverage, the other answers, and ranges of metrics.
+def answer_sentence(summary: StudySummaryNumbers, sections: Sequence[Section]) -> str:
+    """Return the first finding, or the coverage if no trial is done."""
+    findings = (finding for section in sections for finding in section.findings)
+    return next(findings, coverage(summary)) if summary.done else coverage(summary)
 
-    If no trial is done, the coverage comes first."""
-    said = [sentence for answer in answers for sentence in answer.section.findings]
-    first = 1 if summary.done else 0
-    return [
-        *said[:first],
-        coverage(summary),
-        *said[first:],
-        *(_range(extremes) for extremes in summary.extremes),
-    ]
+
+def ranges(summary: StudySummaryNumbers) -> list[str]:
+    """Return the range of each main metric over the trials."""
+    return [_range(extremes) for extremes in summary.extremes]
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
@@ -70,25 +68,21 @@ def _range(extremes: Extremes) -> str:
     return f"{spread}, a factor of {formats.number(extremes.greatest / extremes.least, digits=3)}."
 
 
-def cautions(
+def certainty(
     study: Study, summary: StudySummaryNumbers, answers: Sequence[Answer], environment: Environment
 ) -> list[str]:
-    """Return limits of the numbers. `environment` is that of the done trials."""
+    """Return how sure the numbers are: coverage first, then their limits.
+
+    `environment` is that of the done trials."""
     requests = (answer.request for answer in answers)
     published = any(isinstance(one, Analysis) and one.has_published for one in requests)
-    sentences = [
+    once = study.trains and summary.trials_per_setting == 1 and summary.trials > 1
+    return [
+        coverage(summary),
+        *["Each setting has one seed, so the effect of the seed is unknown."] * once,
         *_not_the_paper(study, summary, published=published),
         *names(summary),
         *_not_alike(environment),
-    ]
-    if study.trains and summary.trials_per_setting == 1 and summary.trials > 1:
-        sentences.append(
-            "Each setting was trained once: how much a number moves with the seed is not measured "
-            "here."
-        )
-    return [
-        *sentences,
-        *dict.fromkeys(text for answer in answers for text in answer.section.cautions),
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from orchestrator.analysis import (
@@ -27,11 +26,10 @@ from orchestrator.words import counted, listed
 def correlation_section(numbers: CorrelationNumbers) -> Section:
     """Return the section of a Correlation request."""
     remarks = tuple(_comparisons(numbers))
-    findings = tuple(_findings(numbers))
-    section = Section(
+    return Section(
         kind="correlation",
         heading="Correlation, beside the published values" if remarks else "Correlation",
-        findings=findings,
+        findings=tuple(_findings(numbers)),
         cautions=tuple(_cautions(numbers)),
         tables=tuple(_tables(numbers)),
         remarks=remarks,
@@ -46,8 +44,6 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         drawings=tuple(correlation_drawings(numbers)),
         wide=False,
     )
-    rest = "\n".join([*findings[1:], *remarks])
-    return replace(section, terminal=(findings[0], *section.texts, rest))
 
 
 LEFT_OUT = "left_out", Column("left out", cell=lambda row: _settings(row))
