@@ -28,9 +28,8 @@ from trainables.measurements.spectrum import (
 from trainables.pulse import PULSE, SLOWEST_GPU_FLOPS
 
 BLOCK_VALUES, GPU_BLOCK_VALUES = 2**19, 2**25
-"""Values of log P per block; on a CPU a block fits in the cache."""
+"""Values of log P per block; on a CPU, what its cache holds."""
 PANEL = 1024
-"""Columns of a wide matrix that are converted to float64 at once."""
 
 Chunks = Callable[[], Iterable[Tensor]]
 """Return the chunks of an N x V log-P matrix on one device, identical at every call."""
@@ -98,7 +97,6 @@ def gram(chunks: Iterable[Tensor], rows: int, columns: int, *, centre: bool) -> 
 
 
 def _sum_of_squares(parts: Iterable[Tensor], side: int) -> Tensor:
-    """Return X^T X, n x n, of the matrix X that comes in row blocks of M x n."""
     stream, square_nn = SpectrumStream("gram", side), None
     for part_Mn in parts:
         if not on_gpu(part_Mn):

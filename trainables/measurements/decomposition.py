@@ -102,7 +102,7 @@ def reflectors(stored_MB: Tensor, tau_B: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _symmetric_product(rest_MM: Tensor, thin_MB: Tensor) -> Tensor:
-    """Return rest @ thin from the lower triangle of `rest` and the full squares on its diagonal."""
+    """Uses only the lower triangle of `rest` and the full squares on its diagonal."""
     product_MB = torch.zeros_like(thin_MB)
     for left, right in _column_blocks(len(rest_MM)):
         product_MB[left:].addmm_(rest_MM[left:, left:right], thin_MB[left:right])

@@ -72,7 +72,6 @@ class Directions:
         return product_VR
 
     def _sampled(self, stride: int) -> Iterator[Tensor]:
-        """Yield the chunks, checked to be finite, and keep the sample."""
         row = 0
         for chunk_NV in finite(self._chunks()):
             self._sample.append(chunk_NV[-row % stride :: stride].clone())

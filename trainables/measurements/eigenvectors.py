@@ -20,7 +20,6 @@ from trainables.measurements.decomposition import reflectors
 from trainables.pulse import PULSE, SLOWEST_FLOPS, SLOWEST_GPU_FLOPS
 
 BLOCK = 64
-"""Reflectors applied as one."""
 
 
 class SymmetricMatrix:

@@ -1,20 +1,20 @@
 """Gradient bottleneck: the part of the loss gradient that a step on the context vector can follow.
 
 At a context with vector h and true next word t, g = P - onehot(t) is the gradient of -log P(t) by
-the logits; its elements sum to zero. J is the derivative of log P by h, V x C, with columns centred
-over words, because a softmax ignores a number that all words share. A small step dh moves the
-centred log P by J dh.
+the logits; its elements sum to zero. J is the derivative of log P by h, V x C, its columns centred
+over words, because a softmax ignores a common number. A small step dh moves the centred log P by J
+dh.
 
-- `gradient_lost_share`: the share of |g|^2 outside the columns of J, mean over contexts. No step
-  can reach it. It is 0 if V = d + 1; random columns have mean 1 - d / (V - 1).
+- `gradient_lost_share`: the mean over contexts of the share of |g|^2 outside the columns of J,
+  which no step can reach. It is 0 if V = d + 1; random columns have mean 1 - d / (V - 1).
 - `gradient_angle_degrees`: the mean angle between g and J J^T g. The step down the gradient, dh =
-  -J^T g (equal to the step of -log P(t), because P^T J = 0), moves log P along -J J^T g, while -g
-  would lower the loss fastest. It is at least arccos(sqrt(1 - share)), the angle to the columns of
-  J, and larger if J stretches unevenly.
+  -J^T g (P^T J = 0 makes it that of -log P(t)), moves log P along -J J^T g; -g would lower the loss
+  fastest. It is at least arccos(sqrt(1 - share)), the angle to the columns of J, and larger if J
+  stretches unevenly.
 - `gradient_norm_lost`, for a plain softmax with weights W: |G_lost|_F / |G|_F over the gradients G
-  of many contexts. G_lost is their part in the kernel of W^T, which backpropagation maps to zero. W
-  is not centred here (J is W with centred columns). The norm is not squared and is pooled over
-  contexts, so it is about sqrt(share): 0.95 to 0.99 is 0.90 to 0.98 of |g|^2.
+  of many contexts. G_lost is their part in the kernel of W^T, which backpropagation maps to zero.
+  It is pooled over contexts, not squared, and W is not centred (J is W with centred columns): about
+  sqrt(share), so 0.95 to 0.99 is 0.90 to 0.98 of |g|^2.
 
 Source of the last: Godey and Artzi 2026, Lost in Backpropagation: The LM Head is a Gradient
 Bottleneck, arXiv 2603.10145, whose abstract reports 95-99%. The paper could not be read here; the

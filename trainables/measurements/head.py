@@ -21,7 +21,6 @@ UNTIED = ("lm_head.weight", "embed_out.weight", "transformer.ff_out.weight")
 TIED = ("embed_tokens.weight", "wte.weight", "embed_in.weight")
 """Embeddings of the same families and of GPT-2, which are the head if there is no untied one."""
 NORMS = ("model.norm.weight", "gpt_neox.final_layer_norm.weight", "ln_f.weight")
-"""Gain of the norm before the head."""
 PLAIN_GAINS = (
     *("llama", "mistral", "mixtral", "olmo2", "olmo3", "olmoe", "phi3"),
     *("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"),

@@ -1,8 +1,8 @@
 """Bounds on log P from the head's matrix W alone: a rank that is enough at any context.
 
-Logits are z = W x plus biases, which all contexts share. The norm before the head guarantees |x| <=
-c: x is the normed vector before the norm's gain, c = sqrt(D), and W is the head times that gain. W
-is first centred over words, because a softmax ignores a number that all words share.
+Logits are z = W x plus biases, which all contexts share, and |x| <= c: x is the vector after the
+norm and before its gain, c = sqrt(D), and W is the head times the gain. W is first centred over
+words, because a softmax ignores a common number.
 
 The head cut to rank r is W_r = W Q_r Q_r^T, where Q_r holds the first r right singular vectors. Let
 e_v be the rows of E = W - W_r, d = E x, and P, P_r the softmax of z and z - d. For every context
@@ -18,7 +18,7 @@ with v and w the rows of the two largest norms. KL(P_r || P) has the same bounds
 (2): d_v - d_w = (e_v - e_w) x <= |e_v - e_w| c, and d_v - d_w <= sqrt(2) |d| <= sqrt(2) |E| c,
 where |E| = sigma_{r+1}.
 
-A head of the least r whose bound is at most epsilon nats, plus the biases, would have been enough;
+So the least r whose bound is at most epsilon nats, plus the biases, is certain to be enough;
 smaller ranks may be, too. This holds for a plain softmax only, in exact arithmetic. The second term
 of (2) is nearly always smaller, by about sqrt(V / 2D) if all rows are alike and r is small.
 

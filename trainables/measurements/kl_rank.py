@@ -105,7 +105,6 @@ def kl_rank_metrics(found: KlRanks) -> dict[str, Metric]:
 
 
 def _mean_kl(chunks: Iterable[Tensor], directions: Directions, ranks: Sequence[int]) -> list[float]:
-    """Return KL_r of these rows, for ascending `ranks`."""
     vectors_VR = directions.leading(ranks[-1])
     totals, rows = [0.0] * len(ranks), 0
     # Large products are faster with many rows. The blocks then take a quarter of the eigenvectors'

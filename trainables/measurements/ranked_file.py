@@ -33,7 +33,6 @@ class RankedFile:
     report: dict[str, Any]
     spectrum: Spectrum
     notes: tuple[str, ...] = ()
-    """Sentences for the reader of the report."""
 
 
 def rank_file(
@@ -94,7 +93,6 @@ def rank_file(
 
 
 def _open_matrix(path: Path) -> NDArray[np.floating[Any]]:
-    """Return a read-only memory map of the matrix."""
     try:
         matrix = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:

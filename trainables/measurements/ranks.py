@@ -16,7 +16,6 @@ from trainables.pulse import PULSE
 
 FLOAT32_EPS = float(np.finfo(np.float32).eps)
 EFFECTIVE_RANK_EPSILONS = ("1e-3", "1e-4", "1e-5")
-"""Published values, spelt as in metric names."""
 RANKS = (
     "press_rank",
     *(f"effective_rank_{epsilon}" for epsilon in EFFECTIVE_RANK_EPSILONS),

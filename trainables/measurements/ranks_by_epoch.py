@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from trainables.trial_folder import EpochMetrics, Metric
 
 RANKS = ("press_rank", "entropy_rank", "kl_rank")
-"""Ranks that `EpochMetrics` records."""
 
 
 def ranks_by_epoch_metrics(epochs: Sequence[EpochMetrics]) -> dict[str, Metric]:

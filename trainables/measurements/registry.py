@@ -119,7 +119,6 @@ def _perplexity(trained: Trained) -> Measured:
 
 
 def _spectrum(trained: Trained) -> Measured:
-    """Ranks of the float32 log-P matrix over the test contexts, from its float64 Gram matrix."""
     spectrum = spectrum_at(trained.model, trained.contexts())
     return Measured(rank_report(spectrum), spectrum.singular_values)
 

@@ -44,13 +44,13 @@ class Spectrum:
 def resolution(method: Method, *, rows: int, columns: int) -> float:
     """Return the smallest sigma / sigma_max that `method` distinguishes from zero.
 
-    The matrix is streamed by its narrower side, n = min(N, V). eps is float64's.
+    n = min(N, V) is the side along which the matrix is streamed; eps is float64's.
 
     gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n)
-    sigma_max^2 (measured on zeros: 2 to 17 eps for n from 100 to 4,000; for wide matrices 10 x 400
-    to 512 x 10,000 below 9 eps and sqrt(n) eps). A zero therefore comes out below a fifth of the
-    resolution. A value at the resolution is off by less than eps sqrt(n) / (2 * 25 eps sqrt(n)) =
-    2%, one r times larger by 2% / r^2. The Press tolerance of float32 is above it for every shape.
+    sigma_max^2 (zeros, measured: 2 to 17 eps for n from 100 to 4,000; wide 10 x 400 to 512 x
+    10,000: below 9 eps and sqrt(n) eps). A zero comes out below a fifth of the resolution. A value
+    at the resolution is off by less than eps sqrt(n) / (2 * 25 eps sqrt(n)) = 2%, one r times
+    larger by 2% / r^2. The Press tolerance of float32 is above it for every shape.
 
     qr: 0.5 sqrt(N + V + 1) eps, the Press tolerance of float64 (Press et al. 2007, section 2.6).
     Zeros came out below two thirds of it from 10 x 10 upwards."""

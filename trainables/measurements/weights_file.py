@@ -28,7 +28,6 @@ BLOCK_BYTES = 16 * 2**20
 """Bytes of a block's rows in float64."""
 MOST_LISTED, LONGEST_NAME = 12, 120
 SHARD = re.compile(r"(.+)-\d+-of-\d+\.safetensors")
-"""Name of one file of several."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +98,6 @@ class Checkpoint:
         return stored[name]
 
     def _matrices(self) -> list[StoredTensor]:
-        """Return the two-dimensional tensors, largest first."""
         paths = [path for path in dict.fromkeys(self.files.values()) if path.exists()]
         stored = [tensor for path in paths for tensor in _tensors(path).values()]
         matrices = [tensor for tensor in stored if len(tensor.shape) == 2]
@@ -170,7 +168,6 @@ def _opened(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _refusing(path: Path, kind: str) -> Iterator[None]:
-    """Raise UserError for a file that cannot be read, or is not of this kind."""
     try:
         yield
     except OSError as error:

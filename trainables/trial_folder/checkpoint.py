@@ -32,7 +32,6 @@ from trainables.trial_folder.folder import TrialFolder
 
 KEPT = 2
 UNKNOWN = "0" * 64
-"""Placeholder while the checksum is computed."""
 CHUNK = 2**20
 
 

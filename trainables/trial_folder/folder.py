@@ -51,7 +51,6 @@ from trainables.trial_folder.outcome import TrialOutcome
 from trainables.trial_folder.vector import read_vector, write_vector
 
 TRIALS = "trials"
-"""Folder of the trials, relative to the storage root."""
 LOCK, FENCE, CONFIG, LOG = "lock", "worker", "config.json", "log.txt"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)

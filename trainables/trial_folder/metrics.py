@@ -27,7 +27,6 @@ NUMBERS = re.compile(
     | (word_pairs|bent)\ .*""",
     re.VERBOSE,
 )
-"""Metrics that tables and figures compute with."""
 COLUMNS = {
     *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
     *("group", "side", "stage"),

@@ -13,7 +13,8 @@ from trainables.config import Frozen
 from trainables.trial_folder.metrics import Metric, Metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
-"""Pruned: stopped early by a search. A plan that wants the whole trial resumes its checkpoint."""
+"""Pruned: stopped early by a search. A plan that wants the whole trial resumes from its
+checkpoint."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 LongCount = Annotated[int, Field(ge=0, lt=2**63)]
 MeasurementName = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+@[0-9]{1,9}$")]
@@ -41,8 +42,8 @@ class EpochMetrics(Frozen):
     seconds: float
     """Wall time of training this epoch, without validation."""
     press_rank: Count | None = None
-    """Ranks are over a fixed sample of validation contexts, with the weights of validation; None:
-    not taken."""
+    """Ranks are of a fixed sample of validation contexts, with validation's weights; None: not
+    taken."""
     entropy_rank: float | None = None
     kl_rank: Count | None = None
     """For a bound of 0.01 nats; Transformers only."""
@@ -68,7 +69,6 @@ class TrialOutcome(Frozen):
     epochs: tuple[EpochMetrics, ...] = ()
     measurements: dict[MeasurementName, Metrics] = {}
     environment: dict[str, str] = {}
-    """Versions of the code and packages, host, device."""
     checksums: dict[str, str] = {}
     """SHA-256 of the files next to this record, by name."""
 
