@@ -17,7 +17,7 @@ SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key",
 
 
 def parse(address: str) -> URL:
-    """Return the URL of a store, relative paths made absolute. Raises UserError for other `FORMS`."""
+    """Return the URL of a store, relative paths made absolute. Raises UserError for other forms."""
     scheme, separator, _ = address.partition("://")
     if not separator:
         return _sqlite(address)

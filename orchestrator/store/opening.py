@@ -78,7 +78,7 @@ def _missing(address: str) -> UserError:
 
 
 def _version(store: Store) -> int | None:
-    """None means a database without tables. Raises UserError for another program's tables."""
+    """Returns None for a database without tables. Raises UserError for tables of other programs."""
     with store.read() as connection:
         tables = set(inspect(connection).get_table_names())
         if not tables:
