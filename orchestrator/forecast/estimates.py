@@ -202,8 +202,8 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The Gram matrix of the words, or that of the rows and the log-P matrix if these are smaller;
-    a block of rows; some chunks of log P."""
+    """The smaller of the words' Gram matrix and the rows' with the log-P matrix; a block of rows;
+    some chunks of log P."""
     vocabulary, rows = vocabulary_size(config, corpus), _measured_rows(config, corpus)
     gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
     return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

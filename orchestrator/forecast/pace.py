@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 def seconds_each(
     configs: Sequence[AnyConfig], plan: Plan, store: Store, *, gpu: bool
 ) -> tuple[float, str]:
-    """Return the mean time of trials with these configs, validation and measurements included, and
-    its basis.
+    """Return the mean time of trials with these configs, measurements included, and its basis.
 
-    A family's estimate is multiplied by the ratio of actual to estimated time over its done trials,
-    on GPUs or on cores, in all studies of the plan's scale, corpus and variant. A family without
-    done trials gets the median ratio of the others."""
+    A family's estimate is corrected by its done trials on the same kind of device (GPU or core):
+    the ratio of their actual to their estimated time. Done trials are from all studies of the
+    plan's scale, corpus and variant. A family without any gets the median ratio of the others."""
     estimated = partial(gpu_seconds if gpu else core_seconds, corpus=plan.corpus)
     measured: set[str] = set()
     taken_s, estimated_s = defaultdict[str, float](float), defaultdict[str, float](float)

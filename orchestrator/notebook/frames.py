@@ -25,23 +25,24 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     They begin with `study`, `scale`, `corpus`, `overrides` (the changes of `--set`, as JSON) and
     `group` (the trial's name without its seed). A missing number is NaN.
 
-    `study` is a name or a file, or None for all studies. `which` may select variants by `scale`,
-    `corpus` (one or a list), `overrides` (such as {"training.epochs": 3} or {"training.epochs": [3,
-    5]}; {} for none) and `model` ("transformer" for runs with `--model transformer`). `storage`
-    (default "results") and `store` are those of the command line. Raises UserError if the store or
-    variant does not exist."""
+    `study` is a name or a file, or None for all studies. `which` may select variants and a store:
+    - `scale`, and `corpus` (one or a list).
+    - `overrides`, such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none.
+    - `model`: "transformer" for runs with `--model transformer`.
+    - `storage` (default "results") and `store`, as on the command line.
+
+    Raises UserError if the store or variant does not exist."""
     with _variants(study, **which) as (store, keys):
         frames = [flat_results(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
 
 
 def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """Return a row per epoch: the variant, the trial's `trial_id`, `name` and `group`, then
-    `epoch`, `tokens`, `train_loss` and `valid_loss` (nats per token), `valid_perplexity`,
-    `averaging` (whether weights were averaged), `seconds`, `press_rank`, `entropy_rank` and
-    `kl_rank` (NaN if not measured).
+    """Return a row per epoch of each trial. Arguments and errors are those of `results`.
 
-    Arguments and errors are those of `results`."""
+    Columns: the variant, `trial_id`, `name`, `group`, `epoch`, `tokens`, `train_loss` and
+    `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged),
+    `seconds`, `press_rank`, `entropy_rank`, `kl_rank` (NaN if not measured)."""
     with _variants(study, **which) as (store, keys):
         rows = [
             {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
@@ -53,11 +54,11 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
 
 
 def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """Return a row per singular value of a trial's log-P matrix (nats), or of another matrix that
-    the trial decomposes: the variant, the trial's `trial_id`, `name` and `group`, `index` from 1,
-    and `singular_value` in decreasing order.
+    """Return a row per singular value of each trial. Arguments and errors are those of `results`.
 
-    Arguments and errors are those of `results`."""
+    The values are in nats, of the log-P matrix or of another matrix that the trial decomposes.
+    Columns: the variant, `trial_id`, `name`, `group`, `index` from 1, and `singular_value` in
+    decreasing order."""
     with _variants(study, **which) as (store, keys):
         frames = [
             pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})

@@ -32,7 +32,7 @@ class Storage(ABC):
     pickled.
 
     A trial's files are in the storage when `working` ends, before its result is reported. The lease
-    in the results store decides who works on a trial; if two workers believe that they do, the
+    in the results store decides who works on a trial. If two workers believe that they do, the
     fence in the trial's folder lets only the later one write. Methods raise UserError if the
     storage fails. Methods that are not abstract are for a storage whose files are all below
     `folder`."""

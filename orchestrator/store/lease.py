@@ -55,7 +55,9 @@ def _kernel() -> str:
 
 
 def _start_ticks(pid: int) -> str:
-    """Empty for a zombie or a missing process. The fields are those of proc(5)."""
+    """Empty for a zombie or a missing process. The fields are those of proc(5).
+
+    Raises OSError if this user may not look."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -93,8 +95,8 @@ class LeaseKeeper:
         """Raise the error that let the lease run out, if any: a store that accepts no lease accepts
         no result.
 
-        Raises UserError if this process was suspended for longer than its lease (a laptop slept)
-        and another driver has taken over some of its `held` trials."""
+        Raises UserError if another driver took over some of the `held` trials while this process
+        was suspended for longer than its lease (a laptop slept)."""
         if self._error is not None:
             raise self._error
         if not self._lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:

@@ -91,9 +91,9 @@ class Results(Database):
     ) -> bool:
         """Add a later measurement to a done trial. Returns False, without writing, if it exists.
 
-        Raises ValueError if the metrics cannot be recorded (see `check_metrics`), another
-        measurement has one of their names, the trial is not done, or `spectrum` differs from the
-        stored one."""
+        Raises ValueError for metrics that cannot be recorded (see `check_metrics`) or have a name
+        from another measurement. Also raises it if the trial is not done, or `spectrum` differs
+        from the stored one."""
         check_metrics(metrics)
         new = _result_row(trial_id, name_at_version, metrics)
         with self.write() as connection:

@@ -26,7 +26,7 @@ class Store(Studies, Claims, Results, Progress):
     - Configs, outcomes, epochs, measurements and spectra are returned as written; damage raises
       UserError.
     - If a SQLite file is deleted or replaced during use, the next transaction raises UserError.
-    - NaN and infinity raise ValueError before anything is written.
+    - NaN and infinity raise ValueError, and the call writes nothing.
     - Each read sees one moment: no trial is seen half recorded.
     - Threads may share a store object. After a fork, the child must open its own.
 
