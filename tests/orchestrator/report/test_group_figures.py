@@ -230,7 +230,7 @@ def test_a_page_has_a_section_for_each_request(tmp_path: Path) -> None:
     ranks = replace(comparison, metric="press_rank")
     analyses = (TABLE, comparison, ranks, replace(TABLE, metrics=("press_rank",)))
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=analyses)).path.read_text()
-    places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "run", "figure-tests")]
+    places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "figure-tests", "run")]
     assert places == sorted(places)
     for kind in ("groups", "tests"):
         assert page.count(f'id="{kind}"') == page.count(f'id="{kind}-2"') == 1

@@ -47,10 +47,10 @@ def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
     return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}, epochs={}))
 
 
-def cautions(
+def certainty(
     key: StudyKey = KEY, environment: Environment | None = None, study: Study = STUDY
 ) -> list[str]:
-    return sentences.cautions(study, make_summary(key), make_answers(key), environment or {})
+    return sentences.certainty(study, make_summary(key), make_answers(key), environment or {})
 
 
 def test_interval_without_zero_gives_direction_and_variance() -> None:
@@ -87,18 +87,18 @@ def test_a_published_value_is_placed_beside_our_interval(published: float, words
 
 
 def test_quick_run_is_distinguished_from_the_papers() -> None:
-    texts = " ".join(cautions())
+    texts = " ".join(certainty())
     assert "neither confirm nor contradict the published ones" in texts
     assert "The corpus is pydocs; the paper used PTB and WikiText-2." in texts
-    at_paper_scale = cautions(replace(KEY, corpus="ptb", scale="paper"))
+    at_paper_scale = certainty(replace(KEY, corpus="ptb", scale="paper"))
     assert not any("neither confirm" in text or "the paper used" in text for text in at_paper_scale)
 
 
 def test_changed_settings_and_single_seeds_are_named() -> None:
-    computing, once = replace(STUDY, trains=False), "Each setting was trained once"
-    texts = " ".join(cautions(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))
+    computing, once = replace(STUDY, trains=False), "Each setting has one seed"
+    texts = " ".join(certainty(replace(KEY, overrides='{"settings":{"training.epochs":[2]}}')))
     assert "--set training.epochs=2." in texts and once in texts
-    assert once not in " ".join(cautions(study=computing))
+    assert once not in " ".join(certainty(study=computing))
     assert run_facts(STUDY, make_summary(), flatten([]))["seeds"] == "1111"
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
@@ -121,10 +121,10 @@ def test_trials_computed_with_different_versions_are_named() -> None:
         "hardware": {"one CPU": 72},
         "host": {"a": 60, "b": 12},
     }
-    assert not any("computed alike" in text for text in cautions(KEY, alike))
+    assert not any("computed alike" in text for text in certainty(KEY, alike))
     for name in ("code", "torch", "hardware"):
         different = alike | {name: {"new": 60, "": 12}}
-        texts = [text for text in cautions(KEY, different) if "computed alike" in text]
+        texts = [text for text in certainty(KEY, different) if "computed alike" in text]
         assert (
             len(texts) == 1
             and "new (60), not recorded (12)" in texts[0]
