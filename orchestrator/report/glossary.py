@@ -13,23 +13,23 @@ from orchestrator.report import formats
 METRICS = {
     "train_perplexity": "exp of the mean cross-entropy on the train text, at the kept epoch, "
     "with dropout on",
-    "valid_perplexity": "the same on the validation text, without dropout",
+    "valid_perplexity": "exp of the mean cross-entropy on the validation text, without dropout",
     "test_perplexity": "exp of the mean cross-entropy of the next word, in nats: the lower, the "
     "better",
     "generalisation_gap": "test less train perplexity",
-    "excess_cross_entropy": "mean cross-entropy less the entropy of what is predicted, the least "
-    "that any model has: 0 where the truth is learned",
+    "excess_cross_entropy": "mean cross-entropy minus the entropy of the true distribution, the "
+    "least possible value: 0 if the truth is learned",
     "kept_epoch": "the epoch of the least validation loss, whose weights are kept and measured",
-    "press_rank": "how many singular values of the log-P matrix (a row a context, a column a "
-    "word) exceed 0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the "
+    "press_rank": "number of singular values of the log-P matrix (one row per context, one column "
+    "per word) that exceed 0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the "
     "precision of float32",
     "effective_rank_1e-3": "the fewest singular values that hold all but the share in brackets "
     "of the sum of squares",
     "entropy_rank": "exp of the entropy of the singular values divided by their sum (Roy and "
     "Vetterli 2007)",
-    "kl_rank_1e-3": "the least rank of an approximation of log P, by least squares, whose "
-    "softmax differs from P by no more than so many nats of KL divergence in the mean over "
-    "contexts; an upper bound on the rank that is needed",
+    "kl_rank_1e-3": "the least rank of a least-squares approximation of log P whose softmax "
+    "differs from P by at most the given KL divergence in nats, in the mean over contexts; an "
+    "upper bound on the rank that is needed",
     "gradient_lost_share": "of the square of P less the true next word's one-hot vector, the "
     "share outside what a step on the context vector can change in log P; the mean over contexts",
     "gradient_angle_degrees": "mean angle between that vector and the change in log P that a "
@@ -52,14 +52,14 @@ LAYERS = {
     "softmax": "log P = log_softmax(x) of the logits x = W h + b; its matrix has a rank of at "
     "most d + 2",
     "sigsoftmax": "log_softmax(2x \N{MINUS SIGN} ln(1 + e^x)) (Kanai et al. 2018)",
-    "gss": "Generalized SigSoftmax: log_softmax(f(x)) with a smooth bend f, c saying where and k "
-    "how much; k = 1 is softmax, c = 0 and k = 2 sigsoftmax",
+    "gss": "Generalized SigSoftmax: log_softmax(f(x)) with a smooth bend f at c of size k; k = 1 "
+    "is softmax, c = 0 and k = 2 sigsoftmax",
     "softcap": "log_softmax(f(x)) with f bounded: cap tanh(x / cap), as in Gemma 2, or in the "
     "form sigmoid the 23 sigmoid((x + 5) / 7.5) of modded-nanogpt with all three numbers in "
     "proportion to the cap",
     "lms_plif": "log_softmax(f(x)) with a learned piecewise linear increasing function f (Ganea "
     "et al. 2019)",
-    "lms_plif_frozen": "lms_plif with slopes that stay as they were drawn (a dagger in the paper)",
+    "lms_plif_frozen": "lms_plif with untrained slopes (a dagger in the paper)",
     "monotone_nn": "log_softmax(f(x)), f an increasing network of one hidden layer",
     "mos": "Mixture of Softmaxes: K softmaxes of K context vectors, mixed (Yang et al. 2018)",
     "moc": "Mixture of Contexts: K context vectors mixed before one softmax; the rank of softmax",

@@ -36,7 +36,7 @@ def coverage(summary: StudySummaryNumbers) -> str:
         return _done(summary)
     return (
         f"{_done(summary)} Worse than a uniform guess (perplexity above the vocabulary's size), "
-        f"and counted all the same: {some_of(names, NAMES_SHOWN)}."
+        f"but counted: {some_of(names, NAMES_SHOWN)}."
     )
 
 
@@ -48,7 +48,7 @@ def _done(summary: StudySummaryNumbers) -> str:
     rest = ", ".join(f"{count} {state}" for state, count in states if state != "done")
     are, over = ("is", "that one") if summary.done == 1 else ("are", "the done ones")
     return (
-        f"{summary.done} of {summary.trials} trials {are} done ({rest}); everything here is over "
+        f"{summary.done} of {summary.trials} trials {are} done ({rest}). All numbers are over "
         f"{over}."
     )
 
@@ -95,8 +95,7 @@ def names(summary: StudySummaryNumbers) -> list[str]:
         [f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()]
     )
     return [
-        "Names have settings as the study writes them, for scale paper, and those of --set as they "
-        "were typed: "
+        "Names have the settings of scale paper, and those of --set as typed: "
         f'"{name}" was trained with {trained}.'
     ]
 
@@ -109,15 +108,15 @@ def _not_alike(environment: Environment) -> Iterator[str]:
     ]
     if differing:
         yield (
-            f"The trials were not all computed alike: {'; '.join(differing)}. What differs between "
-            "two trials can come from that too."
+            f"The trials were not all computed alike: {'; '.join(differing)}. This can cause "
+            "differences, too."
         )
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> Iterator[str]:
     key = summary.key
     if not is_paper_scale(study, key.scale):
-        models = "trains other, smaller models on less text than the paper"
+        models = "trains smaller models on less text than the paper"
         arrays = (
             "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
         )
@@ -132,8 +131,8 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
     variant = Variant.read(key.overrides)
     if variant.model:
         yield (
-            "Transformers stand in place of the source's AWD-LSTMs, by a recipe of this project's "
-            "own: no printed number is of such models."
+            "Transformers replace the source's AWD-LSTMs, by this project's recipe: no published "
+            "number is of such models."
         )
     if changed := variant.typed:
-        yield f"The study was changed on the command line: {', '.join(changed)}."
+        yield f"Changed on the command line: {', '.join(changed)}."

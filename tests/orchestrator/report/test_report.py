@@ -103,10 +103,10 @@ def test_page_opens_with_question_findings_and_run(html: str) -> None:
     order = (
         "scale quick, corpus pydocs: not the paper's models",
         "Is the rank of log P correlated with test perplexity?",
-        "Over 70 cells",
+        "over 70 cells",
         "70 of 72 trials are done (1 diverged, 1 failed)",
         "neither confirm nor contradict",
-        "the published +0.48",
+        "The published +0.48",
         "not all computed alike: torch 2.13.0 (58), 2.14.1 (12)",
         f"The paper's scale: {PAPER_COMMAND}",
         "The text is made up.",

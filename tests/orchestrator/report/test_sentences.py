@@ -56,16 +56,14 @@ def certainty(
 def test_interval_without_zero_gives_direction_and_variance() -> None:
     text = correlation_sentence(make_line(0.5, 0.3, 0.66))
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
-    assert "a higher Press rank went with a higher test perplexity" in text
+    assert text.startswith("A higher Press rank went with a higher test perplexity")
     assert "25% of the variance" in text
     unsettled = correlation_sentence(make_line(0.1, -0.13, 0.32))
-    assert "includes zero" in unsettled and "went with" not in unsettled
+    assert unsettled.startswith("No correlation") and "went with" not in unsettled
     missing = correlation_sentence(
         make_line(None, missing="press_rank had the same value at all 72 points")
     )
-    assert missing.endswith(
-        "there is no correlation to report: Press rank had the same value at all 72 points."
-    )
+    assert "cannot be correlated" in missing and "Press rank had the same value" in missing
 
 
 def test_other_cells_are_held_against_no_published_value() -> None:
@@ -83,7 +81,7 @@ def test_a_published_value_is_placed_beside_our_interval(published: float, words
     text = comparison_sentence(make_line(0.4, 0.2, 0.6, published_ptb=published), "ptb")
     assert words in text and "(PTB)" in text
     assert "significant" not in text
-    assert ("does not show that the two are equal" in text) == (words == "inside our interval")
+    assert ("does not show that they are equal" in text) == (words == "inside our interval")
 
 
 def test_quick_run_is_distinguished_from_the_papers() -> None:
@@ -149,4 +147,4 @@ def test_diverged_models_are_named_beside_their_numbers() -> None:
     rows[3]["state"] = "pruned"
     results = flatten(rows)
     said = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
-    assert said.endswith(f"counted all the same: {rows[0]['name']}, {rows[1]['name']}.")
+    assert said.endswith(f"but counted: {rows[0]['name']}, {rows[1]['name']}.")
