@@ -94,13 +94,17 @@ def terms(results: FlatResults) -> list[tuple[str, str]]:
 
 
 def linked(sentence: str, terms: Sequence[tuple[str, str]]) -> Markup:
-    """Return the sentence, escaped, with a link from each term to its meaning on the page."""
+    """Return the sentence, escaped, with a link from each term's first use to its meaning."""
     numbers = {str(escape(term)): number for number, (term, _) in enumerate(terms, 1)}
     longest_first = sorted(map(re.escape, numbers), key=len, reverse=True)
     return Markup(
         re.sub(
             rf"(?<![\w#&])({'|'.join(longest_first)})(?![\w;])",
-            lambda match: f'<a href="#term-{numbers[match[0]]}">{match[0]}</a>',
+            lambda match: (
+                f'<a href="#term-{number}">{match[0]}</a>'
+                if (number := numbers.pop(match[0], 0))
+                else match[0]
+            ),
             str(escape(sentence)),
         )
     )
