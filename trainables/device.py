@@ -59,8 +59,8 @@ def triton_note(device: str) -> str | None:
     a CPU."""
     problem = triton_problem(device) if on_gpu(device) else None
     return problem and (
-        "trains without Triton's kernels, slower and with more memory, because a first launch "
-        f"failed ({problem}): install gcc and Python's headers (python3-dev)"
+        "trains without Triton kernels, slower and with more memory, because a test launch failed "
+        f"({problem}): install gcc and Python's headers (python3-dev)"
     )
 
 

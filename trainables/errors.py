@@ -74,7 +74,7 @@ def first_problem(error: ValidationError) -> str:
     place, rule = _place(first), first["msg"].removeprefix("Value error, ")
     missing = [_place(problem) for problem in problems if problem["type"] == "missing"]
     meant = did_you_mean(place, missing).strip() if first["type"] == "extra_forbidden" else ""
-    return f"{place or 'the whole'}: {rule}" + (f"; {meant}" if meant else "")
+    return f"{place or 'content'}: {rule}" + (f"; {meant}" if meant else "")
 
 
 def _place(problem: ErrorDetails) -> str:

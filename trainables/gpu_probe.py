@@ -48,13 +48,13 @@ def gpu_fault(index: int) -> str | None:
             result.zero_()
             replay()
             if not bool((result == 64).all()):
-                return f"the GPU {name} gives wrong products: see nvidia-smi for its errors"
+                return f"the GPU {name} computes wrong products: see its errors with nvidia-smi"
     except RuntimeError as error:
         if occupied(error):
             return None
         return (
             f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi, and "
-            f"whether torch {torch.__version__} has code for it (docs/cluster.md says which has)"
+            f"whether torch {torch.__version__} supports it (docs/cluster.md)"
         )
     return None
 

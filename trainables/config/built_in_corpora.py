@@ -45,7 +45,7 @@ def markov_rank(name: str) -> int | None:
         return MARKOV_RANK
     if not name.startswith(f"{MARKOV}-"):
         return None
-    rule = f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix"
+    rule = f"{MARKOV}-R: R is the rank of the language's log-P matrix"
     return _number(name, rule, LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK)
 
 
@@ -53,7 +53,7 @@ def spam_symbols(name: str) -> int | None:
     """Return V of `spam-V`, or None. Raises UserError for an invalid V."""
     if not _SPAM.fullmatch(name):
         return None
-    rule = f"a language of repeated symbols is {SPAM}-V, with V their number"
+    rule = f"{SPAM}-V: V is the number of symbols"
     return _number(name, rule, LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS)
 
 

@@ -60,15 +60,11 @@ class ContextsFile(TextFile):
             listed = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
             raise UserError(
-                "a contexts file is a JSON list of objects with last_token_index and, if wanted, "
-                "group, number and "
-                f"next_token; {self.name} is not one ({first_problem(error)}): fix it"
+                f"{self.name} is not a contexts file ({first_problem(error)}): write a JSON list "
+                "of objects with last_token_index and optional group, number and next_token"
             ) from error
         if not listed:
-            raise UserError(
-                f"a contexts file names at least one context, and {self.name} has an empty list: "
-                f"add some"
-            )
+            raise UserError(f"{self.name} has an empty list: add a context")
         contexts = tuple(
             context if context.number else context.model_copy(update={"number": place})
             for place, context in enumerate(listed, start=1)
@@ -76,15 +72,14 @@ class ContextsFile(TextFile):
         names = [(context.group, context.number) for context in contexts]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UserError(
-                f"the contexts of a file differ in group or number, and {self.name} has "
-                f"{twice[0]} {twice[1]} twice: number them apart"
+                f"{self.name} has the context {twice[0]} {twice[1]} twice: change a group or number"
             )
         return contexts
 
 
 def read_contexts(path: Path) -> ContextsFile:
     """Return the user's contexts file. Raises UserError if it cannot be read or is invalid."""
-    file = ContextsFile.read(path, "--contexts takes a JSON file")
+    file = ContextsFile.read(path, "--contexts")
     assert file.contexts  # parse, so that a bad file is refused here
     return file
 
@@ -115,13 +110,11 @@ def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> No
         index = context.last_token_index
         if index > len(words) - 2:
             raise UserError(
-                f"a context is followed by a token, so that in the test text of {corpus} its "
-                f"last_token_index is at most {len(words) - 2}; {file.name} has {index}: fix it, "
-                "or choose the corpus that it was made for"
+                f"{file.name} has last_token_index {index}, but the test text of {corpus} allows "
+                f"at most {len(words) - 2}: fix the file, or choose its corpus"
             )
         if context.next_token not in (None, words[index + 1]):
             raise UserError(
-                f"{file.name} says that {context.next_token!r} follows token {index} of the test "
-                f"text, and in {corpus} {words[index + 1]!r} does: fix it, or choose the corpus "
-                "that it was made for"
+                f"{file.name} has next_token {context.next_token!r} after token {index}, but "
+                f"the test text of {corpus} has {words[index + 1]!r}: fix it, or choose its corpus"
             )

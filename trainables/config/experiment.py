@@ -85,12 +85,11 @@ class TrueRankConfig(ExperimentConfig):
     def _whole_language(cls, corpus: CorpusConfig) -> CorpusConfig:
         if markov_rank(corpus.name) is None:
             raise ValueError(
-                f"the true log P is known of generated languages of a rank only, and "
-                f"{corpus.name!r} is none"
+                f"the true log P is known for markov and markov-R only, not for {corpus.name!r}"
             )
         if corpus.vocabulary_limit is not None:
             raise ValueError(
-                "the true log P is known for the whole vocabulary only; leave vocabulary_limit "
+                "the true log P is known for the whole vocabulary only: set vocabulary_limit to "
                 f"None, not {corpus.vocabulary_limit}"
             )
         return corpus

@@ -77,9 +77,8 @@ class Identified(Frozen):
         for key in values:
             if key not in keys:
                 raise UserError(
-                    f"a config of the kind {content['kind']} has no key {key!r}: "
-                    f"{did_you_mean(key, keys)}"
-                    "Keys are those of the config, as --dry-run --format json prints it"
+                    f"a config of kind {content['kind']} has no key {key!r}: "
+                    f"{did_you_mean(key, keys)}--dry-run --format json prints all keys"
                 )
         return replaced(content, values, type(self).model_validate, "with_values")
 

@@ -55,8 +55,7 @@ def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
             if not isinstance(place[part], Mapping):
                 whole = ".".join(parts[:depth])
                 raise UserError(
-                    f"{whole!r} is the single value {place[part]!r}, so {key!r} cannot be set "
-                    f"inside it"
+                    f"{whole!r} is the single value {place[part]!r}, so {key!r} cannot be set"
                 )
             place[part] = dict(place[part])
             place = place[part]
@@ -79,4 +78,4 @@ def replaced(
         given = error.errors()[0]["input"]
         got = "" if isinstance(given, Mapping) else f"; got {given!r}"
         problem = f"{first_problem(error)}{got}"
-        raise UserError(f"{asked_by} makes a config that cannot be: {problem}") from error
+        raise UserError(f"{asked_by} makes an invalid config: {problem}") from error

@@ -33,9 +33,7 @@ class CorpusConfig(Frozen):
 def require_rank_within(rank: int | None, width: int) -> None:
     """Raise ValueError if the head's rank exceeds the width, which would restrict nothing."""
     if rank is not None and rank > width:
-        raise ValueError(
-            f"model.head_rank is at most the width, here {width}; got {rank}: type a lower one"
-        )
+        raise ValueError(f"model.head_rank must be at most the width, {width}; got {rank}")
 
 
 class LanguageModelConfig(Frozen):
@@ -159,8 +157,7 @@ class TrialConfig(Identified):
         projects = isinstance(layer, MixtureConfig | CustomConfig)
         if model.context_width != model.embedding_width and not projects:
             raise ValueError(
-                f"{layer.name} ties its weights to the embedding, so model.context_width must "
-                f"equal "
+                f"{layer.name} ties its weights to the embedding: model.context_width must equal "
                 f"model.embedding_width; got {model.context_width} and {model.embedding_width}"
             )
         return self

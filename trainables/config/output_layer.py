@@ -140,8 +140,7 @@ class CustomConfig(Frozen):
         neighbour. The neighbour would not reach workers, nor its changes the trial's identity."""
         if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
             raise UserError(
-                f"an output layer is a class at the top of its file, and {layer.__qualname__} is "
-                f"not: move it there"
+                f"{layer.__qualname__} is not at the top level of its file: move it there"
             )
         path = Path(inspect.getfile(layer))
         file = TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
@@ -166,9 +165,8 @@ def _refuse_neighbours(path: Path, text: str) -> None:
                 or (beside / "__init__.py").is_file()
             ):
                 raise UserError(
-                    f"{path.name} imports {name or 'relatively'}, which lies beside it and would "
-                    f"not travel with it: "
-                    "put both into one file, or install what it needs as a package"
+                    f"{path.name} imports {name or 'relatively'} from its own folder, which "
+                    "workers do not have: put both into one file, or install a package"
                 )
 
 

@@ -38,7 +38,7 @@ class TextFile:
             return cls.of(path, path.read_bytes())
         except OSError as error:
             raise UserError(
-                f"{rule}, and {path} cannot be read ({error.strerror}): check the path"
+                f"{rule}: {path} cannot be read ({error.strerror}): check the path"
             ) from error
 
     @classmethod
@@ -49,6 +49,6 @@ class TextFile:
             return cls(name=path.name, text=content.decode())
         except UnicodeDecodeError as error:
             raise UserError(
-                f"a text is UTF-8, and {path} has the byte 0x{content[error.start]:02x} at offset "
-                f"{error.start}: convert the file to UTF-8"
+                f"{path} is not UTF-8, because of the byte 0x{content[error.start]:02x} at offset "
+                f"{error.start}: convert it to UTF-8"
             ) from error

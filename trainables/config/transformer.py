@@ -46,12 +46,12 @@ class TransformerConfig(Frozen):
     def _fits(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(
-                "heads share the width evenly, and rotary positions turn pairs, so model.width "
-                f"must be a multiple of 2 * model.heads; got {self.width} and {self.heads}"
+                "rotary positions turn pairs: model.width must be a multiple of 2 * model.heads; "
+                f"got {self.width} and {self.heads}"
             )
         if self.head_rank is not None and self.head != "untied":
             raise ValueError(
-                f"model.head_rank is for model.head=untied; got {self.head_rank} with {self.head!r}"
+                f"model.head_rank needs model.head=untied; got {self.head_rank} with {self.head!r}"
             )
         require_rank_within(self.head_rank, self.width)
         return self

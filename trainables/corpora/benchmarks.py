@@ -67,8 +67,8 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
             pairs.append(WordPair(first=first, second=second, score=float(score)))
         except ValueError as error:
             raise UserError(
-                "a line of a word-similarity benchmark is two words and a number, apart by a tab "
-                f"or spaces; line {number} of {benchmark.file.name} is {line.strip()!r}: fix it"
+                f"line {number} of {benchmark.file.name} is {line.strip()!r}: write two words and "
+                "a number, separated by white space"
             ) from error
     return tuple(pairs)
 
@@ -81,8 +81,8 @@ def read_folder(folder: Path) -> BenchmarkFolder:
     files = sorted(name for name in names_in(folder) if name.endswith(".txt"))
     if not files:
         raise UserError(
-            "--benchmarks takes a folder of files *.txt with two words and a number a line; "
-            f"{folder} has none: check the path"
+            f"--benchmarks: {folder} has no *.txt files with two words and a number per line. "
+            "Check the path."
         )
     benchmarks: dict[str, Benchmark] = {}
     for file in files:
@@ -92,9 +92,7 @@ def read_folder(folder: Path) -> BenchmarkFolder:
                 f"{benchmarks[name].file.name} and {file} in {folder} are both the benchmark "
                 f"{name!r}: rename one"
             )
-        benchmarks[name] = Benchmark(
-            name=name, file=TextFile.read(folder / file, "a benchmark is a text file")
-        )
+        benchmarks[name] = Benchmark(name=name, file=TextFile.read(folder / file, "--benchmarks"))
         parse_pairs(benchmarks[name])
     return BenchmarkFolder(name=folder.resolve().name, benchmarks=tuple(benchmarks.values()))
 

@@ -46,9 +46,8 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     got = texts_sha256(texts)
     if got != config.sha256:
         raise UserError(
-            f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, "
-            f"the plan says {config.sha256}: run every worker with the files, the Python and the "
-            "version of this program that made the plan, or plan the study again"
+            f"the corpus {config.name!r} has SHA-256 {got}, but the plan has {config.sha256}: use "
+            "the plan's files, Python and program version on every worker, or plan the study again"
         )
     splits = [tokenise(texts[split].text) for split in SPLITS]
     vocabulary = number(splits, limit=config.vocabulary_limit)

@@ -43,7 +43,7 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
-            f"only {choices} are downloaded, not {name!r}: `corpus check {name}` shows what it has"
+            f"only {choices} can be downloaded, not {name!r}: see `corpus check {name}`"
         )
     download(PUBLISHED[name], folder_in(data_dir, name))
 
@@ -58,8 +58,8 @@ def download(published: PublishedFolder, folder: Path) -> None:
         import requests
     except ModuleNotFoundError as error:
         raise UserError(
-            f"a download needs the package {error.name}, which is not installed here: install it, "
-            f"or put {', '.join(published.files)} into {folder} yourself"
+            f"downloads need the package {error.name}: install it, or put "
+            f"{', '.join(published.files)} into {folder} yourself"
         ) from error
     registry = {name: f"sha256:{digest}" for name, digest in published.files.items()}
     files = pooch.Pooch(
@@ -72,19 +72,18 @@ def download(published: PublishedFolder, folder: Path) -> None:
             files.fetch(name, downloader=_request)
         except requests.RequestException as error:
             raise UserError(
-                f"downloading {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type "
+                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type "
                 f"the same command again later, or put the file at {folder / name} yourself"
             ) from error
         except ValueError as error:
             raise UserError(
-                f"{url} does not serve the published file ({first_line(error)}); nothing was kept: "
-                f"try again later, or put the right file at {folder / name} yourself"
+                f"{url} does not serve the published file ({first_line(error)}): try again later, "
+                f"or put the right file at {folder / name} yourself"
             ) from error
         except OSError as error:
             raise UserError(
-                f"downloading {url} to {folder} failed ({_reason(error)}): check the address, this "
-                "machine's network settings and the free space, or name another folder with "
-                "--data-dir"
+                f"download of {url} to {folder} failed ({_reason(error)}): check the address, the "
+                "network settings and the free space, or choose another --data-dir"
             ) from error
 
 

@@ -51,14 +51,11 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     folder = Path(corpus).resolve()
     if not _is_folder(folder):
         raise UserError(
-            f"a corpus given by path is a folder with {', '.join(FILES)}; there is no folder "
-            f"{corpus}"
+            f"there is no folder {corpus}: give the path of a folder with {', '.join(FILES)}"
         )
     if is_built_in(folder.name) or not folder.name:
         name = folder.name or PYDOCS
-        raise UserError(
-            f"the folder {corpus} cannot be a corpus, because {name} is built in: rename the folder"
-        )
+        raise UserError(f"{corpus} has the name of the built-in corpus {name}: rename the folder")
     return folder.name, folder.parent
 
 
@@ -69,7 +66,7 @@ def locate(name: str, data_dir: Path | None) -> Path:
     Raises UserError if the corpus is neither published nor a folder of `data_dir`, or is built in.
     """
     if is_built_in(name):
-        raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir out")
+        raise UserError(f"the corpus {name} is built in and has no folder: leave out --data-dir")
     folder = folder_in(data_dir, name)
     is_folder_name = name not in ("", ".", "..") and "/" not in name
     if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(folder)):

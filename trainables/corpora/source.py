@@ -82,8 +82,8 @@ def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
     for file in files:
         if not file.text.strip():
             raise UserError(
-                f"every split of a corpus needs text; {file.name} of {name!r} has none "
-                f"({len(file.content)} bytes): add text to it, or choose another corpus"
+                f"{file.name} of the corpus {name!r} has no text ({len(file.content)} bytes): add "
+                "some, or choose another corpus"
             )
     return dict(zip(SPLITS, files, strict=True))
 
@@ -124,7 +124,7 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
             raise UserError(f"{name!r} needs {needed}; {path} is missing: {cure}") from error
         except (OSError, DamagedFileError) as error:
             raise UserError(
-                f"a corpus needs readable files; {path} could not be read ({first_line(error)})"
+                f"{path} cannot be read ({first_line(error)}): check the file"
             ) from error
         digest = hashlib.sha256(content).hexdigest()
         expected = published.get(path.name, digest)

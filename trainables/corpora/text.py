@@ -60,9 +60,8 @@ def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
 def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int) -> set[str]:
     if limit < 3:
         raise UserError(
-            f"a vocabulary limit is at least 3, because {END_OF_SENTENCE} and {UNKNOWN} always "
-            f"belong to it; got "
-            f"{limit}: give a larger one, or none to keep all {len(appearance)} types"
+            f"vocabulary_limit must be at least 3, because it includes {END_OF_SENTENCE} and "
+            f"{UNKNOWN}; got {limit}: leave it out to keep all {len(appearance)} types"
         )
     counts = Counter(dict.fromkeys(appearance, 0))  # equal counts stay in order of first appearance
     counts.update(train)

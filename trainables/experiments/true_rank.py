@@ -42,7 +42,7 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     assert rank is not None, "the config takes generated languages only"
     language = markov_language(rank)
     # With full column rank, the left factors' rows alone determine the rank at a set of contexts.
-    assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
+    assert rank_modulo_prime(language.right_VR) == rank, "the language has its stated rank"
     place = {name: state for state, name in enumerate(language.types)}
     states_V = np.array([place[name] for name in corpus.vocabulary])
     log_p_VV = language.log_p_VV[np.ix_(states_V, states_V)]

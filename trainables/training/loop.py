@@ -263,7 +263,7 @@ class Trainer:
         if losses and losses[-1] > most:
             raise PrunedError(
                 f"stopped after epoch {len(losses)}: its validation loss of {losses[-1]:.5f} nats "
-                f"per token was above {most:.5f}, what the better trials had there; its best was "
+                f"per token exceeded {most:.5f}, the limit from better trials; its best was "
                 f"{min(losses):.5f}"
             )
 

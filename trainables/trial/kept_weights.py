@@ -36,12 +36,12 @@ def measure_kept(
     `measure` does."""
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(
-            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which "
-            "keeps no weights: run the study again with another --storage (and --store)"
+            f"{', '.join(names)} cannot be measured later, because trials of kind {config.kind} "
+            "keep no weights: run the study again with another --storage (and --store)"
         )
     folder = TrialFolder(directory, config.trial_id, note)
     _require_weights(folder)
-    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
+    PULSE.enter("waiting for its folder", quiet_s=LOCK_S)
     with folder.locked():
         PULSE.enter(START)
         absent = [name for name in names if not folder.has_measurement(name)]
@@ -72,9 +72,8 @@ def kept_model(
 def _require_weights(folder: TrialFolder) -> None:
     if not folder.kept_weights.is_file():
         raise UserError(
-            f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: "
-            "put the trial's folder back, or train the study again with another --storage (and "
-            "--store)"
+            f"{folder.kept_weights} is missing: restore the trial's folder, or train the study "
+            "again with another --storage (and --store)"
         )
 
 
@@ -84,11 +83,11 @@ def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
         tensors, state = load_tensors(path, device)
         if state.get("trial_id") != folder.trial_id:
             raise DamagedFileError(
-                f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}"
+                f"{path} has the weights of another trial, {str(state.get('trial_id'))[:12]}"
             )
         folder.check_kept_weights()
     except DamagedFileError as error:
         raise UserError(
-            f"{error}: put the file back as it was, or train the study again elsewhere"
+            f"{error}: restore the file, or train the study again with another --storage"
         ) from error
     return tensors

@@ -103,7 +103,7 @@ class TrialRun:
 
     def __enter__(self) -> Self:
         self.task.directory.mkdir(parents=True, exist_ok=True)
-        PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
+        PULSE.enter("waiting for its folder", quiet_s=LOCK_S)
         with ExitStack() as exits:
             exits.enter_context(self._folder.locked())
             PULSE.enter(START)
@@ -128,7 +128,7 @@ class TrialRun:
         folder.forget_result()  # of a pruned trial that resumes now
         folder.take_over()
         folder.write_config(self.task.config.model_dump_json(indent=1))
-        folder.log(f"taken up on {socket.gethostname()}, {self._runtime.device}")
+        folder.log(f"started on {socket.gethostname()}, {self._runtime.device}")
         prepare(self._runtime)
         if note := triton_note(self._runtime.device):
             folder.log(note)
@@ -146,7 +146,7 @@ class TrialRun:
         checkpoint = self.checkpoints.latest(self._runtime.device)
         if checkpoint is not None:
             _restore(trainer, checkpoint, folder)
-            folder.log(f"goes on from the checkpoint after step {trainer.progress.step}")
+            folder.log(f"resumes from the checkpoint after step {trainer.progress.step}")
         return trainer
 
     def tell(self, epoch: EpochMetrics) -> None:
@@ -154,7 +154,7 @@ class TrialRun:
         train, valid = perplexity(epoch.train_loss), perplexity(epoch.valid_loss)
         averaging = ", averaging" if epoch.averaging else ""
         self._folder.log(
-            f"epoch {epoch.epoch}: perplexity {train:.2f}, in validation {valid:.2f}{averaging}, "
+            f"epoch {epoch.epoch}: perplexity {train:.2f}, validation {valid:.2f}{averaging}, "
             f"{epoch.seconds:.1f} s"
         )
         self.task.on_epoch(epoch)
@@ -235,13 +235,13 @@ def _restore(
     try:
         if not trainer.restore(*checkpoint):
             folder.note(
-                "the checkpoint is from another kind of device: random draws start again from seed "
-                "and step"
+                "the checkpoint is from another kind of device: random generators are seeded again "
+                "from seed and step"
             )
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"the checkpoints in {folder.path} are whole, but not of this program's version "
-            f"({first_line(error)}): remove them, and the trial starts from the beginning"
+            f"the checkpoints in {folder.path} are from another program version "
+            f"({first_line(error)}): remove them to train from the start"
         ) from error
 
 
