@@ -24,8 +24,8 @@ GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
 
 def on_gpu(device: str | torch.device | Tensor) -> bool:
     """Return whether a device or tensor is on a GPU."""
-    where = device.device if isinstance(device, Tensor) else torch.device(device)
-    return where.type != "cpu"
+    target = device.device if isinstance(device, Tensor) else torch.device(device)
+    return target.type != "cpu"
 
 
 def runs_triton(device: torch.device) -> bool:
@@ -43,13 +43,13 @@ def triton_problem(device: str) -> str | None:
 
         launch(torch.device(device))
     except Exception as error:
-        if occupied(error):
+        if is_occupied(error):
             raise
         return first_line(error)
     return None
 
 
-def occupied(error: Exception) -> bool:
+def is_occupied(error: Exception) -> bool:
     """Return whether another program uses the GPU or its memory."""
     return any(words in str(error) for words in ("out of memory", "busy or unavailable"))
 
@@ -76,19 +76,19 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
         yield
         return
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    rounded = "tf32" if precision == "tf32" else "ieee"
+    rounding = "tf32" if precision == "tf32" else "ieee"
     flags: list[tuple[Any, str, Any]] = [
-        (owner, "fp32_precision", rounded)
+        (owner, "fp32_precision", rounding)
         for owner in (matmul, cudnn.conv, cudnn.rnn)  # type: ignore[attr-defined]
     ]
     flags.append((matmul, "allow_bf16_reduced_precision_reduction", False))
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in flags]
+    old_flags = [(owner, name, getattr(owner, name)) for owner, name, _ in flags]
     try:
         for flag in flags:
             setattr(*flag)
         yield
     finally:
-        for flag in before:
+        for flag in old_flags:
             setattr(*flag)
 
 
@@ -104,8 +104,8 @@ ALIGNMENT = 8
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Return an empty tensor whose rows start at multiples of 16 bytes, for faster GPU products."""
-    *before, width = shape
-    return like.new_empty(*before, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
+    *rows, width = shape
+    return like.new_empty(*rows, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
 
 
 def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
@@ -134,16 +134,16 @@ def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
         total.add_(torch.bmm(left, right))
 
 
-def repeat_bits(wanted: bool) -> None:
+def repeat_bits(deterministic: bool) -> None:
     """Turn deterministic GPU kernels on or off; torch warns about a kernel without a deterministic
     version. CPU kernels are always deterministic."""
-    if wanted:
+    if deterministic:
         os.environ.setdefault(
             "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
         )  # read when cuBLAS is first used
     # `use_deterministic_algorithms` does the same, but imports the compiler: see
     # `trainables.training.optimizers`.
-    torch.set_deterministic_debug_mode("warn" if wanted else "default")
+    torch.set_deterministic_debug_mode("warn" if deterministic else "default")
     # The module gets this attribute by a property, which the type checker does not see.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
@@ -202,13 +202,13 @@ class Graphs:
     together, and no others use their stream. Otherwise the first graph freed would free the
     stream's cuBLAS workspace, to which others still write (pytorch 193402)."""
 
-    _alive: ClassVar = WeakSet[Any]()
+    _live: ClassVar = WeakSet[Any]()
 
     def __init__(self) -> None:
-        if not Graphs._alive:
+        if not Graphs._live:
             # Workspaces of freed streams: torch keeps them until 2.13.
             torch._C._cuda_clearCublasWorkspaces()
-        Graphs._alive.add(self)
+        Graphs._live.add(self)
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
         self._graphs = list[torch.cuda.CUDAGraph]()
 
@@ -255,8 +255,8 @@ def forget_cache(device: str) -> None:
 def free_bytes() -> int:
     """Return the GPU's free bytes, after torch released its cache."""
     torch.cuda.empty_cache()
-    free, _ = torch.cuda.mem_get_info()
-    return int(free)
+    count, _ = torch.cuda.mem_get_info()
+    return int(count)
 
 
 def gpu_name() -> str:
@@ -275,10 +275,10 @@ def running_sum(values_K: Tensor) -> Tensor:
     autograd.
 
     A GPU's scan of floats depends on the order of blocks; that of integers does not."""
-    differentiated = torch.is_grad_enabled() and values_K.requires_grad
+    has_gradient = torch.is_grad_enabled() and values_K.requires_grad
     return (
         integer_running_sum(values_K)
-        if on_gpu(values_K) and not differentiated
+        if on_gpu(values_K) and not has_gradient
         else values_K.cumsum(-1)
     )
 

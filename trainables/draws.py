@@ -23,7 +23,7 @@ def mix_seed(seed: int, part: int) -> int:
     return int(bits)
 
 
-def _dropped(
+def _drop(
     values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None
 ) -> Tensor:
     """The mask of bf16 values is float32: in bf16, 1 / (1 - rate) and later means are off by up to
@@ -37,23 +37,23 @@ def _dropped(
 
 def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Apply dropout to single elements (Srivastava et al. 2014)."""
-    return _dropped(values, tuple(values.shape), rate, generator)
+    return _drop(values, tuple(values.shape), rate, generator)
 
 
 def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Apply dropout with one mask for all time steps (Gal and Ghahramani 2016)."""
     _, batch, width = states_TBD.shape
-    return _dropped(states_TBD, (1, batch, width), rate, generator)
+    return _drop(states_TBD, (1, batch, width), rate, generator)
 
 
 def word_dropout(embedding_VD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Drop whole rows of the embedding matrix: the word is missing in the whole batch."""
-    return _dropped(embedding_VD, (len(embedding_VD), 1), rate, generator)
+    return _drop(embedding_VD, (len(embedding_VD), 1), rate, generator)
 
 
 def drop_connect(weight: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Drop single weights (Wan et al. 2013); a dropped weight gets no gradient."""
-    return _dropped(weight, tuple(weight.shape), rate, generator)
+    return _drop(weight, tuple(weight.shape), rate, generator)
 
 
 def gaussian_noise(

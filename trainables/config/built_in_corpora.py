@@ -13,7 +13,7 @@ MARKOV = "markov"
 """See `trainables.corpora.markov`; `markov-R` has a log-P matrix of rank R."""
 MARKOV_RANK = 100
 """Rank of `markov`: above the 26 that softmax reaches at embedding width 24 (scale quick)."""
-LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK = 5, 500
+MIN_MARKOV_RANK, MAX_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
 """Includes `<eos>`."""
 MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
@@ -21,7 +21,7 @@ MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
 
 SPAM = "spam"
 """See `trainables.corpora.spam`; each text of `spam-V` repeats one of V symbols."""
-LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS = 100, 200_000
+MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
 """Repeats of the symbol in a text, before `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
@@ -46,7 +46,7 @@ def markov_rank(name: str) -> int | None:
     if not name.startswith(f"{MARKOV}-"):
         return None
     rule = f"{MARKOV}-R: R is the rank of the language's log-P matrix"
-    return _number(name, rule, LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK)
+    return _number(name, rule, MIN_MARKOV_RANK, MAX_MARKOV_RANK)
 
 
 def spam_symbols(name: str) -> int | None:
@@ -54,15 +54,17 @@ def spam_symbols(name: str) -> int | None:
     if not _SPAM.fullmatch(name):
         return None
     rule = f"{SPAM}-V: V is the number of symbols"
-    return _number(name, rule, LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS)
+    return _number(name, rule, MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS)
 
 
-def _number(name: str, rule: str, least: int, greatest: int) -> int:
+def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
     kind, _, digits = name.partition("-")
     number = int(digits) if re.fullmatch("[0-9]{1,9}", digits) else 20
-    nearest = min(max(number, least), greatest)
+    nearest = min(max(number, minimum), maximum)
     if digits != str(nearest):
-        raise UserError(f"{rule}, from {least} to {greatest:,}; got {name!r}: try {kind}-{nearest}")
+        raise UserError(
+            f"{rule}, from {minimum} to {maximum:,}; got {name!r}: try {kind}-{nearest}"
+        )
     return nearest
 
 
@@ -79,7 +81,7 @@ def is_generated(name: str) -> bool:
     return markov_rank(name) is not None or spam_symbols(name) is not None
 
 
-def one_name(name: str) -> str:
+def canonical_name(name: str) -> str:
     """Return the canonical name: `markov-100` is `markov`. Raises UserError for an invalid
     number."""
     spam_symbols(name)  # raises for an invalid number

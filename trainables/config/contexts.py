@@ -57,22 +57,22 @@ class ContextsFile(TextFile):
 
         Raises UserError if the text is not a JSON list of contexts, is empty, or has duplicates."""
         try:
-            listed = _CONTEXT_LIST.validate_json(self.text)
+            entries = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
             raise UserError(
                 f"{self.name} is not a contexts file ({first_problem(error)}): write a JSON list "
                 "of objects with last_token_index and optional group, number and next_token"
             ) from error
-        if not listed:
+        if not entries:
             raise UserError(f"{self.name} has an empty list: add a context")
         contexts = tuple(
-            context if context.number else context.model_copy(update={"number": place})
-            for place, context in enumerate(listed, start=1)
+            context if context.number else context.model_copy(update={"number": number})
+            for number, context in enumerate(entries, start=1)
         )
         names = [(context.group, context.number) for context in contexts]
-        if twice := next((name for name in names if names.count(name) > 1), None):
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
             raise UserError(
-                f"{self.name} has the context {twice[0]} {twice[1]} twice: change a group or number"
+                f"{self.name} has {duplicate[0]} {duplicate[1]} twice: change a group or number"
             )
         return contexts
 
@@ -98,9 +98,9 @@ def even_contexts(tokens: int) -> tuple[Context, ...]:
     )
 
 
-def even_indices(tokens: int, most: int) -> list[int]:
+def even_indices(tokens: int, limit: int) -> list[int]:
     """Return up to `most` evenly spaced indices, all before the last token."""
-    count = min(most, tokens - 1)
+    count = min(limit, tokens - 1)
     return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 
 

@@ -82,7 +82,7 @@ class TrueRankConfig(ExperimentConfig):
 
     @field_validator("corpus")
     @classmethod
-    def _whole_language(cls, corpus: CorpusConfig) -> CorpusConfig:
+    def _check_language(cls, corpus: CorpusConfig) -> CorpusConfig:
         if markov_rank(corpus.name) is None:
             raise ValueError(
                 f"the true log P is known for markov and markov-R only, not for {corpus.name!r}"

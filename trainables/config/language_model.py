@@ -64,7 +64,7 @@ class LanguageModelConfig(Frozen):
     papers."""
 
     @model_validator(mode="after")
-    def _rank_within(self) -> Self:
+    def _check_rank(self) -> Self:
         require_rank_within(self.head_rank, self.embedding_width)
         return self
 
@@ -151,7 +151,7 @@ class TrialConfig(Identified):
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @model_validator(mode="after")
-    def _tied_widths(self) -> Self:
+    def _check_tied_widths(self) -> Self:
         model, layer = self.model, self.output_layer
         # Mixtures map the context vector to the embedding's width, and a user's own layer may.
         projects = isinstance(layer, MixtureConfig | CustomConfig)

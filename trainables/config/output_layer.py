@@ -118,7 +118,7 @@ class MonotoneNnConfig(Frozen):
     units: PositiveInt = 16
 
 
-_defined: dict[tuple[str, str], type] = {}
+_classes: dict[tuple[str, str], type] = {}
 _files: dict[str, TextFile] = {}
 
 
@@ -145,7 +145,7 @@ class CustomConfig(Frozen):
         path = Path(inspect.getfile(layer))
         file = TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
         _refuse_neighbours(path, file.text)
-        _defined[file.sha256, layer.__name__] = layer
+        _classes[file.sha256, layer.__name__] = layer
         _files[file.sha256] = file
         return cls(layer=layer.__name__, sha256=file.sha256, settings=settings)
 
@@ -156,13 +156,13 @@ def _refuse_neighbours(path: Path, text: str) -> None:
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "."] if not node.level else ["." + (node.module or "")]
         for name in (name.partition(".")[0] for name in names):
-            beside = path.parent / name
-            if beside == Path(__file__).parents[1]:
+            neighbour = path.parent / name
+            if neighbour == Path(__file__).parents[1]:
                 continue  # this project, which every worker has
             if (
                 not name
-                or beside.with_suffix(".py").is_file()
-                or (beside / "__init__.py").is_file()
+                or neighbour.with_suffix(".py").is_file()
+                or (neighbour / "__init__.py").is_file()
             ):
                 raise UserError(
                     f"{path.name} imports {name or 'relatively'} from its own folder, which "
@@ -172,13 +172,13 @@ def _refuse_neighbours(path: Path, text: str) -> None:
 
 def defined_here(config: CustomConfig) -> type | None:
     """Return the class registered in this process, or None."""
-    return _defined.get((config.sha256, config.layer))
+    return _classes.get((config.sha256, config.layer))
 
 
 def layer_files(configs: Iterable[Frozen]) -> tuple[TextFile, ...]:
     """Return the registered files of the custom layers among `configs`."""
-    needed = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
-    return tuple(_files[digest] for digest in needed if digest in _files)
+    digests = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
+    return tuple(_files[digest] for digest in digests if digest in _files)
 
 
 OutputLayerConfig = Annotated[
@@ -214,7 +214,7 @@ def layer_parameters(
 CPU_CHUNK_BYTES = 5 * 2**19
 """2.5 MiB: a chunk and its slopes fit in one core's share of the cache (benchmarks/loss.py)."""
 GPU_CHUNK_BYTES = 2**28
-MOST_ROWS_FOR_WIDTH = 256
+MAX_ROWS_BY_WIDTH = 256
 
 
 def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type: str) -> int:
@@ -223,4 +223,4 @@ def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type:
     A chunk fills the budget, but has at least as many rows as the weights are wide, up to 256. With
     fewer, access to the V x D weight gradient outweighs the n x V chunk."""
     budget = CPU_CHUNK_BYTES if device_type == "cpu" else GPU_CHUNK_BYTES
-    return max(32, min(width, MOST_ROWS_FOR_WIDTH), budget // (vocabulary_size * element_size))
+    return max(32, min(width, MAX_ROWS_BY_WIDTH), budget // (vocabulary_size * element_size))

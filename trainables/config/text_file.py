@@ -29,16 +29,16 @@ class TextFile:
         return hashlib.sha256(self.content).hexdigest()
 
     @classmethod
-    def read(cls, path: Path, rule: str) -> Self:
+    def read(cls, path: Path, source: str) -> Self:
         """Return the file at `path`.
 
-        Raises UserError if it is not UTF-8 or, in a message that begins with `rule`, cannot be
+        Raises UserError if it is not UTF-8 or, in a message that begins with `source`, cannot be
         read."""
         try:
             return cls.of(path, path.read_bytes())
         except OSError as error:
             raise UserError(
-                f"{rule}: {path} cannot be read ({error.strerror}): check the path"
+                f"{source}: {path} cannot be read ({error.strerror}): check the path"
             ) from error
 
     @classmethod

@@ -43,7 +43,7 @@ class TransformerConfig(Frozen):
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_widths(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(
                 "rotary positions turn pairs: model.width must be a multiple of 2 * model.heads; "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trainables.config import CorpusConfig
 from trainables.corpora.folders import folder_in
 from trainables.corpora.source import read_texts, texts_sha256
-from trainables.corpora.text import SPLITS, Vocabulary, number, tokenise
+from trainables.corpora.text import SPLITS, Vocabulary, number_types, tokenise
 from trainables.errors import UserError
 
 TokenIds = NDArray[np.int64]
@@ -43,14 +43,14 @@ def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
 @functools.lru_cache(maxsize=4)
 def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     texts = read_texts(config.name, data_dir=data_dir)
-    got = texts_sha256(texts)
-    if got != config.sha256:
+    digest = texts_sha256(texts)
+    if digest != config.sha256:
         raise UserError(
-            f"the corpus {config.name!r} has SHA-256 {got}, but the plan has {config.sha256}: use "
-            "the plan's files, Python and program version on every worker, or plan the study again"
+            f"the corpus {config.name!r} has SHA-256 {digest}, but the plan has {config.sha256}: "
+            "use the plan's files, Python and program version on every worker, or plan again"
         )
     splits = [tokenise(texts[split].text) for split in SPLITS]
-    vocabulary = number(splits, limit=config.vocabulary_limit)
+    vocabulary = number_types(splits, limit=config.vocabulary_limit)
     train, valid, test = (_encode(tokens, vocabulary) for tokens in splits)
     return Corpus(
         name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types

@@ -48,7 +48,7 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
     download(PUBLISHED[name], folder_in(data_dir, name))
 
 
-def download(published: PublishedFolder, folder: Path) -> None:
+def download(publication: PublishedFolder, folder: Path) -> None:
     """Download the missing or wrong published files to `folder`.
 
     A file appears, or is replaced, atomically and only if its hash is right. Raises UserError if
@@ -59,13 +59,13 @@ def download(published: PublishedFolder, folder: Path) -> None:
     except ModuleNotFoundError as error:
         raise UserError(
             f"downloads need the package {error.name}: install it, or put "
-            f"{', '.join(published.files)} into {folder} yourself"
+            f"{', '.join(publication.files)} into {folder} yourself"
         ) from error
-    registry = {name: f"sha256:{digest}" for name, digest in published.files.items()}
+    registry = {name: f"sha256:{digest}" for name, digest in publication.files.items()}
     files = pooch.Pooch(
-        path=folder, base_url=published.url, registry=registry, retry_if_failed=RETRIES
+        path=folder, base_url=publication.url, registry=registry, retry_if_failed=RETRIES
     )
-    for name in published.files:
+    for name in publication.files:
         url = files.get_url(name)
         try:
             folder.mkdir(parents=True, exist_ok=True)

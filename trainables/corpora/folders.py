@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainables.config import MARKOV, PYDOCS, SPAM, is_built_in, one_name
+from trainables.config import MARKOV, PYDOCS, SPAM, canonical_name, is_built_in
 from trainables.corpora.published import PUBLISHED_CORPORA
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError, did_you_mean
@@ -15,20 +15,20 @@ FILES = tuple(f"{split}.txt" for split in SPLITS)
 
 def corpus_name(argument: str) -> str:
     """Return the name of a corpus given as `--corpus`; a path is named by its last part."""
-    return one_name(Path(argument).resolve().name if _is_path(argument) else argument)
+    return canonical_name(Path(argument).resolve().name if _is_path(argument) else argument)
 
 
 def corpus_argument(name: str) -> str:
     """Return the `--corpus` argument for a corpus: a path if the folder is here and in no data
     folder."""
-    is_known = (
+    is_resolvable = (
         _is_path(name)
         or is_built_in(name)
         or name in PUBLISHED_CORPORA
         or _is_folder(folder_in(None, name))
     )
-    lies_here = _is_folder(Path(name)) and Path(name, FILES[0]).is_file()
-    return f"./{name}" if lies_here and not is_known else name
+    is_here = _is_folder(Path(name)) and Path(name, FILES[0]).is_file()
+    return f"./{name}" if is_here and not is_resolvable else name
 
 
 def _is_path(argument: str) -> bool:
@@ -45,7 +45,7 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     Raises UserError for an unknown corpus (with similar names), an invalid rank or a missing
     folder."""
     if is_built_in(corpus):
-        return one_name(corpus), None
+        return canonical_name(corpus), None
     if not _is_path(corpus):
         return corpus, locate(corpus, data_dir).parent
     folder = Path(corpus).resolve()

@@ -62,7 +62,7 @@ class MarkovLanguage:
     weights_VV: NDArray[np.int64]
     """Sampling weights: exp(logit) in units of 2^-44."""
 
-    def stationary(self) -> NDArray[np.float64]:
+    def stationary_distribution(self) -> NDArray[np.float64]:
         """Return the stationary distribution of the chain."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
@@ -74,7 +74,9 @@ class MarkovLanguage:
     def entropy_rate(self) -> float:
         """Return the entropy rate in nats per token: the lowest cross-entropy that a model can
         expect."""
-        return float(-self.stationary() @ (np.exp(self.log_p_VV) * self.log_p_VV).sum(1))
+        return float(
+            -self.stationary_distribution() @ (np.exp(self.log_p_VV) * self.log_p_VV).sum(1)
+        )
 
 
 @functools.lru_cache(maxsize=2)
@@ -107,14 +109,14 @@ def markov_language(rank: int) -> MarkovLanguage:
 
 def states(language: MarkovLanguage) -> Iterator[int]:
     """Yield the endless chain as type numbers; it starts as after `<eos>`."""
-    below = [row.tolist() for row in language.weights_VV.cumsum(1)]
+    bounds = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:
         stream = hashlib.shake_256(f"markov {language.rank} draws {block}".encode()).digest(
             DRAW_BYTES * 2**14
         )
         for draw in np.frombuffer(stream, dtype="<u8").tolist():
-            row = below[state]
+            row = bounds[state]
             state = bisect_right(row, draw * row[-1] >> 64)
             yield state
         block += 1
@@ -175,13 +177,13 @@ def _bias(size: int) -> NDArray[np.int64]:
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
     """Units of 2^-44; exp is the product of tables for the integer part and the three fractional
     bytes."""
-    whole_VV = logits_VV >> LOGIT_BITS
-    least, greatest = int(whole_VV.min()), int(whole_VV.max())
+    integer_VV = logits_VV >> LOGIT_BITS
+    minimum, maximum = int(integer_VV.min()), int(integer_VV.max())
     with localcontext(Context(prec=DIGITS)):
         table = np.array(
-            [float(Decimal(n).exp() * 2**WEIGHT_BITS) for n in range(least, greatest + 1)]
+            [float(Decimal(n).exp() * 2**WEIGHT_BITS) for n in range(minimum, maximum + 1)]
         )
-        weights_VV = table[whole_VV - least]
+        weights_VV = table[integer_VV - minimum]
         for byte in range(LOGIT_BITS // 8):
             unit = Decimal(2) ** (8 * byte - LOGIT_BITS)
             table = np.array([float((n * unit).exp()) for n in range(256)])

@@ -72,24 +72,24 @@ def split_texts() -> dict[str, str]:
 def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
     """Deal paragraphs to the splits, block by block."""
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
-    block, in_block = 0, 0
+    block, block_tokens = 0, 0
     for paragraph in paragraphs_in_order:
         lines[DEAL[block % len(DEAL)]].extend(" ".join(sentence) for sentence in paragraph)
-        in_block += sum(len(sentence) for sentence in paragraph)
-        if in_block >= BLOCK_TOKENS:
-            block, in_block = block + 1, 0
+        block_tokens += sum(len(sentence) for sentence in paragraph)
+        if block_tokens >= BLOCK_TOKENS:
+            block, block_tokens = block + 1, 0
     return {split: "".join(line + "\n" for line in lines[split]) for split in SPLITS}
 
 
 def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
     """Yield the tokenised sentences of every prose paragraph once, in order of appearance."""
-    seen: set[tuple[str, ...]] = set()
+    keys: set[tuple[str, ...]] = set()
     for text in texts:
-        for raw in re.split(r"\n\s*\n", text):
-            sentences = prose_sentences(raw)
+        for paragraph in re.split(r"\n\s*\n", text):
+            sentences = prose_sentences(paragraph)
             key = tuple(token for sentence in sentences for token in sentence)
-            if sentences and key not in seen:
-                seen.add(key)
+            if sentences and key not in keys:
+                keys.add(key)
                 yield sentences
 
 
@@ -97,15 +97,15 @@ def prose_sentences(paragraph: str) -> list[Sentence]:
     """Return the tokens of each sentence, or [] if the paragraph is not prose."""
     if _CODE.search(paragraph) or _UNDERLINE.search(paragraph):
         return []
-    joined = " ".join(
+    text = " ".join(
         _HYPHENATED_BREAK.sub("-", paragraph.translate(_PLAIN_PUNCTUATION).strip()).split()
     )
-    joined = _FOOTNOTE_MARK.sub("", _BULLET.sub("", joined))
-    words = joined.lower().split()
-    english = sum(_ENGLISH.fullmatch(word.strip(".,;:()")) is not None for word in words)
-    if len(words) < _SHORTEST_PROSE or joined[0] in "|+" or english < _PROSE_SHARE * len(words):
+    text = _FOOTNOTE_MARK.sub("", _BULLET.sub("", text))
+    words = text.lower().split()
+    english_words = sum(_ENGLISH.fullmatch(word.strip(".,;:()")) is not None for word in words)
+    if len(words) < _SHORTEST_PROSE or text[0] in "|+" or english_words < _PROSE_SHARE * len(words):
         return []
-    return [tokens for sentence in _SENTENCE_END.split(joined) if (tokens := _tokens(sentence))]
+    return [tokens for sentence in _SENTENCE_END.split(text) if (tokens := _tokens(sentence))]
 
 
 def _tokens(sentence: str) -> Sentence:

@@ -20,7 +20,7 @@ from trainables.config import SPAM, SPAM_REPEATS, SPAM_TEXTS
 from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
-LEAST_DEALS = {"train": 2}
+MIN_DEALS = {"train": 2}
 """Two, so that a model cannot learn just the order of one deal."""
 KEY_BYTES = 8
 SHA256 = {
@@ -63,7 +63,7 @@ def spam_identity(symbols: int) -> CorpusIdentity | None:
 
 
 def _deals(split: str, symbols: int) -> int:
-    return max(LEAST_DEALS.get(split, 1), -(-SPAM_TEXTS[split] // symbols))
+    return max(MIN_DEALS.get(split, 1), -(-SPAM_TEXTS[split] // symbols))
 
 
 def _order(split: str, symbols: int, deal: int) -> list[int]:

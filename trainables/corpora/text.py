@@ -37,7 +37,7 @@ class Vocabulary:
     """Ids of all types of the text; those outside the vocabulary have the id of `<unk>`."""
 
 
-def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
+def number_types(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
     """Number the types of `splits` (token lists, train first) by first appearance.
 
     A `limit` below the number of types keeps exactly `limit`: `<eos>`, `<unk>`, and the most
@@ -46,15 +46,15 @@ def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
 
     Raises UserError if the limit is below 3."""
     appearance = dict.fromkeys(chain.from_iterable(splits))
-    kept: Collection[str] = appearance
+    vocabulary: Collection[str] = appearance
     if limit is not None and limit < len(appearance):
-        kept = _most_frequent(appearance, splits[0], limit)
-    numbered: dict[str, int] = {}
+        vocabulary = _most_frequent(appearance, splits[0], limit)
+    numbering: dict[str, int] = {}
     ids = {
-        token: numbered.setdefault(token if token in kept else UNKNOWN, len(numbered))
+        token: numbering.setdefault(token if token in vocabulary else UNKNOWN, len(numbering))
         for token in appearance
     }
-    return Vocabulary(types=tuple(numbered), ids=ids)
+    return Vocabulary(types=tuple(numbering), ids=ids)
 
 
 def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int) -> set[str]:

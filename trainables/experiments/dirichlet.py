@@ -42,9 +42,9 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     entropy = float(-(p_NV * log_p_NV).sum(axis=1).mean())
     model = Model(config).to(runtime.device)
     targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
-    ending = fit(model, targets_NV, floor=entropy, config=config.fit)
-    compared = compare(model, p_NV, log_p_NV)
-    metrics: dict[str, Metric] = {"target_entropy": entropy, **compared, **ending}
+    report = fit(model, targets_NV, floor=entropy, config=config.fit)
+    distances = compare(model, p_NV, log_p_NV)
+    metrics: dict[str, Metric] = {"target_entropy": entropy, **distances, **report}
     return {"dirichlet@1": Measured(metrics)}
 
 
@@ -105,10 +105,10 @@ def compare(
 ) -> dict[str, float]:
     """Return the distance of the model from its targets in float64; the model stays in float64."""
     model.double()
-    found_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
+    log_q_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {
-        "excess_cross_entropy": float((p_NV * (log_p_NV - found_NV)).sum(axis=1).mean()),
-        "modes_matched": 100.0 * float((found_NV.argmax(axis=1) == log_p_NV.argmax(axis=1)).mean()),
+        "excess_cross_entropy": float((p_NV * (log_p_NV - log_q_NV)).sum(axis=1).mean()),
+        "modes_matched": 100.0 * float((log_q_NV.argmax(axis=1) == log_p_NV.argmax(axis=1)).mean()),
     }
 
 
@@ -118,13 +118,13 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
     Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients, with
     those of the line search) and `met_rule` (1 if the rule was met within the limit, else 0).
     Raises DivergedError if the loss is not finite."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     passes = 0
 
     def loss_with_gradients() -> float:
         nonlocal passes
         PULSE.touch()
-        for parameter in trained:
+        for parameter in parameters:
             parameter.grad = None
         loss = model.loss(targets_NV)
         value = float(loss.detach())
@@ -136,7 +136,7 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
         loss.backward()
         return value
 
-    adam = torch.optim.Adam(trained, lr=config.step_size)
+    adam = torch.optim.Adam(parameters, lr=config.step_size)
     for step in range(config.adam_steps):
         adam.param_groups[0]["lr"] = (
             config.step_size * (1 + math.cos(math.pi * step / config.adam_steps)) / 2
@@ -144,7 +144,7 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
         loss_with_gradients()
         adam.step()
     search = torch.optim.LBFGS(
-        trained,
+        parameters,
         max_iter=config.round_iterations,
         max_eval=4 * config.round_iterations,
         history_size=10,
@@ -158,5 +158,5 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
         rounds += 1
         earlier_gap, gap = gap, loss_with_gradients() - floor
         met_rule = gap < config.gap_nats or earlier_gap - gap < config.tolerance * earlier_gap
-    iterations = config.adam_steps + int(search.state[trained[0]]["n_iter"])
+    iterations = config.adam_steps + int(search.state[parameters[0]]["n_iter"])
     return {"iterations": iterations, "passes": passes, "met_rule": int(met_rule)}

@@ -35,21 +35,23 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
     different weights, inputs, and Gaussian matrices to compare with."""
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
-    drawn, reference = (stream(config.seed, part) for part in parts)
+    generator, gaussian_generator = (stream(config.seed, part) for part in parts)
     layer = MixtureOfExperts(config.layer, width, width, gate_bias=False).double()
-    layer.initialise(drawn)
+    layer.initialise(generator)
     draw = torch.randn if config.input_distribution == "normal" else torch.rand
-    inputs_NI = draw(config.inputs, width, generator=drawn, dtype=torch.float64)
+    inputs_NI = draw(config.inputs, width, generator=generator, dtype=torch.float64)
     layer.to(runtime.device)
-    spectra, gaussian, zero_rows = [], [], []
+    spectra, gaussian_spectra, zero_rows = [], [], []
     for batch_NI in inputs_NI.split(BATCH):
         PULSE.touch()
         jacobian_NOI = jacobian(layer, batch_NI.to(runtime.device))
         spectra.append(singular_values(jacobian_NOI).cpu())
-        gaussian.append(singular_values(gaussian_like(jacobian_NOI, reference)).cpu())
+        gaussian_spectra.append(
+            singular_values(gaussian_like(jacobian_NOI, gaussian_generator)).cpu()
+        )
         zero_rows.append((jacobian_NOI == 0).all(dim=2).sum(dim=1).cpu())
     sigma_NR, zero_rows_N = torch.cat(spectra).numpy(), torch.cat(zero_rows).numpy()
-    metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian).numpy())
+    metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian_spectra).numpy())
     return {LAYER_JACOBIAN: Measured(metrics, np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
 
 
@@ -76,8 +78,8 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
     """Return a standard-normal matrix per Jacobian, with the same rows set to 0."""
-    drawn_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
-    return drawn_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
+    gaussian_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
+    return gaussian_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 
 
 def spectrum_metrics(
@@ -109,9 +111,9 @@ def spectrum_metrics(
     half_R = mean_R[: width // 2]
     spread_R = sigma_NR.std(axis=0)[: width // 2]
     # A Jacobian of zeros has no condition number; at the study's widths none is ever drawn.
-    some_N = sigma_NR[:, 0] > 0
+    nonzero_N = sigma_NR[:, 0] > 0
     with np.errstate(divide="ignore"):
-        conditions_N = np.log10(sigma_NR[some_N, 0] / sigma_NR[some_N, -1])
+        conditions_N = np.log10(sigma_NR[nonzero_N, 0] / sigma_NR[nonzero_N, -1])
     metrics: dict[str, Metric] = {
         "zero_share": float(zero_rows_N.mean()) / width,
         "singular_share": float((zero_rows_N > 0).mean()),
@@ -127,18 +129,20 @@ def spectrum_metrics(
         "stable_rank": stable_rank(mean_R),
         "effective_rank_1e-3": effective_rank(mean_R, 1e-3),
     }
-    nonzero = _nonzero_condition(sigma_NR[some_N], zero_rows_N[some_N])
-    optional = {
-        "log10_condition": np.median(conditions_N) if some_N.any() else np.inf,
-        "log10_condition_nonzero": nonzero,
-        "log10_condition_excess": nonzero
-        - _nonzero_condition(gaussian_NR[some_N], zero_rows_N[some_N]),
+    condition = _nonzero_condition(sigma_NR[nonzero_N], zero_rows_N[nonzero_N])
+    optional_metrics = {
+        "log10_condition": np.median(conditions_N) if nonzero_N.any() else np.inf,
+        "log10_condition_nonzero": condition,
+        "log10_condition_excess": condition
+        - _nonzero_condition(gaussian_NR[nonzero_N], zero_rows_N[nonzero_N]),
         "first_half_r2": np.corrcoef(np.arange(len(half_R)), half_R)[0, 1] ** 2
         if np.ptp(half_R) > 0
         else np.inf,
         "input_spread": spread_R.sum() / half_R.sum() if half_R.sum() > 0 else np.inf,
     }
-    return metrics | {name: float(value) for name, value in optional.items() if np.isfinite(value)}
+    return metrics | {
+        name: float(value) for name, value in optional_metrics.items() if np.isfinite(value)
+    }
 
 
 def _nonzero_condition(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64]) -> float:

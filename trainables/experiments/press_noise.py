@@ -56,10 +56,10 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 
     H is standard normal, W normal so that H W^T has variance 1, and b the shuffled log frequencies
     of Zipf's law."""
-    random = np.random.default_rng([seed, MATRIX])
-    contexts_ND = random.standard_normal((size, WIDTH))
-    words_VD = random.standard_normal((size, WIDTH)) / math.sqrt(WIDTH)
-    bias_V = -np.log(random.permutation(size) + 1.0)
+    generator = np.random.default_rng([seed, MATRIX])
+    contexts_ND = generator.standard_normal((size, WIDTH))
+    words_VD = generator.standard_normal((size, WIDTH)) / math.sqrt(WIDTH)
+    bias_V = -np.log(generator.permutation(size) + 1.0)
     logits_NV = contexts_ND @ words_VD.T
     logits_NV += bias_V
     largest_N1 = logits_NV.max(axis=1, keepdims=True)
@@ -97,26 +97,26 @@ def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.flo
     for _ in range(REFINEMENTS):
         left_NR, _ = np.linalg.qr(matrix_NV @ right_VR)
         right_VR, _ = np.linalg.qr(matrix_NV.T @ left_NR)
-    strong_NR = matrix_NV @ right_VR
-    left_NR, _ = np.linalg.qr(strong_NR)
-    matrix_NV -= strong_NR @ right_VR.T
+    image_NR = matrix_NV @ right_VR
+    left_NR, _ = np.linalg.qr(image_NR)
+    matrix_NV -= image_NR @ right_VR.T
     matrix_NV -= left_NR @ (left_NR.T @ matrix_NV)
     squares_V = eigenvalues_in_place(matrix_NV.T @ matrix_NV)[right_VR.shape[1] :]
-    weak_V = np.sqrt(np.maximum(squares_V, 0.0))
-    return np.sort(np.concatenate([weak_V, np.linalg.svd(strong_NR, compute_uv=False)]))[::-1]
+    residual_V = np.sqrt(np.maximum(squares_V, 0.0))
+    return np.sort(np.concatenate([residual_V, np.linalg.svd(image_NR, compute_uv=False)]))[::-1]
 
 
 def _after_round_trips(matrix_NV: Matrix, count: int, eps: float) -> dict[str, Metric]:
     """The SVD of each trip gives the ranks after the previous one; hence one more SVD than
     trips."""
-    metrics, before_NV = dict[str, Metric](), matrix_NV
+    metrics, original_NV = dict[str, Metric](), matrix_NV
     for trip in range(count + 1):
         PULSE.touch(quiet_s=50 * len(matrix_NV) ** 3 / SLOWEST_FLOPS)
         left_NN, sigma_N, right_NV = np.linalg.svd(matrix_NV)
         if trip > 0:
             ranks = {
                 **_ranks(sigma_N.astype(float), eps),
-                "error": float(np.linalg.norm(matrix_NV - before_NV)) ** 2,
+                "error": float(np.linalg.norm(matrix_NV - original_NV)) ** 2,
             }
             metrics |= {f"round_trip {trip} {name}": value for name, value in ranks.items()}
         matrix_NV = (left_NN * sigma_N) @ right_NV

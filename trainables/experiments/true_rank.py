@@ -43,14 +43,14 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     language = markov_language(rank)
     # With full column rank, the left factors' rows alone determine the rank at a set of contexts.
     assert rank_modulo_prime(language.right_VR) == rank, "the language has its stated rank"
-    place = {name: state for state, name in enumerate(language.types)}
-    states_V = np.array([place[name] for name in corpus.vocabulary])
+    state_by_name = {name: state for state, name in enumerate(language.types)}
+    states_V = np.array([state_by_name[name] for name in corpus.vocabulary])
     log_p_VV = language.log_p_VV[np.ix_(states_V, states_V)]
-    log_share_V = np.log(language.stationary()[states_V])
+    log_share_V = np.log(language.stationary_distribution()[states_V])
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
     streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu").numpy()
-    earlier, predicted = streams_TB[:-1], streams_TB[1:]
+    inputs, targets = streams_TB[:-1], streams_TB[1:]
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose the precision that float64's eps needs.
     spectrum = log_p_spectrum(
@@ -59,19 +59,19 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
         columns=len(corpus.vocabulary),
         method="qr",
     )
-    different_D = np.unique(contexts_N)
+    contexts_D = np.unique(contexts_N)
     metrics: dict[str, Metric] = {
         "language_rank": rank,
-        "true_rank": rank_modulo_prime(language.left_VR[states_V[different_D]]),
-        "different_contexts": len(different_D),
+        "true_rank": rank_modulo_prime(language.left_VR[states_V[contexts_D]]),
+        "different_contexts": len(contexts_D),
         "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
         "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
         "entropy_perplexity": math.exp(language.entropy_rate()),
-        "shares_perplexity": math.exp(-float(log_share_V[predicted].mean())),
+        "shares_perplexity": math.exp(-float(log_share_V[targets].mean())),
     }
     return {
         PERPLEXITY: Measured(
-            {"test_perplexity": math.exp(-float(log_p_VV[earlier, predicted].mean()))}
+            {"test_perplexity": math.exp(-float(log_p_VV[inputs, targets].mean()))}
         ),
         SPECTRUM: Measured(
             metrics=rank_report(spectrum, eps=EPS[config.variant]),

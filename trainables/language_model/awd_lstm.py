@@ -47,8 +47,12 @@ class LstmLayer(nn.Module):
 
         Casts here, because torch's autocast on a GPU always casts an LSTM to float16."""
         weights = self.weight_ih, weight_hh, self.bias_ih, self.bias_hh
-        inputs, h, c, *cast = (tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights))
-        results = torch.lstm(inputs, (h, c), cast, True, 1, 0.0, self.training, False, False)
+        inputs, h, c, *cast_weights = (
+            tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights)
+        )
+        results = torch.lstm(
+            inputs, (h, c), cast_weights, True, 1, 0.0, self.training, False, False
+        )
         assert all(result.dtype == dtype for result in results)
         outputs_TBH, h, c = (result.to(inputs_TBI.dtype) for result in results)
         return outputs_TBH, (h, c)
@@ -68,7 +72,7 @@ class AwdLstm(LanguageModel):
         )
         super().__init__(
             nn.Parameter(torch.empty(vocabulary_size, width)),
-            [LstmLayer(into, out) for into, out in config.layer_widths],
+            [LstmLayer(inputs, outputs) for inputs, outputs in config.layer_widths],
             build_output_layer(output, shape),
             None if rank is None else OutputHead(vocabulary_size, width, rank),
         )
@@ -100,17 +104,17 @@ class AwdLstm(LanguageModel):
         generator, dtype = self.mode(masks)
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)
-        embedded = gaussian_noise(
+        embeddings = gaussian_noise(
             embedding(tokens_TB, embedding_VD), config.embedding_noise, generator
         )
-        hidden = locked_dropout(embedded, config.dropout_embedding, generator)
-        undropped = hidden
+        hidden = locked_dropout(embeddings, config.dropout_embedding, generator)
+        outputs = hidden
         new_state = []
         rates = (config.dropout_hidden, config.dropout_hidden, config.dropout_output)
         for layer, layer_state, rate in zip(self.layers, state, rates, strict=True):
             assert isinstance(layer, LstmLayer)
             weight_hh = drop_connect(layer.weight_hh, config.dropconnect, generator)
-            undropped, (h, c) = layer(hidden, layer_state, weight_hh, dtype)
-            hidden = locked_dropout(undropped, rate, generator)
+            outputs, (h, c) = layer(hidden, layer_state, weight_hh, dtype)
+            hidden = locked_dropout(outputs, rate, generator)
             new_state.append((h.detach(), c.detach()))
-        return Contexts(hidden, undropped, new_state)
+        return Contexts(hidden, outputs, new_state)

@@ -85,10 +85,10 @@ class CausalAttention(nn.Module):
         )
         joint_3BHTK = joint_BT3HK.permute(2, 0, 3, 1, 4)
         query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
-        attended_BHTK = scaled_dot_product_attention(
+        values_BHTK = scaled_dot_product_attention(
             query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True
         )
-        return self.projection(attended_BHTK.transpose(1, 2).reshape(batch, steps, width))
+        return self.projection(values_BHTK.transpose(1, 2).reshape(batch, steps, width))
 
 
 class FeedForward(nn.Module):
@@ -131,10 +131,10 @@ class TransformerLayer(nn.Module):
         masks: torch.Generator | None,
     ) -> Tensor:
         """Return the residual stream in its own dtype; products are in `dtype`."""
-        attended = self.attention(self.attention_norm(hidden_BTD).to(dtype), rotation)
-        hidden_BTD = hidden_BTD + dropout(attended, self.rate, masks)
-        fed = self.feed_forward(self.feed_forward_norm(hidden_BTD).to(dtype))
-        return hidden_BTD + dropout(fed, self.rate, masks)
+        attention = self.attention(self.attention_norm(hidden_BTD).to(dtype), rotation)
+        hidden_BTD = hidden_BTD + dropout(attention, self.rate, masks)
+        feed_forward = self.feed_forward(self.feed_forward_norm(hidden_BTD).to(dtype))
+        return hidden_BTD + dropout(feed_forward, self.rate, masks)
 
 
 class Transformer(LanguageModel):
@@ -196,8 +196,8 @@ class Transformer(LanguageModel):
         rotation = rotation_of(
             len(tokens_TB), config.width // config.heads, dtype, self.embedding_VD.device
         )
-        embedded_BTD = embedding(rows_BT, self.embedding_VD)
-        hidden_BTD = dropout(embedded_BTD / self.embedding_deviation, config.dropout, generator)
+        embedding_BTD = embedding(rows_BT, self.embedding_VD)
+        hidden_BTD = dropout(embedding_BTD / self.embedding_deviation, config.dropout, generator)
         for layer in self.layers:
             hidden_BTD = layer(hidden_BTD, rotation, dtype, generator)
         contexts_TBC = self.norm(hidden_BTD).transpose(0, 1)

@@ -48,13 +48,13 @@ class WeightAverage:
 def weights_swapped(model: nn.Module, average: WeightAverage | None) -> Iterator[None]:
     """Give the model the averaged weights inside the context; without an average, change
     nothing."""
-    own = {name: parameter.data for name, parameter in model.named_parameters()}
+    weights = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
         if average is not None:
             _set_weights(model, average.tensors)
         yield
     finally:
-        _set_weights(model, own)
+        _set_weights(model, weights)
 
 
 def _set_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:

@@ -19,7 +19,7 @@ class Window(NamedTuple):
 
     start: int
     end: int
-    drawn: int
+    drawn_length: int
 
     @property
     def steps(self) -> int:

@@ -40,8 +40,8 @@ def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tens
 
 def draw_window(bptt: int, generator: torch.Generator) -> int:
     """Return a random window length: Normal(bptt or, rarely, bptt / 2; 5), from 5 to bptt + 40."""
-    short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
-    mean = bptt / 2 if short else float(bptt)
+    is_short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
+    mean = bptt / 2 if is_short else float(bptt)
     length = int(mean + 5 * torch.randn((), generator=generator).item())
     return min(max(MIN_WINDOW, length), bptt + MAX_EXTRA)
 
@@ -70,13 +70,13 @@ def windows_read(
     """Yield what `read` returned for the next windows, and the tokens they predict, N in a row.
 
     `read` gets a window and the state before it; its result has the `state` after it."""
-    last, predicted, pending = len(streams_TB) - 1, 0, list[Any]()
+    last, first, results = len(streams_TB) - 1, 0, list[Any]()
     for start in range(0, last, window):
         PULSE.touch()
         end = min(start + window, last)
         contexts = read(streams_TB[start:end], state)
         state = contexts.state
-        pending.append(contexts)
-        if (end - predicted) * streams_TB.shape[1] >= ROWS_PER_LOSS or end == last:
-            yield pending, streams_TB[predicted + 1 : end + 1].reshape(-1)
-            predicted, pending = end, []
+        results.append(contexts)
+        if (end - first) * streams_TB.shape[1] >= ROWS_PER_LOSS or end == last:
+            yield results, streams_TB[first + 1 : end + 1].reshape(-1)
+            first, results = end, []

@@ -44,14 +44,14 @@ def measure_kept(
     PULSE.enter("waiting for its folder", quiet_s=LOCK_S)
     with folder.locked():
         PULSE.enter(START)
-        absent = [name for name in names if not folder.has_measurement(name)]
-        if absent:
+        missing_names = [name for name in names if not folder.has_measurement(name)]
+        if missing_names:
             model, corpus = kept_model(config, directory=directory, runtime=runtime)
             outcome = folder.outcome()
             epochs = () if outcome is None else outcome.epochs
-            for name in absent:
-                measured = measure([name], model, corpus, config, runtime, epochs=epochs)
-                folder.write_measurement(name, measured[name])
+            for name in missing_names:
+                measurements = measure([name], model, corpus, config, runtime, epochs=epochs)
+                folder.write_measurement(name, measurements[name])
 
 
 def kept_model(

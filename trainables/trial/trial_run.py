@@ -71,7 +71,7 @@ def run_trial(
         if run.earlier is not None:
             return run.earlier
         if not isinstance(config, LanguageTrialConfig):
-            return run.experiment()
+            return run.run_experiment()
         trainer = run.trainer
         try:
             trainer.train(run.checkpoints, run.tell, task.stop_above)
@@ -107,7 +107,7 @@ class TrialRun:
         with ExitStack() as exits:
             exits.enter_context(self._folder.locked())
             PULSE.enter(START)
-            self._take_up()
+            self._begin()
             self._exits = exits.pop_all()
         return self
 
@@ -116,9 +116,9 @@ class TrialRun:
             self.checkpoints.wait()
         self._exits.close()
 
-    def _take_up(self) -> None:
+    def _begin(self) -> None:
         folder = self._folder
-        self.earlier = _earlier(folder)
+        self.earlier = _previous_outcome(folder)
         if self.earlier is not None:
             # Its worker may have been killed before its cleanup.
             if self.earlier.state == "done":
@@ -159,16 +159,16 @@ class TrialRun:
         )
         self.task.on_epoch(epoch)
 
-    def experiment(self) -> TrialOutcome:
+    def run_experiment(self) -> TrialOutcome:
         """Run and record a trial without a language model."""
         assert not isinstance(self.task.config, LanguageTrialConfig)
         try:
-            measured = measure_experiment(self.task.config, self._runtime)
+            measurements = measure_experiment(self.task.config, self._runtime)
         except DivergedError as error:
             return self._record({}, error)
         seconds, peak_mib = time.monotonic() - self._start_s, self._memory.peak_mib()
         cost = Measured({"wall_seconds": seconds, "peak_memory_mib": peak_mib})
-        return self._record({"cost@1": cost, **measured})
+        return self._record({"cost@1": cost, **measurements})
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
         """Record the end of training; without an error, measure the kept weights."""
@@ -178,10 +178,10 @@ class TrialRun:
             self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
         if error is not None:
             return self._record({}, error)
-        started = time.monotonic()
+        start_s = time.monotonic()
         trainer.take_kept_weights()
         epochs = trainer.progress.epochs
-        measured = measure(
+        measurements = measure(
             self._names,
             trainer.model,
             trainer.corpus,
@@ -189,16 +189,16 @@ class TrialRun:
             self._runtime,
             epochs=epochs,
         )
-        cost = _training_metrics(trainer, self._memory, time.monotonic() - started)
+        cost = _training_metrics(trainer, self._memory, time.monotonic() - start_s)
         self._folder.check_fence()
         self._folder.forget_measurements()
         save_tensors(self._folder.kept_weights, trainer.kept, {"trial_id": self._folder.trial_id})
-        return self._record({"training@1": Measured(cost), **measured})
+        return self._record({"training@1": Measured(cost), **measurements})
 
     def _record(
-        self, measured: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
+        self, measurements: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
     ) -> TrialOutcome:
-        folder, trains = self._folder, isinstance(self.task.config, LanguageTrialConfig)
+        folder, is_language_model = self._folder, isinstance(self.task.config, LanguageTrialConfig)
         state: FinalState = "done"
         if error is not None:
             state = "pruned" if isinstance(error, PrunedError) else "diverged"
@@ -206,19 +206,19 @@ class TrialRun:
             trial_id=self.task.config.trial_id,
             state=state,
             cause=str(error) if error is not None else None,
-            epochs=tuple(self.trainer.progress.epochs) if trains else (),
-            measurements={name: metrics for name, (metrics, _) in measured.items()},
+            epochs=tuple(self.trainer.progress.epochs) if is_language_model else (),
+            measurements={name: metrics for name, (metrics, _) in measurements.items()},
             environment=self._environment,
         )
-        outcome = folder.write_result(outcome, spectrum_of(measured.values()))
-        if trains and state == "done":
+        outcome = folder.write_result(outcome, spectrum_of(measurements.values()))
+        if is_language_model and state == "done":
             folder.forget_checkpoints()
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
         folder.leave()
         return outcome
 
 
-def _earlier(folder: TrialFolder) -> TrialOutcome | None:
+def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
     """A pruned result is not final, and a damaged one is set aside."""
     try:
         result = folder.result()
@@ -253,20 +253,22 @@ def prepare(runtime: Runtime) -> None:
         load_layers(file)
 
 
-def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -> dict[str, Metric]:
+def _training_metrics(
+    trainer: Trainer, memory: PeakMemory, measuring_s: float
+) -> dict[str, Metric]:
     progress = trainer.progress
     assert progress.kept_epoch is not None
-    kept = progress.epochs[progress.kept_epoch - 1]
+    kept_epoch = progress.epochs[progress.kept_epoch - 1]
     seconds = sum(epoch.seconds for epoch in progress.epochs)
     return {
-        "train_perplexity": math.exp(kept.train_loss),
-        "valid_perplexity": math.exp(kept.valid_loss),
-        "kept_epoch": kept.epoch,
+        "train_perplexity": math.exp(kept_epoch.train_loss),
+        "valid_perplexity": math.exp(kept_epoch.valid_loss),
+        "kept_epoch": kept_epoch.epoch,
         "epochs": len(progress.epochs),
         "parameters": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
         "seconds": seconds,
         "seconds_per_epoch": seconds / len(progress.epochs),
         "tokens_per_second": progress.tokens / seconds,
-        "wall_seconds": progress.wall_seconds + measured_s,
+        "wall_seconds": progress.wall_seconds + measuring_s,
         "peak_memory_mib": memory.peak_mib(),
     }
