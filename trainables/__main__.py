@@ -16,8 +16,10 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, tri
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one trial and print its outcome as JSON. Return 0 (done), 1 (diverged), 2 (bad input) or
-    130 (interrupted)."""
+    """Run one trial and print its outcome as JSON.
+
+    Returns 0 (done), 1 (diverged), 2 (bad input) or 130 (interrupted).
+    """
     parser = argparse.ArgumentParser(prog="python -m trainables", description=__doc__)
     parser.add_argument(
         "config",

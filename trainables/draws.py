@@ -1,6 +1,7 @@
-"""Random numbers: seeded streams, and the dropouts and noise of language models.
+"""Seeded random streams, and the dropouts and noise of language models.
 
-Without a generator, as outside training, dropouts and noise return their input."""
+Without a generator, as outside training, dropouts and noise return their input.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ def stream(seed: int, part: int) -> torch.Generator:
 def mix_seed(seed: int, part: int) -> int:
     """Return a 32-bit seed from both numbers.
 
-    torch uses only the low 32 bits of a seed, so larger seeds could share a stream. numpy's
-    SeedSequence gives the same numbers in every version."""
+    torch uses only a seed's low 32 bits, so larger seeds could share a stream. numpy's SeedSequence
+    is the same in every version.
+    """
     [bits] = np.random.SeedSequence(seed, spawn_key=(part,)).generate_state(1)
     return int(bits)
 
@@ -26,8 +28,10 @@ def mix_seed(seed: int, part: int) -> int:
 def _drop(
     values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None
 ) -> Tensor:
-    """The mask of bf16 values is float32: in bf16, 1 / (1 - rate) and later means are off by up to
-    0.4%."""
+    """Use a float32 mask for bf16 values.
+
+    In bf16, 1 / (1 - rate) and later means are off by up to 0.4%.
+    """
     if generator is None or rate == 0:
         return values
     dtype = torch.float32 if values.dtype == torch.bfloat16 else values.dtype
@@ -47,7 +51,7 @@ def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator |
 
 
 def word_dropout(embedding_VD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Drop whole rows of the embedding matrix: the word is missing in the whole batch."""
+    """Drop whole rows of the embedding matrix: words, in the whole batch."""
     return _drop(embedding_VD, (len(embedding_VD), 1), rate, generator)
 
 

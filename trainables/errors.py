@@ -26,14 +26,17 @@ direction, surrogates."""
 
 
 class UserError(Exception):
-    """Bad input: one sentence with the rule, the value received and the fix. The command exits with
-    2."""
+    """Bad input: one sentence with the problem, the value and the fix.
+
+    The command exits with 2.
+    """
 
 
 def first_line(error: BaseException | str) -> str:
-    """Return the first line of an error without its final dot or colon, to use inside a sentence.
+    """Return the first line of an error, without its final dot or colon, for use in a sentence.
 
-    An error without a text gives its type's name; an empty string gives ""."""
+    Without a text, an error gives its type's name, a string "".
+    """
     return _lines(error)[0].rstrip(".:")
 
 
@@ -49,8 +52,10 @@ def _lines(error: BaseException | str) -> list[str]:
 
 
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
-    """Return "my_layer.py, line 3" for the first of `frames` whose file name starts with one of
-    `names`."""
+    """Return "my_layer.py, line 3" for the first frame in a file of `names`.
+
+    A name may be the beginning of a file's name.
+    """
     for file, line in frames:
         # A frame without a file is named "<frozen importlib._bootstrap>" or similar.
         if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
@@ -66,7 +71,8 @@ def terminal_text(text: str) -> str:
 def first_problem(error: ValidationError) -> str:
     """Return the first problem, such as "training.epochs: Input should be greater than 0".
 
-    An unknown key goes before a missing one, which it may misspell."""
+    An unknown key precedes a missing one, which it may misspell.
+    """
     problems = error.errors()
     first = next(
         (problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0]
@@ -88,8 +94,10 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) -> list[str]:
-    """Return the choice equal to `word`, else those it abbreviates, else up to `most` similar ones
-    by difflib's ratio. Case is ignored."""
+    """Return the choice equal to `word`, else those it abbreviates, else up to `most` similar ones.
+
+    Similarity is difflib's ratio. Case is ignored.
+    """
     by_key = {choice.casefold(): choice for choice in sorted(choices)}
     key = word.casefold()
     if key in by_key:
@@ -100,6 +108,6 @@ def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) 
 
 
 def _is_abbreviation(word: str, name: str) -> bool:
-    """ "training.lr" abbreviates "training.learning_rate"."""
+    """Return True for "training.lr" and "training.learning_rate"."""
     (group, _, letters), (section, _, key) = word.rpartition("."), name.rpartition(".")
     return group == section and "_" in key and letters == "".join(s[:1] for s in key.split("_"))

@@ -31,7 +31,7 @@ _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether the name is reserved for a built-in corpus, even with an invalid number."""
+    """Return whether a built-in corpus has the name, even with an invalid number."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -69,10 +69,10 @@ def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
 
 
 def spam_floor(symbols: int) -> float:
-    """Return the entropy of `spam-V` in nats per token, for a reader without memory of earlier
-    texts.
+    """Return the entropy of `spam-V` in nats per token, without memory of earlier texts.
 
-    It is ln V for a text's first symbol; the rest is certain."""
+    It is ln V per text, for the first symbol.
+    """
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 
@@ -82,7 +82,9 @@ def is_generated(name: str) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """Return the canonical name: `markov-100` is `markov`. Raises UserError for an invalid
-    number."""
+    """Return the canonical name: `markov-100` is `markov`.
+
+    Raises UserError for an invalid number.
+    """
     spam_symbols(name)  # raises for an invalid number
     return MARKOV if markov_rank(name) == MARKOV_RANK else name

@@ -1,6 +1,7 @@
-"""Contexts of the test text for `top_k`: published, evenly spaced, or a user's own.
+"""Contexts of the test text for `top_k`: published, evenly spaced, or custom.
 
-A context is the text up to one test token, and is named by that token's index, from 0."""
+A context is the text up to one test token, named by that token's index from 0.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...
 
 @dataclass(frozen=True, kw_only=True)
 class ContextsFile(TextFile):
-    """A user's own contexts."""
+    """Custom contexts."""
 
     @property
     def tag(self) -> str:
@@ -55,7 +56,8 @@ class ContextsFile(TextFile):
     def contexts(self) -> tuple[Context, ...]:
         """Return the contexts.
 
-        Raises UserError if the text is not a JSON list of contexts, is empty, or has duplicates."""
+        Raises UserError if they are no JSON list of contexts, empty, or not distinct.
+        """
         try:
             entries = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
@@ -78,7 +80,7 @@ class ContextsFile(TextFile):
 
 
 def read_contexts(path: Path) -> ContextsFile:
-    """Return the user's contexts file. Raises UserError if it cannot be read or is invalid."""
+    """Return a custom contexts file. Raises UserError if it is unreadable or invalid."""
     file = ContextsFile.read(path, "--contexts")
     assert file.contexts  # parse, so that a bad file is refused here
     return file
@@ -99,13 +101,13 @@ def even_contexts(tokens: int) -> tuple[Context, ...]:
 
 
 def even_indices(tokens: int, limit: int) -> list[int]:
-    """Return up to `most` evenly spaced indices, all before the last token."""
+    """Return up to `limit` evenly spaced indices, all before the last token."""
     count = min(limit, tokens - 1)
     return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 
 
 def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> None:
-    """Raise UserError if a context is outside the test text `words`, or its next token differs."""
+    """Raise UserError if a context is outside the test text, or its next token differs."""
     for context in file.contexts:
         index = context.last_token_index
         if index > len(words) - 2:

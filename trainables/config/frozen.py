@@ -76,7 +76,8 @@ class Identified(Frozen):
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """Return a copy with other values at dotted keys, such as {"training.learning_rate": 10.0}.
 
-        Raises UserError for an unknown key or invalid value."""
+        Raises UserError for an unknown key or invalid value.
+        """
         content = self.model_dump(mode="json")
         keys = set(dotted_keys(content)) - set(NO_SETTINGS)
         for key in values:

@@ -46,7 +46,8 @@ def value_at(content: Mapping[str, Any], key: str) -> Any:
 def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy with other values at these keys, whose sections must exist.
 
-    Raises UserError for a key inside a section that another key replaces by a value."""
+    Raises UserError for a key inside a section that becomes a single value.
+    """
     result = dict(content)
     for key, value in values.items():
         *parts, last = key.split(".")
@@ -71,7 +72,8 @@ def replaced(
 ) -> Config:
     """Return `read` of the content with other values at existing keys.
 
-    Raises UserError for an invalid value, in a message that begins with `source`."""
+    Raises UserError, beginning with `source`, for an invalid value.
+    """
     try:
         return read(with_values(content, values))
     except ValidationError as error:

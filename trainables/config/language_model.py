@@ -1,8 +1,8 @@
-"""Config of an AWD-LSTM trial.
+"""Config of an AWD-LSTM trial: everything that can change a result.
 
-A trial is its content: `TrialConfig` has everything that can change a result (every default, the
-seed, the corpus' SHA-256, a schema version). Device, threads and folders are not in it. Imports
-neither torch nor numpy, so that a plan takes milliseconds."""
+This includes every default, the seed, the corpus' SHA-256 and a schema version, but not device,
+threads and folders. Imports neither torch nor numpy, so that a plan takes milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIN_STREAM = 3
 
 
 class CorpusConfig(Frozen):
-    """A corpus, and how much of its vocabulary to keep."""
+    """A corpus and its vocabulary limit."""
 
     name: str
     """`pydocs`, `markov`, `markov-20`, `spam-1000`, `ptb`, `wikitext-2`, or a folder with

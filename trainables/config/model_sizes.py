@@ -57,8 +57,10 @@ def _awd_lstm(config: TrialConfig) -> ModelSize:
 
 
 def _transformer(config: TransformerTrialConfig) -> ModelSize:
-    """Copies: weights, gradients twice, two moments and kept weights. A layer has four d x d
-    matrices and SwiGLU's three. Attention is assumed to keep every head's weights over the window.
+    """Copies: weights, gradients twice, two moments and kept weights.
+
+    A layer has four d x d matrices and SwiGLU's three. Attention may keep every head's weights over
+    the window.
     """
     model, window = config.model, config.training.window
     width, feed_forward = model.width, model.feed_forward_width
@@ -75,8 +77,7 @@ def _transformer(config: TransformerTrialConfig) -> ModelSize:
 
 
 def mixture_products(config: LanguageTrialConfig) -> float:
-    """Return multiplications per token from a mixture's context vector to its experts; 0
-    otherwise."""
+    """Return multiplications per token from a mixture's context vector to its experts, or 0."""
     model, layer = config.model, config.output_layer
     if not isinstance(layer, MixtureConfig):
         return 0.0

@@ -32,8 +32,8 @@ class TextFile:
     def read(cls, path: Path, source: str) -> Self:
         """Return the file at `path`.
 
-        Raises UserError if it is not UTF-8 or, in a message that begins with `source`, cannot be
-        read."""
+        Raises UserError if it is not UTF-8 or, beginning with `source`, unreadable.
+        """
         try:
             return cls.of(path, path.read_bytes())
         except OSError as error:
@@ -43,8 +43,7 @@ class TextFile:
 
     @classmethod
     def of(cls, path: Path, content: bytes) -> Self:
-        """Return the file whose content was read from `path`. Raises UserError if it is not
-        UTF-8."""
+        """Return the file with content from `path`. Raises UserError if it is not UTF-8."""
         try:
             return cls(name=path.name, text=content.decode())
         except UnicodeDecodeError as error:

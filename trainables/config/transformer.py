@@ -38,8 +38,10 @@ class TransformerConfig(Frozen):
 
     @property
     def feed_forward_width(self) -> int:
-        """Return the width at which SwiGLU's three matrices hold about 8 d^2 numbers, as two of
-        width 4 d."""
+        """Return the width at which SwiGLU's three matrices hold about 8 d^2 numbers.
+
+        So do two matrices of width 4 d.
+        """
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")

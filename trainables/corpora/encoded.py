@@ -21,8 +21,10 @@ TokenIds = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Corpus:
-    """A corpus as token ids: per split a one-dimensional, read-only int64 array, with one `<eos>`
-    per line."""
+    """A corpus as token ids, with one `<eos>` per line.
+
+    Each split is a one-dimensional, read-only int64 array.
+    """
 
     name: str
     train: TokenIds
@@ -33,10 +35,11 @@ class Corpus:
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
-    """Return a verified, encoded corpus; a process encodes each corpus once.
+    """Return a verified, encoded corpus, cached per process.
 
     Raises UserError if the SHA-256 differs from the config's, or a file is missing, empty or not
-    UTF-8."""
+    UTF-8.
+    """
     return _load(config, folder_in(data_dir))
 
 

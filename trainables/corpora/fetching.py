@@ -21,9 +21,10 @@ RETRIES = 3
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
-    """Verify the corpus or benchmarks `name`, downloading published files that are missing.
+    """Verify the corpus or benchmarks `name`, downloading missing published files.
 
-    Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do."""
+    Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do.
+    """
     if is_built_in(name):
         return
     if name not in PUBLISHED:
@@ -39,7 +40,8 @@ def ensure(name: str, *, data_dir: Path | None) -> None:
 def fetch(name: str, *, data_dir: Path | None) -> None:
     """Download the missing or wrong published files of `name` to `data_dir`/`name`.
 
-    Raises UserError for an unpublished name, and as `download` does."""
+    Raises UserError for an unpublished name, and as `download` does.
+    """
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
@@ -49,10 +51,11 @@ def fetch(name: str, *, data_dir: Path | None) -> None:
 
 
 def download(publication: PublishedFolder, folder: Path) -> None:
-    """Download the missing or wrong published files to `folder`.
+    """Download the missing or wrong published files to `folder`, each atomically.
 
-    A file appears, or is replaced, atomically and only if its hash is right. Raises UserError if
-    the server or network keeps failing, the file differs, or the disk cannot be written."""
+    Raises UserError if the server or network keeps failing, the file's hash is wrong, or the disk
+    cannot be written.
+    """
     try:
         import pooch
         import requests
@@ -88,8 +91,7 @@ def download(publication: PublishedFolder, folder: Path) -> None:
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """pooch's temporary files are private; these get the permissions of a new file of this
-    process."""
+    """Give files the permissions of a new file; pooch's temporary ones are private."""
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)

@@ -19,8 +19,7 @@ def corpus_name(argument: str) -> str:
 
 
 def corpus_argument(name: str) -> str:
-    """Return the `--corpus` argument for a corpus: a path if the folder is here and in no data
-    folder."""
+    """Return the `--corpus` argument: a path if the folder is here and in no data folder."""
     is_resolvable = (
         _is_path(name)
         or is_built_in(name)
@@ -38,12 +37,13 @@ def _is_path(argument: str) -> bool:
 def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
     """Return the name and absolute data folder of a `--corpus` argument.
 
-    A name is a built-in corpus (data folder None), a published corpus, or a folder of `data_dir`
-    (default `data`). With a slash it is a folder's path, and `data_dir` is ignored: the name is the
-    last part, the data folder its parent.
+    A name is a built-in corpus (data folder None), a published one, or a folder of `data_dir`
+    (default `data`). With a slash, it is a folder's path: the last part is the name, its parent the
+    data folder, and `data_dir` is ignored.
 
-    Raises UserError for an unknown corpus (with similar names), an invalid rank or a missing
-    folder."""
+    Raises UserError for an unknown corpus (with similar names), an invalid number or a missing
+    folder.
+    """
     if is_built_in(corpus):
         return canonical_name(corpus), None
     if not _is_path(corpus):
@@ -60,10 +60,9 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the absolute folder `data_dir`/`name` of a corpus; a published corpus' may not exist
-    yet.
+    """Return the absolute folder `data_dir`/`name`; a published corpus' may not exist yet.
 
-    Raises UserError if the corpus is neither published nor a folder of `data_dir`, or is built in.
+    Raises UserError if the corpus is built in, or neither published nor a folder of `data_dir`.
     """
     if is_built_in(name):
         raise UserError(f"the corpus {name} is built in and has no folder: leave out --data-dir")
@@ -84,13 +83,12 @@ def locate(name: str, data_dir: Path | None) -> Path:
 
 
 def folder_in(data_dir: Path | None, name: str = "") -> Path:
-    """Return the absolute path of `name` in the data folder (default `data`), or of the data
-    folder."""
+    """Return the absolute path of the data folder (default `data`), or of `name` in it."""
     return (data_dir or DEFAULT_DATA_DIR).resolve() / name
 
 
 def names_in(folder: Path) -> frozenset[str]:
-    """Return the names in `folder`; empty if it does not exist or cannot be listed."""
+    """Return the names in `folder`; empty if it cannot be listed."""
     try:
         return frozenset(entry.name for entry in folder.iterdir())
     except OSError:

@@ -1,10 +1,11 @@
 """The corpus that needs no download: the English of Python's own language reference.
 
-CPython ships it as plain text for `help()` (`pydoc_data.topics`). Only prose is kept, not code,
+CPython has it as plain text for `help()` (`pydoc_data.topics`). Only prose is kept, not code,
 grammars, tables, headings or signatures. Repeated paragraphs are dropped, because topics contain
-one another and train text would occur in the test split. Text is lower-cased and cut into words and
-punctuation, numbers become `N` (as in Penn Treebank), and each sentence is a line. The text, and so
-the SHA-256, differs between minor versions of Python."""
+one another and would leak train text into the test split. Text is lower-cased and cut into words
+and punctuation, numbers become `N` (as in Penn Treebank), and each sentence is a line. The text,
+and so the SHA-256, differs between minor versions of Python.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +56,10 @@ _SHORTEST_PROSE = 4
 
 @functools.cache
 def split_texts() -> dict[str, str]:
-    """Return the texts of `train`, `valid` and `test`, tokens separated by spaces, one sentence per
-    line.
+    """Return the texts of `train`, `valid` and `test`: a sentence per line, tokens between spaces.
 
-    Raises UserError if this Python has no `pydoc_data`."""
+    Raises UserError if this Python has no `pydoc_data`.
+    """
     try:
         from pydoc_data.topics import topics
     except ImportError as error:
@@ -94,7 +95,7 @@ def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
 
 
 def prose_sentences(paragraph: str) -> list[Sentence]:
-    """Return the tokens of each sentence, or [] if the paragraph is not prose."""
+    """Return the tokens of each sentence; [] for a paragraph that is not prose."""
     if _CODE.search(paragraph) or _UNDERLINE.search(paragraph):
         return []
     text = " ".join(

@@ -26,8 +26,9 @@ from trainables.trial_folder import DamagedFileError, read_file
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return a corpus' identity, without torch and, except for generated languages, without numpy.
 
-    Published corpora and the generated ones of built-in studies are constants and need no data.
-    Others are read or generated: see `read_texts`."""
+    Published corpora and generated ones of built-in studies are constants. Others are read or
+    generated: see `read_texts`.
+    """
     if is_built_in(name):
         return _built_in_identity(name)
     return PUBLISHED_CORPORA.get(name) or compute_identity(
@@ -43,8 +44,7 @@ def _built_in_identity(name: str) -> CorpusIdentity:
 
 
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
-    """Verify every file of a corpus, and count its tokens and types. Raises UserError as
-    `read_texts` does."""
+    """Verify a corpus and count its tokens and types. Raises UserError as `read_texts` does."""
     texts = read_texts(name, data_dir=data_dir)
     return compute_identity(name, texts), tuple(texts.values())
 
@@ -69,11 +69,11 @@ def texts_sha256(texts: Mapping[str, TextFile]) -> str:
 
 
 def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
-    """Return the verified texts of a corpus by split, from `data_dir` (default `data`) or
-    generated.
+    """Return a corpus' verified texts by split, generated or from `data_dir` (default `data`).
 
-    Raises UserError for an unknown corpus, and if a file is missing, unreadable, empty, not UTF-8,
-    or differs from the published one."""
+    Raises UserError if the corpus is unknown, or a file is missing, unreadable, empty, not UTF-8,
+    or differs from the published one.
+    """
     if is_built_in(name):
         texts = _built_in_texts(name)
         return {split: TextFile(name=f"{split}.txt", text=texts[split]) for split in SPLITS}
@@ -101,16 +101,18 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
 
 
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
-    """Return the tokens of the test text, regardless of a trial's vocabulary limit.
+    """Return the test text's tokens, regardless of a vocabulary limit.
 
-    Raises UserError as `read_texts` does."""
+    Raises UserError as `read_texts` does.
+    """
     return tuple(tokenise(read_texts(name, data_dir=data_dir)["test"].text))
 
 
 def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> list[TextFile]:
     """Return files of the folder `name` in `data_dir`, verified if published.
 
-    Raises UserError if one is missing, unreadable, not UTF-8, or differs from the published one."""
+    Raises UserError if one is missing, unreadable, not UTF-8, or differs from the published one.
+    """
     digests = PUBLISHED[name].files if name in PUBLISHED else {}
     option = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
     command = f"get it with: {PROGRAM} corpus fetch {name}{option}"

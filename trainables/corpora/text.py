@@ -1,4 +1,4 @@
-"""From text to token ids, by pure functions: tokenising, choosing and numbering the vocabulary."""
+"""Tokenising a text, and choosing and numbering its vocabulary, by pure functions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UNKNOWN = "<unk>"
 
 
 def tokenise(text: str) -> list[str]:
-    """Return the tokens of `text`: each line's words, split at white space, then `<eos>` (Merity et
-    al. 2018).
+    """Return each line's words, split at white space, then `<eos>` (Merity et al. 2018).
 
-    A blank line is `<eos>` alone; a last line without a line break counts."""
+    A blank line is `<eos>` alone; a last line without a line break counts.
+    """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if lines and not lines.endswith("\n"):
         lines += "\n"
@@ -41,10 +41,11 @@ def number_types(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocab
     """Number the types of `splits` (token lists, train first) by first appearance.
 
     A `limit` below the number of types keeps exactly `limit`: `<eos>`, `<unk>`, and the most
-    frequent others in train. Ties, and types absent from train, rank by first appearance. Other
+    frequent others in train; ties, and types absent from train, rank by first appearance. Other
     types become `<unk>`, and ids follow the first appearance in the resulting text.
 
-    Raises UserError if the limit is below 3."""
+    Raises UserError if the limit is below 3.
+    """
     appearance = dict.fromkeys(chain.from_iterable(splits))
     vocabulary: Collection[str] = appearance
     if limit is not None and limit < len(appearance):

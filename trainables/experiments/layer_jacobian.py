@@ -1,7 +1,8 @@
 """Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018).
 
 Dimensions: N inputs, K experts, O outputs, I input width, U gates per expert (1 or O), R singular
-values."""
+values.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +32,9 @@ metric names."""
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
     """Draw a layer and inputs from the seed, in float64; the spectrum is the mean over inputs.
 
-    Random streams are numbered by the layer's description. So different layers of a seed have
-    different weights, inputs, and Gaussian matrices to compare with."""
+    The layer's description numbers the random streams, so that layers of a seed differ in weights,
+    inputs and Gaussian matrices.
+    """
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
     generator, gaussian_generator = (stream(config.seed, part) for part in parts)
@@ -61,7 +63,8 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
     With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko
     dg_k/dx. For softmax, dg_k/dx = g_k (v_k - sum_l g_l v_l), so the second sum is sum_k g_k (h_ko
-    - y_o) v_k. relu has slope 0 at 0."""
+    - y_o) v_k. relu has slope 0 at 0.
+    """
     scores_NKO = layer.expert_scores(inputs_NI)
     gates_NKU = layer.gates(inputs_NI)
     slopes_NKO = gates_NKU * (scores_NKO > 0)
@@ -85,17 +88,16 @@ def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
 def spectrum_metrics(
     sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64], gaussian_NR: NDArray[np.float64]
 ) -> dict[str, Metric]:
-    """Return the metrics of one layer's Jacobians, without those that are not finite.
+    """Return the metrics of one layer's Jacobians that are finite.
 
-    `sigma_NR` has descending singular values per input. `zero_rows_N` is the number of rows of each
-    Jacobian that are exactly 0. As many singular values are exactly 0; their computed values are
-    rounding errors. `gaussian_NR` has those of Gaussian matrices of the same shape with the same
-    rows 0.
+    `sigma_NR` has descending singular values per input, `gaussian_NR` those of Gaussian matrices
+    with the same rows 0. `zero_rows_N` counts each Jacobian's rows that are exactly 0; as many
+    singular values are exactly 0, and their computed values rounding errors.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has
       such a row, and so no condition number.
     - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same
-      Jacobian, averaged over inputs; `mean_vanishing_1e-3`: the share in the mean spectrum.
+      Jacobian, averaged over inputs; `mean_vanishing_1e-3`: that of the mean spectrum.
     - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones included.
       `log10_condition_nonzero`: without singular values that are exactly 0. It grows with the
       number of nonzero rows, regardless of their values; `log10_condition_excess` subtracts that of
@@ -103,8 +105,9 @@ def spectrum_metrics(
     - `sigma_max`, `sigma_middle`, `sigma_min`, `entropy_rank`, `stable_rank`,
       `effective_rank_1e-3`: of the mean spectrum.
     - `first_half_r2`: R^2 of a straight line over the index in the mean spectrum's first half.
-    - `input_spread`: standard deviation over inputs of the first half's singular values, over
-      their mean."""
+    - `input_spread`: standard deviation over inputs of the first half's singular values, over their
+      mean.
+    """
     width = sigma_NR.shape[1]
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
     mean_R = sigma_NR.mean(axis=0)

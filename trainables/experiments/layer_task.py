@@ -1,15 +1,16 @@
 """Tests of how well a network with one hidden layer learns an invented function.
 
-Each function is drawn from a seed, known exactly and noise-free: the least possible error is 0.
+Each function is drawn from a seed, without noise: the least possible error is 0.
 
-- `regions`: eight linear maps; the map with the largest score, a linear function of the input, is
-  applied. It jumps at the borders, like a mixture of linear experts with hard gates.
+- `regions`: eight linear maps, of which that with the largest linear score is applied. It jumps at
+  the borders, like a mixture of linear experts with hard gates.
 - `wide`: one hidden layer of 64 relu units, which an equally wide dense layer can represent.
 - `deep`: three hidden layers of 64 relu units, unlike any layer compared.
 
 No function has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample.
 
-Dimensions: N examples, I input width, O outputs, R regions, H hidden units."""
+Dimensions: N examples, I input width, O outputs, R regions, H hidden units.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +50,12 @@ Task = tuple[Examples, Examples, Examples]
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Train once per learning rate, with the same initial weights and batches; the lowest
-    validation error counts.
+    """Train once per learning rate; the lowest validation error counts.
 
-    Errors are mean squared errors in percent of the sample's target variance: 0 is the function
-    itself, 100 no better than its mean. Raises DivergedError if no learning rate gives finite
-    errors."""
+    Rates share initial weights and batches. Errors are mean squared errors in percent of the
+    sample's target variance: 0 is the function itself, 100 its mean. Raises DivergedError if no
+    rate gives finite errors.
+    """
     task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
     finite_fits = [fit for fit in fits if all(map(math.isfinite, fit.values()))]
@@ -91,7 +92,8 @@ def make_function(
 ) -> Callable[[Tensor], Tensor]:
     """Return a random function from N x I to N x O, not yet scaled.
 
-    Weights are normal, with variance 2 / fan-in before a relu and 1 / fan-in elsewhere."""
+    Weights are normal, with variance 2 / fan-in before a relu and 1 / fan-in elsewhere.
+    """
 
     def draw_weights(*shape: int, gain: float = 1.0) -> Tensor:
         return torch.randn(shape, generator=generator) * math.sqrt(gain / shape[-1])

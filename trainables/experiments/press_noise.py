@@ -2,7 +2,8 @@
 
 Uses numpy on the CPU, so that round trips show the rounding of one LAPACK library.
 
-Legend: N rows (contexts), V columns (words), N = V; R directions kept."""
+Legend: N rows (contexts), V columns (words), N = V; R directions kept.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ Matrix = NDArray[np.floating]
 def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return ranks of the noisy matrix ("noisy_*"), or after each round trip ("round_trip 1 *").
 
-    `error` is the sum of squared differences from the matrix before the first trip. `largest_below`
-    is the largest singular value that the Press rank excludes, over the tolerance."""
+    `error` is the squared Frobenius distance from the matrix before the first trip, `largest_below`
+    the largest singular value that the Press rank excludes, over the tolerance.
+    """
     del runtime
     left_NR, sigma_R, right_RV = cut_log_p(config.size, config.rank, config.seed)
     matrix_NV = (left_NR * sigma_R) @ right_RV
@@ -51,11 +53,11 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b), so that no N x V matrix is
-    decomposed.
+    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b), without an N x V decomposition.
 
     H is standard normal, W normal so that H W^T has variance 1, and b the shuffled log frequencies
-    of Zipf's law."""
+    of Zipf's law.
+    """
     generator = np.random.default_rng([seed, MATRIX])
     contexts_ND = generator.standard_normal((size, WIDTH))
     words_VD = generator.standard_normal((size, WIDTH)) / math.sqrt(WIDTH)
@@ -72,8 +74,10 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def cut_log_p(size: int, rank: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return a log-P matrix truncated to rank `rank`: left vectors, singular values over the
-    largest, right vectors."""
+    """Return a log-P matrix truncated to rank `rank`.
+
+    Left vectors, singular values over the largest, right vectors.
+    """
     (left_NK, left_KK), (right_VK, right_KK) = map(np.linalg.qr, log_p_factors(size, seed))
     turn_KK, sigma_K, back_KK = np.linalg.svd(left_KK @ right_KK.T)
     return (left_NK @ turn_KK)[:, :rank], sigma_K[:rank] / sigma_K[0], (back_KK @ right_VK.T)[:rank]
@@ -88,12 +92,12 @@ def add_noise(matrix_NV: Matrix, variance: float, seed: int) -> None:
 
 
 def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.float64]:
-    """Return the descending singular values of a float64 matrix with R dominant directions;
-    overwrites the matrix.
+    """Return the descending singular values of a float64 matrix, which is overwritten.
 
-    `right_VR` approximately spans the dominant right directions, which are refined and subtracted.
-    Eigenvalues of the rest's Gram matrix resolve 1e-8 of the rest's largest singular value, in a
-    fifth of an SVD's time."""
+    Its R dominant right directions, approximately spanned by `right_VR`, are refined and
+    subtracted. Eigenvalues of the rest's Gram matrix resolve 1e-8 of the rest's largest singular
+    value, in a fifth of an SVD's time.
+    """
     for _ in range(REFINEMENTS):
         left_NR, _ = np.linalg.qr(matrix_NV @ right_VR)
         right_VR, _ = np.linalg.qr(matrix_NV.T @ left_NR)
@@ -107,8 +111,7 @@ def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.flo
 
 
 def _after_round_trips(matrix_NV: Matrix, count: int, eps: float) -> dict[str, Metric]:
-    """The SVD of each trip gives the ranks after the previous one; hence one more SVD than
-    trips."""
+    """The SVD of each trip gives the previous trip's ranks; hence one more SVD than trips."""
     metrics, original_NV = dict[str, Metric](), matrix_NV
     for trip in range(count + 1):
         PULSE.touch(quiet_s=50 * len(matrix_NV) ** 3 / SLOWEST_FLOPS)

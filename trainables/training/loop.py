@@ -1,7 +1,7 @@
 """The training loop, which can stop after any step and resume bit for bit.
 
-`Trainer.snapshot` returns everything the next step depends on, and `Trainer.restore` takes it.
-Recipes (`trainables.training.recipe`) contain what differs between kinds of language model."""
+Recipes (`trainables.training.recipe`) contain what differs between kinds of language model.
+"""
 
 from __future__ import annotations
 
@@ -103,8 +103,9 @@ class Trainer:
     ) -> None:
         """Train from the current progress to the last epoch. Raises DivergedError.
 
-        Raises PrunedError after an epoch of `stop_above` if the validation loss exceeds its limit
-        (nats per token), also if that epoch ended before a checkpoint."""
+        Raises PrunedError after an epoch of `stop_above` whose validation loss exceeds its limit
+        (nats per token), also if it ended before a checkpoint.
+        """
         while not self.finished:
             self.raise_if_pruned(stop_above)
             start_s = time.monotonic()
@@ -124,11 +125,11 @@ class Trainer:
         valid_loss: float | None = None,
         together: int = 1,
     ) -> None:
-        """Complete a step of `step_s` seconds: end the epoch if it is over, and write a checkpoint
-        if due.
+        """Complete a step of `step_s` seconds: end the epoch if over, write a checkpoint if due.
 
         `valid_loss` as for `end_epoch`; `together` trials wait for each other's checkpoints. Raises
-        DivergedError."""
+        DivergedError.
+        """
         progress, start_s = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
         if progress.step % STEPS_PER_LOOK == 0:
@@ -170,7 +171,7 @@ class Trainer:
         self.advance(window)
 
     def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
-        """Returns the loss in nats per token, and the objective."""
+        """Return the loss in nats per token, and the objective."""
         model = self.model.train()
         inputs_TB, targets_N = self.tokens(window)
         contexts = model.contexts(inputs_TB, self.state, self.masks)
@@ -199,8 +200,8 @@ class Trainer:
     def advance(self, window: Window) -> None:
         """Count a completed step.
 
-        An epoch ends at the end of the text, or after `epoch_tokens`. At the end of the text,
-        return to its start."""
+        An epoch ends at the end of the text, or after `epoch_tokens`. The text is repeated.
+        """
         progress, training = self.progress, self.config.training
         tokens = window.steps * training.batch_size
         progress.step += 1
@@ -217,7 +218,8 @@ class Trainer:
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
         """Validate, measure ranks, keep the best weights, and decide whether to start averaging.
 
-        `valid_loss` replaces a validation that was done already."""
+        `valid_loss` replaces a validation that was done already.
+        """
         progress, evaluation = self.progress, self.config.evaluation
         number = len(progress.epochs) + 1
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
@@ -296,8 +298,8 @@ class Trainer:
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
         """Restore a `snapshot`. Return whether it is from the same kind of device.
 
-        If not, it has no state for this device's generators: they are seeded from the seed and the
-        step."""
+        If not, this device's generators are seeded from the seed and the step.
+        """
         self.progress = Progress.model_validate(state["progress"])
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():

@@ -1,7 +1,7 @@
-"""Training of AWD-LSTMs: SGD or Adam on windows of random length, activation regularisers,
-averaging.
+"""Training of AWD-LSTMs: SGD or Adam, windows of random length, activation regularisers, averaging.
 
-Sources: Merity et al. 2018; the AAAI-2021 paper."""
+Sources: Merity et al. 2018; the AAAI-2021 paper.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """PyTorch's SGD, Adam and AdamW without their `torch.compile` wrappers.
 
-At its first step, an optimizer of PyTorch imports the compiler, with SymPy and 800 modules: 2 s per
-worker process, and nothing here is compiled. The updates are PyTorch's own, bit by bit."""
+At its first step, PyTorch's optimizer imports the compiler (SymPy and 800 modules): 2 s per worker
+process. The updates are PyTorch's own, bit by bit.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +37,11 @@ EagerAdamW = _without_compiler(AdamW)
 def optimizer_of(
     model: LanguageModel, training: TrainingConfig | TransformerTrainingConfig
 ) -> Optimizer:
-    """Return the optimizer. Every parameter group has the config's learning rate as `base_lr`.
+    """Return the optimizer; each parameter group has the config's learning rate as `base_lr`.
 
-    Functions of the logits may have their own rate. AdamW decays matrices only: not gains, biases
-    or functions of the logits."""
+    Functions of the logits may have their own. AdamW decays matrices only: not gains, biases or
+    functions of the logits.
+    """
     function_rates: dict[nn.Parameter, float | None] = {}
     for function in (module for module in model.modules() if isinstance(module, Pointwise)):
         for parameter in function.parameters():

@@ -17,9 +17,9 @@ from trainables.training.start import start_at_frequencies
 class TransformerRecipe(Recipe):
     """Steps with a constant number of tokens.
 
-    A pass starts at a random one of the first `window` time steps. So windows are cut differently
-    in every pass, and tokens left out before the first or after the last window are in other
-    passes' windows."""
+    A pass starts at a random one of the first `window` time steps. So windows differ between
+    passes, and no token is always left out before the first or after the last window.
+    """
 
     def __init__(self, config: TransformerTrialConfig, length: int) -> None:
         """`length`: time steps of the train streams."""
@@ -59,8 +59,10 @@ class TransformerRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine to
-        `final_rate_share` at the end."""
+        """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine.
+
+        It ends at `final_rate_share`.
+        """
         training = self.config.training
         if tokens < training.warm_up_tokens:
             return base_rate * tokens / training.warm_up_tokens

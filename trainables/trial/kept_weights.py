@@ -27,13 +27,12 @@ def measure_kept(
     names: Sequence[str],
     note: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those at its
-    end.
+    """Take the named measurements ("top_k@1") of a done trial, on a CPU bit for bit as at its end.
 
-    Each is written to the trial's folder before the next one starts. An existing one is not
-    repeated unless it is damaged, which is reported by `note`. One process at a time works in a
-    folder; others wait. Raises UserError if the kept weights are missing or damaged, and as
-    `measure` does."""
+    Each is written to the trial's folder before the next one starts. An existing one is repeated
+    only if damaged, which `note` reports. One process at a time works in a folder; others wait.
+    Raises UserError if the kept weights are missing or damaged, and as `measure` does.
+    """
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(
             f"{', '.join(names)} cannot be measured later, because trials of kind {config.kind} "
@@ -57,9 +56,10 @@ def measure_kept(
 def kept_model(
     config: LanguageTrialConfig, *, directory: Path, runtime: Runtime
 ) -> tuple[LanguageModel, Corpus]:
-    """Return the model of a done trial with its kept weights, in evaluation mode, and its corpus.
+    """Return a done trial's model with its kept weights, in evaluation mode, and its corpus.
 
-    Raises UserError if the weights are missing or damaged, or the corpus is missing."""
+    Raises UserError if the weights are missing or damaged, or the corpus is missing.
+    """
     folder = TrialFolder(directory, config.trial_id)
     _require_weights(folder)
     prepare(runtime)

@@ -1,6 +1,7 @@
 """One trial from start to end: train, measure, and write the result before reporting it.
 
-Each trial has its own folder: see `trainables.trial_folder.folder`."""
+Each trial has its own folder: see `trainables.trial_folder.folder`.
+"""
 
 from __future__ import annotations
 
@@ -60,12 +61,13 @@ def run_trial(
     """Train and measure one trial, or return the result in its folder.
 
     A language model resumes from its last checkpoint; any other trial runs in one go. The outcome
-    is `done`, `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is on disk before
-    it is returned. Any other problem is an exception: SupersededError if another worker took the
-    trial over.
+    is `done`, `diverged`, or `pruned` by `stop_above` (see `Trainer.train`; the checkpoint stays
+    for the next run), and is on disk before it is returned. Any other problem is an exception:
+    SupersededError if another worker took the trial over.
 
-    A pruned trial keeps its checkpoint and resumes from it the next time. A damaged file is
-    reported by `note` and ignored. One process at a time works in a folder; others wait."""
+    `note` reports damaged files, which are ignored. One process at a time works in a folder; others
+    wait.
+    """
     task = TrialTask(config, directory, on_epoch, stop_above, note)
     with TrialRun(task, runtime, measurements) as run:
         if run.earlier is not None:
