@@ -1,5 +1,4 @@
-"""Training and measuring of single trials. Imports torch, numpy, scipy and pydantic; not Ray or
-SQL."""
+"""Training and measuring of single trials; imports neither Ray nor SQL."""
 
 import ast
 import importlib
@@ -11,8 +10,9 @@ from typing import Any
 def door(room: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` that import a package's names on first use.
 
-    The names come from the `.pyi` stub next to `file`. A plan thus needs neither torch nor Ray. No
-    name may equal its module's, which Python would set in its place."""
+    The names come from the `.pyi` stub next to `file`, so that a plan needs neither torch nor Ray.
+    No name may equal its module's, which Python would set instead.
+    """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     modules = {
         alias.name: node.module

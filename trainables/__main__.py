@@ -16,25 +16,28 @@ from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, tri
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one trial and print its outcome as JSON. Return 0 (done), 1 (diverged), 2 (bad input) or
-    130 (interrupted)."""
+    """Run one trial and print its outcome as JSON.
+
+    Returns 0 (done), 1 (diverged), 2 (bad input) or 130 (interrupted).
+    """
     parser = argparse.ArgumentParser(prog="python -m trainables", description=__doc__)
     parser.add_argument(
         "config",
         type=Path,
-        help=f"a trial's config as JSON, or an object of `{PROGRAM} STUDY --dry-run --format json`",
+        help=f"trial config as JSON, or one trial of `{PROGRAM} STUDY --dry-run --format json`",
     )
-    parser.add_argument(
-        "--directory", type=Path, help="the trial's folder; default: below results/trials"
-    )
-    parser.add_argument("--data-dir", type=Path, help="where corpora lie; default: data/")
+    parser.add_argument("--directory", type=Path, help="trial folder; default: in results/trials")
+    parser.add_argument("--data-dir", type=Path, help="folder of the corpora; default: data/")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--threads", type=int, default=1, help="threads on a CPU; default: 1")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads; default: 1")
     parser.add_argument(
-        "--deterministic", action="store_true", help="on a GPU: the same bits for the same seed"
+        "--deterministic", action="store_true", help="on a GPU: bitwise reproducible, but slower"
     )
     parser.add_argument(
-        "--layers", type=Path, action="append", help="a file with output layers of your own"
+        "--layers",
+        type=Path,
+        action="append",
+        help="Python file with output layers; may be repeated",
     )
     options = parser.parse_args(arguments)
     try:
@@ -43,7 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {terminal_text(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("Interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        print(
+            "Interrupted. Type the same command again to resume from the last checkpoint.",
+            file=sys.stderr,
+        )
         return 130
     result = outcome.model_dump_json(indent=1)
     # Another program gets the JSON unchanged; only a terminal gets escaped characters.
@@ -54,33 +60,26 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> TrialOutcome:
     config = _read_config(options.config)
     if options.threads < 1:
-        raise UserError(f"--threads takes a number from 1; got {options.threads}")
+        raise UserError(f"--threads: must be at least 1; got {options.threads}")
     # Imported late, so that a wrong config is reported at once.
     import torch
 
     from trainables.trial import run_trial
 
     if options.device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "--device cuda needs a GPU and a torch built for it, and there is none here: use "
-            "--device cpu"
-        )
+        raise UserError("--device: cuda needs a GPU and a torch built for CUDA. Use --device cpu.")
     runtime = Runtime(
         data_dir=options.data_dir,
         device=options.device,
         threads=options.threads,
         deterministic=options.deterministic,
-        layer_files=tuple(
-            TextFile.read(path, "--layers takes a Python file") for path in options.layers or ()
-        ),
+        layer_files=tuple(TextFile.read(path, "--layers") for path in options.layers or ()),
     )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
     folder = TrialFolder(directory, config.trial_id)
     try:
         if folder.outcome() is not None:
-            print(
-                f"{directory} has this trial's result already; it is shown again.", file=sys.stderr
-            )
+            print(f"{directory} already has this trial's result; printing it.", file=sys.stderr)
         return run_trial(
             config, directory=directory, runtime=runtime, on_epoch=_print_epoch, note=_print_note
         )
@@ -88,8 +87,8 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         raise
     except OSError as error:
         raise UserError(
-            f"the trial's folder {directory} must take its files, and could not "
-            f"({error.strerror}): free space there or name another one with --directory"
+            f"--directory: cannot write to {directory} ({error.strerror}). Free space there or "
+            "choose another folder."
         ) from error
     except Exception as error:
         if not runtime.layer_files:
@@ -98,8 +97,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         # traceback.
         cause = folder.failure_cause(error, runtime.layer_files)
         raise UserError(
-            f"the trial failed: {cause}; the whole traceback is in {folder.error_log}; fix the "
-            f"layer"
+            f"the trial failed: {cause}: fix the layer; its traceback is in {folder.error_log}"
         ) from error
 
 
@@ -108,13 +106,11 @@ def _read_config(path: Path) -> AnyConfig:
         content = json.loads(path.read_bytes())
         if isinstance(content, list):
             if len(content) != 1:
-                raise UserError(f"{path} is a list of {len(content)} trials: keep just one in it")
+                raise UserError(f"{path} has {len(content)} trials: keep one")
             [content] = content
         return read_config(content.get("config", content) if isinstance(content, dict) else content)
     except OSError as error:
-        raise UserError(
-            f"cannot read {path}: {error.strerror}; name a trial's config file"
-        ) from error
+        raise UserError(f"cannot read {path} ({error.strerror}): check the path") from error
     except (ValueError, RecursionError) as error:
         problem = first_problem(error) if isinstance(error, ValidationError) else error
         raise UserError(f"{path} is not a trial's config ({problem}): fix it") from error

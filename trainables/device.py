@@ -1,7 +1,7 @@
-"""Code that differs between CPU and GPU, except chunk sizes (`trainables.config.chunk_rows`).
+"""Code that differs between CPU and GPU, except `trainables.config.chunk_rows`.
 
-Any device but the CPU counts as a GPU, so that "meta" tensors take the GPU's path on a host without
-one."""
+Any device but the CPU counts as a GPU, so "meta" tensors take its path on any host.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
 
 def on_gpu(device: str | torch.device | Tensor) -> bool:
     """Return whether a device or tensor is on a GPU."""
-    where = device.device if isinstance(device, Tensor) else torch.device(device)
-    return where.type != "cpu"
+    target = device.device if isinstance(device, Tensor) else torch.device(device)
+    return target.type != "cpu"
 
 
 def runs_triton(device: torch.device) -> bool:
@@ -35,66 +35,69 @@ def runs_triton(device: torch.device) -> bool:
 
 @functools.cache
 def triton_problem(device: str) -> str | None:
-    """Return why Triton kernels fail on this GPU, or None. Tried once per process.
+    """Return why Triton kernels fail on this GPU, or None. Tested once per process.
 
-    Raises RuntimeError if the GPU is occupied, as the test is then inconclusive."""
+    Raises RuntimeError if the GPU is occupied, which makes the test inconclusive.
+    """
     try:
         from trainables.one_element_kernel import launch
 
         launch(torch.device(device))
     except Exception as error:
-        if occupied(error):
+        if is_occupied(error):
             raise
         return first_line(error)
     return None
 
 
-def occupied(error: Exception) -> bool:
+def is_occupied(error: Exception) -> bool:
     """Return whether another program uses the GPU or its memory."""
     return any(words in str(error) for words in ("out of memory", "busy or unavailable"))
 
 
 def triton_note(device: str) -> str | None:
-    """Return a clause for the user if trials on this device train without Triton kernels; None for
-    a CPU."""
+    """Return a clause for the user if trials on this GPU train without Triton kernels, or None."""
     problem = triton_problem(device) if on_gpu(device) else None
     return problem and (
-        "trains without Triton's kernels, slower and with more memory, because a first launch "
-        f"failed ({problem}): install gcc and Python's headers (python3-dev)"
+        "trains without Triton kernels, slower and with more memory, because a test launch failed "
+        f"({problem}): install gcc and Python's headers (python3-dev)"
     )
 
 
 @contextmanager
 def products_in(precision: Precision, device: str) -> Iterator[None]:
-    """Set the precision of a GPU's matrix products inside the context; restore torch's flags after.
+    """Set the precision of a GPU's matrix products inside the context, then restore torch's flags.
 
-    Factors of float32 products are rounded to TF32 (10 bits of mantissa) with "tf32" only; bf16
-    products are summed in float32. On a CPU, float32 stays float32.
+    "tf32" rounds factors of float32 products to TF32 (10 bits of mantissa); bf16 products are
+    summed in float32. On a CPU, float32 stays float32.
 
-    By default torch rounds only an LSTM's factors, and may sum parts of bf16 products in bf16."""
+    By default torch rounds only an LSTM's factors, and may sum parts of bf16 products in bf16.
+    """
     if not on_gpu(device):
         yield
         return
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    rounded = "tf32" if precision == "tf32" else "ieee"
+    rounding = "tf32" if precision == "tf32" else "ieee"
     flags: list[tuple[Any, str, Any]] = [
-        (owner, "fp32_precision", rounded)
+        (owner, "fp32_precision", rounding)
         for owner in (matmul, cudnn.conv, cudnn.rnn)  # type: ignore[attr-defined]
     ]
     flags.append((matmul, "allow_bf16_reduced_precision_reduction", False))
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in flags]
+    old_flags = [(owner, name, getattr(owner, name)) for owner, name, _ in flags]
     try:
         for flag in flags:
             setattr(*flag)
         yield
     finally:
-        for flag in before:
+        for flag in old_flags:
             setattr(*flag)
 
 
 def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
-    """Return the dtype of the products between embedding and output layer. A CPU ignores bf16,
-    which few CPUs support."""
+    """Return the dtype of the products between embedding and output layer.
+
+    A CPU ignores bf16, which few CPUs support.
+    """
     return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
 
 
@@ -104,13 +107,12 @@ ALIGNMENT = 8
 
 def aligned_empty(like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Return an empty tensor whose rows start at multiples of 16 bytes, for faster GPU products."""
-    *before, width = shape
-    return like.new_empty(*before, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
+    *rows, width = shape
+    return like.new_empty(*rows, width + -width % ALIGNMENT, dtype=dtype)[..., :width]
 
 
 def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> Tensor:
-    """Return the factor with aligned rows, times `mask`, rounded once to `dtype`. Copied only if
-    needed."""
+    """Return the factor in `dtype`, times `mask`, with aligned rows; copied only if needed."""
     if mask is None and factor.dtype == dtype and factor.shape[-1] % ALIGNMENT == 0:
         return factor
     copy = aligned_empty(factor, factor.shape, dtype)
@@ -118,14 +120,14 @@ def aligned(factor: Tensor, dtype: torch.dtype, mask: Tensor | None = None) -> T
 
 
 def batched_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return left @ right in `dtype`, on a GPU without rounding to the factors' dtype first."""
+    """Return left @ right in `dtype`, on a GPU without first rounding to the factors' dtype."""
     if left.dtype != dtype and on_gpu(left):
         return torch.bmm(left, right, out_dtype=dtype)
     return torch.bmm(left, right).to(dtype)
 
 
 def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right to `total`, on a GPU without rounding to the factors' dtype first."""
+    """Add left @ right to `total`, on a GPU without first rounding to the factors' dtype."""
     if left.dtype == total.dtype:
         total.baddbmm_(left, right)
     elif on_gpu(left):
@@ -134,16 +136,18 @@ def add_batched_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
         total.add_(torch.bmm(left, right))
 
 
-def repeat_bits(wanted: bool) -> None:
-    """Turn deterministic GPU kernels on or off; torch warns about a kernel without a deterministic
-    version. CPU kernels are always deterministic."""
-    if wanted:
+def repeat_bits(deterministic: bool) -> None:
+    """Turn deterministic GPU kernels on or off; CPU kernels always are.
+
+    torch warns about a kernel without a deterministic version.
+    """
+    if deterministic:
         os.environ.setdefault(
             "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
         )  # read when cuBLAS is first used
     # `use_deterministic_algorithms` does the same, but imports the compiler: see
     # `trainables.training.optimizers`.
-    torch.set_deterministic_debug_mode("warn" if wanted else "default")
+    torch.set_deterministic_debug_mode("warn" if deterministic else "default")
     # The module gets this attribute by a property, which the type checker does not see.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
@@ -154,7 +158,7 @@ def generator(seed: int, device: str) -> torch.Generator:
 
 
 def global_random_states(device: str) -> dict[str, Tensor]:
-    """Return the states of torch's global generators, which a user's own output layers may use."""
+    """Return the states of torch's global generators, which custom output layers may use."""
     states = {GLOBAL: torch.get_rng_state()}
     return states | {GLOBAL_CUDA: torch.cuda.get_rng_state()} if on_gpu(device) else states
 
@@ -173,8 +177,7 @@ def seed_gpu(seed: int, device: str) -> None:
 
 
 def numbers(vector: Tensor) -> Sequence[Any]:
-    """Return the elements for arithmetic with tensors: floats on a CPU, for speed; tensors on a
-    GPU, to avoid a wait."""
+    """Return the elements: fast floats on a CPU; tensors on a GPU, to avoid a wait."""
     return vector.unbind() if on_gpu(vector) else vector.tolist()
 
 
@@ -187,28 +190,30 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
 
 
 def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
-    """Overwrite the vector; asynchronously on a GPU, from pinned memory that torch does not reuse
-    before."""
+    """Overwrite the vector, on a GPU asynchronously.
+
+    torch does not reuse the source's pinned memory before.
+    """
     vector.copy_(
         torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True
     )
 
 
 class Graphs:
-    """CUDA graphs of work on tensors at fixed addresses, with one memory pool: no graph needs what
-    another left there.
+    """CUDA graphs of work on tensors at fixed addresses, in one memory pool.
 
-    The work must not copy from the host, read back or draw random numbers. All graphs are freed
-    together, and no others use their stream. Otherwise the first graph freed would free the
-    stream's cuBLAS workspace, to which others still write (pytorch 193402)."""
+    No graph needs what another left there. The work must not copy from the host, read back or draw
+    random numbers. All graphs are freed together, and no others use their stream: the first one
+    freed would free its cuBLAS workspace, to which others still write (pytorch 193402).
+    """
 
-    _alive: ClassVar = WeakSet[Any]()
+    _live: ClassVar = WeakSet[Any]()
 
     def __init__(self) -> None:
-        if not Graphs._alive:
+        if not Graphs._live:
             # Workspaces of freed streams: torch keeps them until 2.13.
             torch._C._cuda_clearCublasWorkspaces()
-        Graphs._alive.add(self)
+        Graphs._live.add(self)
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
         self._graphs = list[torch.cuda.CUDAGraph]()
 
@@ -253,10 +258,10 @@ def forget_cache(device: str) -> None:
 
 
 def free_bytes() -> int:
-    """Return the GPU's free bytes, after torch released its cache."""
+    """Release torch's cache and return the GPU's free bytes."""
     torch.cuda.empty_cache()
-    free, _ = torch.cuda.mem_get_info()
-    return int(free)
+    count, _ = torch.cuda.mem_get_info()
+    return int(count)
 
 
 def gpu_name() -> str:
@@ -265,26 +270,30 @@ def gpu_name() -> str:
 
 
 def svd_driver(matrices: Tensor) -> str | None:
-    """Return the driver for `torch.linalg.svd`: QR on a GPU, whose default (Jacobi) stops at a
-    tolerance."""
+    """Return the driver for `torch.linalg.svd`.
+
+    QR on a GPU, whose default (Jacobi) stops at a tolerance.
+    """
     return "gesvd" if on_gpu(matrices) else None
 
 
 def running_sum(values_K: Tensor) -> Tensor:
-    """Return the cumulative sum along the last axis in float64, bitwise reproducible except under
-    autograd.
+    """Return the float64 cumulative sum along the last axis, bitwise reproducible without autograd.
 
-    A GPU's scan of floats depends on the order of blocks; that of integers does not."""
-    differentiated = torch.is_grad_enabled() and values_K.requires_grad
+    A GPU's scan of floats depends on the order of blocks; that of integers does not.
+    """
+    has_gradient = torch.is_grad_enabled() and values_K.requires_grad
     return (
         integer_running_sum(values_K)
-        if on_gpu(values_K) and not differentiated
+        if on_gpu(values_K) and not has_gradient
         else values_K.cumsum(-1)
     )
 
 
 def integer_running_sum(values_K: Tensor) -> Tensor:
-    """Return the cumulative sum in units of 2^-60 of the sum of absolute values: cannot overflow,
-    and is finer than float64."""
+    """Return the cumulative sum in units of 2^-60 of the sum of absolute values.
+
+    Cannot overflow, and is finer than float64.
+    """
     unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
     return (values_K / unit).round().long().cumsum(-1).double() * unit

@@ -1,6 +1,7 @@
-"""Random numbers: seeded streams, and the dropouts and noise of language models.
+"""Seeded random streams, and the dropouts and noise of language models.
 
-Without a generator, as outside training, dropouts and noise return their input."""
+Without a generator, as outside training, dropouts and noise return their input.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +18,20 @@ def stream(seed: int, part: int) -> torch.Generator:
 def mix_seed(seed: int, part: int) -> int:
     """Return a 32-bit seed from both numbers.
 
-    torch uses only the low 32 bits of a seed, so larger seeds could share a stream. numpy's
-    SeedSequence gives the same numbers in every version."""
+    torch uses only a seed's low 32 bits, so larger seeds could share a stream. numpy's SeedSequence
+    is the same in every version.
+    """
     [bits] = np.random.SeedSequence(seed, spawn_key=(part,)).generate_state(1)
     return int(bits)
 
 
-def _dropped(
+def _drop(
     values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None
 ) -> Tensor:
-    """The mask of bf16 values is float32: in bf16, 1 / (1 - rate) and later means are off by up to
-    0.4%."""
+    """Use a float32 mask for bf16 values.
+
+    In bf16, 1 / (1 - rate) and later means are off by up to 0.4%.
+    """
     if generator is None or rate == 0:
         return values
     dtype = torch.float32 if values.dtype == torch.bfloat16 else values.dtype
@@ -37,23 +41,23 @@ def _dropped(
 
 def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Apply dropout to single elements (Srivastava et al. 2014)."""
-    return _dropped(values, tuple(values.shape), rate, generator)
+    return _drop(values, tuple(values.shape), rate, generator)
 
 
 def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Apply dropout with one mask for all time steps (Gal and Ghahramani 2016)."""
     _, batch, width = states_TBD.shape
-    return _dropped(states_TBD, (1, batch, width), rate, generator)
+    return _drop(states_TBD, (1, batch, width), rate, generator)
 
 
 def word_dropout(embedding_VD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Drop whole rows of the embedding matrix: the word is missing in the whole batch."""
-    return _dropped(embedding_VD, (len(embedding_VD), 1), rate, generator)
+    """Drop whole rows of the embedding matrix: words, in the whole batch."""
+    return _drop(embedding_VD, (len(embedding_VD), 1), rate, generator)
 
 
 def drop_connect(weight: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Drop single weights (Wan et al. 2013); a dropped weight gets no gradient."""
-    return _dropped(weight, tuple(weight.shape), rate, generator)
+    return _drop(weight, tuple(weight.shape), rate, generator)
 
 
 def gaussian_noise(

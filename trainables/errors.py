@@ -18,7 +18,7 @@ the module."""
 KEPT = "results and checkpoints are kept"
 GO_ON = f"type the same command again to go on; {KEPT}."
 """Printed when a sweep stops early."""
-COMMANDS = re.compile(
+CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )
 """Characters that control a terminal: control characters except tab and line feed, marks of writing
@@ -26,14 +26,17 @@ direction, surrogates."""
 
 
 class UserError(Exception):
-    """Bad input: one sentence with the rule, the value received and the fix. The command exits with
-    2."""
+    """Bad input: one sentence with the problem, the value and the fix.
+
+    The command exits with 2.
+    """
 
 
 def first_line(error: BaseException | str) -> str:
-    """Return the first line of an error without its final dot or colon, to use inside a sentence.
+    """Return the first line of an error, without its final dot or colon, for use in a sentence.
 
-    An error without a text gives its type's name; an empty string gives ""."""
+    Without a text, an error gives its type's name, a string "".
+    """
     return _lines(error)[0].rstrip(".:")
 
 
@@ -49,8 +52,10 @@ def _lines(error: BaseException | str) -> list[str]:
 
 
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
-    """Return "my_layer.py, line 3" for the first of `frames` whose file name starts with one of
-    `names`."""
+    """Return "my_layer.py, line 3" for the first frame in a file of `names`.
+
+    A name may be the beginning of a file's name.
+    """
     for file, line in frames:
         # A frame without a file is named "<frozen importlib._bootstrap>" or similar.
         if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
@@ -60,46 +65,49 @@ def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> 
 
 def terminal_text(text: str) -> str:
     """Return the text with terminal control characters escaped, as in "\\x1b[2J"."""
-    return COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return CONTROL_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def first_problem(error: ValidationError) -> str:
     """Return the first problem, such as "training.epochs: Input should be greater than 0".
 
-    An unknown key goes before a missing one, which it may misspell."""
+    An unknown key precedes a missing one, which it may misspell.
+    """
     problems = error.errors()
     first = next(
         (problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0]
     )
-    place, rule = _place(first), first["msg"].removeprefix("Value error, ")
-    missing = [_place(problem) for problem in problems if problem["type"] == "missing"]
-    meant = did_you_mean(place, missing).strip() if first["type"] == "extra_forbidden" else ""
-    return f"{place or 'the whole'}: {rule}" + (f"; {meant}" if meant else "")
+    key, rule = _key(first), first["msg"].removeprefix("Value error, ")
+    missing_keys = [_key(problem) for problem in problems if problem["type"] == "missing"]
+    hint = did_you_mean(key, missing_keys).strip() if first["type"] == "extra_forbidden" else ""
+    return f"{key or 'content'}: {rule}" + (f"; {hint}" if hint else "")
 
 
-def _place(problem: ErrorDetails) -> str:
+def _key(problem: ErrorDetails) -> str:
     return ".".join(map(str, problem["loc"]))
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return "did you mean grid? ", to precede a list of choices; "" if none is similar."""
-    near = nearest(word, choices, most=2, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}? " if near else ""
+    names = nearest(word, choices, most=2, cutoff=0.5)
+    return f"did you mean {' or '.join(names)}? " if names else ""
 
 
 def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) -> list[str]:
-    """Return the choice equal to `word`, else those it abbreviates, else up to `most` similar ones
-    by difflib's ratio. Case is ignored."""
-    by_look = {choice.casefold(): choice for choice in sorted(choices)}
-    look = word.casefold()
-    if look in by_look:
-        return [by_look[look]]
-    return [choice for known, choice in by_look.items() if _is_abbreviation(look, known)] or [
-        by_look[known] for known in difflib.get_close_matches(look, by_look, n=most, cutoff=cutoff)
+    """Return the choice equal to `word`, else those it abbreviates, else up to `most` similar ones.
+
+    Similarity is difflib's ratio. Case is ignored.
+    """
+    by_key = {choice.casefold(): choice for choice in sorted(choices)}
+    key = word.casefold()
+    if key in by_key:
+        return [by_key[key]]
+    return [choice for name, choice in by_key.items() if _is_abbreviation(key, name)] or [
+        by_key[name] for name in difflib.get_close_matches(key, by_key, n=most, cutoff=cutoff)
     ]
 
 
 def _is_abbreviation(word: str, name: str) -> bool:
-    """ "training.lr" abbreviates "training.learning_rate"."""
-    (before, _, last), (place, _, full) = word.rpartition("."), name.rpartition(".")
-    return before == place and "_" in full and last == "".join(part[:1] for part in full.split("_"))
+    """Return True for "training.lr" and "training.learning_rate"."""
+    (group, _, letters), (section, _, key) = word.rpartition("."), name.rpartition(".")
+    return group == section and "_" in key and letters == "".join(s[:1] for s in key.split("_"))

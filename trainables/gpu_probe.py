@@ -6,23 +6,25 @@ from contextlib import suppress
 
 import torch
 
-from trainables.device import Graphs, occupied, triton_note
+from trainables.device import Graphs, is_occupied, triton_note
 from trainables.errors import first_line
 from trainables.runtime import GpuProbe
 
 
 def probe() -> GpuProbe:
     """Try a product and a graph on each GPU, and a Triton kernel on the current one."""
-    seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    faults = {index: gpu_fault(index) for index in range(seen)}
-    usable = [index for index, fault in faults.items() if fault is None]
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    faults = {index: gpu_fault(index) for index in range(count)}
+    indices = [index for index, fault in faults.items() if fault is None]
     return GpuProbe(
-        usable=len(usable),
+        usable=len(indices),
         torch=torch.__version__,
         cuda=torch.version.cuda,
-        capability=min((torch.cuda.get_device_capability(index) for index in usable), default=None),
+        capability=min(
+            (torch.cuda.get_device_capability(index) for index in indices), default=None
+        ),
         faults=tuple(dict.fromkeys(fault for fault in faults.values() if fault is not None)),
-        triton=_triton_note() if 0 in usable else None,
+        triton=_triton_note() if 0 in indices else None,
     )
 
 
@@ -48,13 +50,13 @@ def gpu_fault(index: int) -> str | None:
             result.zero_()
             replay()
             if not bool((result == 64).all()):
-                return f"the GPU {name} gives wrong products: see nvidia-smi for its errors"
+                return f"the GPU {name} computes wrong products: see its errors with nvidia-smi"
     except RuntimeError as error:
-        if occupied(error):
+        if is_occupied(error):
             return None
         return (
             f"the GPU {name} fails at its first product ({first_line(error)}): see nvidia-smi, and "
-            f"whether torch {torch.__version__} has code for it (docs/cluster.md says which has)"
+            f"whether torch {torch.__version__} supports it (docs/cluster.md)"
         )
     return None
 

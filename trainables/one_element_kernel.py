@@ -18,4 +18,4 @@ def launch(device: torch.device) -> None:
     element = torch.zeros(1, device=device)
     _write_one[(1,)](element)
     if element.item() != 1.0:
-        raise RuntimeError(f"a kernel wrote {element.item():g} where it was to write 1")
+        raise RuntimeError(f"a kernel wrote {element.item():g} instead of 1")

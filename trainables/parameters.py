@@ -14,19 +14,20 @@ from trainables.errors import UserError
 def parameter_count(config: LanguageTrialConfig, vocabulary_size: int) -> int:
     """Return the number of trainable parameters.
 
-    An LSTM layer has two biases. A Transformer layer has query, key, value and projection, three
-    feed-forward matrices, and two norms."""
+    An LSTM layer has two biases; a Transformer layer four attention matrices, three feed-forward
+    matrices and two norms.
+    """
     model = config.model
     width, embedding = model.embedding_width, vocabulary_size * model.embedding_width
     head = (model.head_rank or 0) * (vocabulary_size + width)
     if isinstance(model, LanguageModelConfig):
-        inner = sum(4 * out * (into + out + 2) for into, out in model.layer_widths)
+        layers = sum(4 * outputs * (inputs + outputs + 2) for inputs, outputs in model.layer_widths)
     else:
         layer = 4 * width**2 + 3 * width * model.feed_forward_width + 2 * width
-        inner = model.layers * layer + width
+        layers = model.layers * layer + width
         if model.head == "untied" and model.head_rank is None:
             head = embedding
-    return embedding + inner + head + _count_layer(config, vocabulary_size)
+    return embedding + layers + head + _count_layer(config, vocabulary_size)
 
 
 def _count_layer(config: LanguageTrialConfig, vocabulary_size: int) -> int:
@@ -43,10 +44,10 @@ def _count_layer(config: LanguageTrialConfig, vocabulary_size: int) -> int:
     with torch.random.fork_rng():
         try:
             with torch.device("meta"):
-                built = build_output_layer(layer, shape)
+                instance = build_output_layer(layer, shape)
         except UserError:  # a constructor may need real numbers
-            built = build_output_layer(layer, shape)
-    return sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad)
+            instance = build_output_layer(layer, shape)
+    return sum(parameter.numel() for parameter in instance.parameters() if parameter.requires_grad)
 
 
 def in_millions(parameters: int) -> str:

@@ -1,7 +1,7 @@
 """Progress of this process, for the thread that watches it.
 
-A process works on one trial at a time, so there is one pulse. Recording takes no lock and no system
-call."""
+A process has one trial at a time, so there is one pulse. Recording takes no lock or system call.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Pulse:
         self.enter(START)
 
     def enter(self, phase: str, quiet_s: float = 0.0) -> None:
-        """Enter a phase, worded to follow "it stood still"; `quiet_s` as for `touch`."""
+        """Enter a phase, worded to follow "last seen"; `quiet_s` as for `touch`."""
         self.phase = phase
         self.touch(quiet_s)
 

@@ -1,5 +1,7 @@
-"""Settings of a worker. None is part of a trial's identity: training does not depend on them, and a
-measurement's name identifies the files it reads."""
+"""Settings of a worker, which are not part of a trial's identity.
+
+Training does not depend on them, and a measurement's name identifies the files it reads.
+"""
 
 from __future__ import annotations
 

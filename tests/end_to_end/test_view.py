@@ -84,7 +84,7 @@ def test_a_running_sweep_is_followed_and_stopped(
         name = text(browser, "h1")
         assert name.startswith("gss c=-1 k=2, training.batch_size=1 ")
         log = "document.querySelector('.log')?.textContent ?? ''"
-        browser.wait_until(f"({log}).includes('taken up on')")
+        browser.wait_until(f"({log}).includes('started on')")
         assert "Stop this trial?" in browser.click_and_agree("#trial-stop button")
         browser.wait_until(asked_to_stop("#trial-stop"))
         with open_store(str(tmp_path / "results.db"), create=False) as store:

@@ -23,7 +23,7 @@ from tests.support.command import ROOT, environment, sweep
 from tests.support.store_rows import RUN, forge, outcome, planned
 from trainables.__main__ import _print_note
 from trainables.__main__ import main as train_one
-from trainables.errors import COMMANDS, terminal_text
+from trainables.errors import CONTROL_CHARACTERS, terminal_text
 from trainables.trial_folder import TrialFolder, TrialOutcome
 
 HOSTILE = "a\x1b]0;owned\x1b[2J\x9b31m\u202ecba\x7f"
@@ -113,4 +113,4 @@ def test_a_terminal_gets_no_command_from_a_trial(
     assert train_one(command) == 0
     _print_note(HOSTILE)
     for shown in capsys.readouterr():
-        assert "owned" in shown and not COMMANDS.search(shown)
+        assert "owned" in shown and not CONTROL_CHARACTERS.search(shown)

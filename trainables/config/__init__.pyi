@@ -5,10 +5,10 @@ from .built_in_corpora import PYDOCS as PYDOCS
 from .built_in_corpora import SPAM as SPAM
 from .built_in_corpora import SPAM_REPEATS as SPAM_REPEATS
 from .built_in_corpora import SPAM_TEXTS as SPAM_TEXTS
+from .built_in_corpora import canonical_name as canonical_name
 from .built_in_corpora import is_built_in as is_built_in
 from .built_in_corpora import is_generated as is_generated
 from .built_in_corpora import markov_rank as markov_rank
-from .built_in_corpora import one_name as one_name
 from .built_in_corpora import spam_floor as spam_floor
 from .built_in_corpora import spam_symbols as spam_symbols
 from .contexts import Context as Context

@@ -13,7 +13,7 @@ MARKOV = "markov"
 """See `trainables.corpora.markov`; `markov-R` has a log-P matrix of rank R."""
 MARKOV_RANK = 100
 """Rank of `markov`: above the 26 that softmax reaches at embedding width 24 (scale quick)."""
-LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK = 5, 500
+MIN_MARKOV_RANK, MAX_MARKOV_RANK = 5, 500
 MARKOV_TYPES = 1_000
 """Includes `<eos>`."""
 MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
@@ -21,7 +21,7 @@ MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
 
 SPAM = "spam"
 """See `trainables.corpora.spam`; each text of `spam-V` repeats one of V symbols."""
-LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS = 100, 200_000
+MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS = 100, 200_000
 SPAM_REPEATS = 7
 """Repeats of the symbol in a text, before `<eos>`."""
 SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
@@ -31,7 +31,7 @@ _SPAM = re.compile(rf"{SPAM}-[0-9]{{1,9}}")
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether the name is reserved for a built-in corpus, even with an invalid number."""
+    """Return whether a built-in corpus has the name, even with an invalid number."""
     return (
         name in (PYDOCS, MARKOV)
         or name.startswith(f"{MARKOV}-")
@@ -45,32 +45,34 @@ def markov_rank(name: str) -> int | None:
         return MARKOV_RANK
     if not name.startswith(f"{MARKOV}-"):
         return None
-    rule = f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix"
-    return _number(name, rule, LEAST_MARKOV_RANK, GREATEST_MARKOV_RANK)
+    rule = f"{MARKOV}-R: R is the rank of the language's log-P matrix"
+    return _number(name, rule, MIN_MARKOV_RANK, MAX_MARKOV_RANK)
 
 
 def spam_symbols(name: str) -> int | None:
     """Return V of `spam-V`, or None. Raises UserError for an invalid V."""
     if not _SPAM.fullmatch(name):
         return None
-    rule = f"a language of repeated symbols is {SPAM}-V, with V their number"
-    return _number(name, rule, LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS)
+    rule = f"{SPAM}-V: V is the number of symbols"
+    return _number(name, rule, MIN_SPAM_SYMBOLS, MAX_SPAM_SYMBOLS)
 
 
-def _number(name: str, rule: str, least: int, greatest: int) -> int:
+def _number(name: str, rule: str, minimum: int, maximum: int) -> int:
     kind, _, digits = name.partition("-")
     number = int(digits) if re.fullmatch("[0-9]{1,9}", digits) else 20
-    nearest = min(max(number, least), greatest)
+    nearest = min(max(number, minimum), maximum)
     if digits != str(nearest):
-        raise UserError(f"{rule}, from {least} to {greatest:,}; got {name!r}: try {kind}-{nearest}")
+        raise UserError(
+            f"{rule}, from {minimum} to {maximum:,}; got {name!r}: try {kind}-{nearest}"
+        )
     return nearest
 
 
 def spam_floor(symbols: int) -> float:
-    """Return the entropy of `spam-V` in nats per token, for a reader without memory of earlier
-    texts.
+    """Return the entropy of `spam-V` in nats per token, without memory of earlier texts.
 
-    It is ln V for a text's first symbol; the rest is certain."""
+    It is ln V per text, for the first symbol.
+    """
     return math.log(symbols) / (SPAM_REPEATS + 1)
 
 
@@ -79,8 +81,10 @@ def is_generated(name: str) -> bool:
     return markov_rank(name) is not None or spam_symbols(name) is not None
 
 
-def one_name(name: str) -> str:
-    """Return the canonical name: `markov-100` is `markov`. Raises UserError for an invalid
-    number."""
+def canonical_name(name: str) -> str:
+    """Return the canonical name: `markov-100` is `markov`.
+
+    Raises UserError for an invalid number.
+    """
     spam_symbols(name)  # raises for an invalid number
     return MARKOV if markov_rank(name) == MARKOV_RANK else name

@@ -1,6 +1,7 @@
-"""Contexts of the test text for `top_k`: published, evenly spaced, or a user's own.
+"""Contexts of the test text for `top_k`: published, evenly spaced, or custom.
 
-A context is the text up to one test token, and is named by that token's index, from 0."""
+A context is the text up to one test token, named by that token's index from 0.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _CONTEXT_LIST: TypeAdapter[tuple[Context, ...]] = TypeAdapter(tuple[Context, ...
 
 @dataclass(frozen=True, kw_only=True)
 class ContextsFile(TextFile):
-    """A user's own contexts."""
+    """Custom contexts."""
 
     @property
     def tag(self) -> str:
@@ -55,36 +56,32 @@ class ContextsFile(TextFile):
     def contexts(self) -> tuple[Context, ...]:
         """Return the contexts.
 
-        Raises UserError if the text is not a JSON list of contexts, is empty, or has duplicates."""
+        Raises UserError if they are no JSON list of contexts, empty, or not distinct.
+        """
         try:
-            listed = _CONTEXT_LIST.validate_json(self.text)
+            entries = _CONTEXT_LIST.validate_json(self.text)
         except ValidationError as error:
             raise UserError(
-                "a contexts file is a JSON list of objects with last_token_index and, if wanted, "
-                "group, number and "
-                f"next_token; {self.name} is not one ({first_problem(error)}): fix it"
+                f"{self.name} is not a contexts file ({first_problem(error)}): write a JSON list "
+                "of objects with last_token_index and optional group, number and next_token"
             ) from error
-        if not listed:
-            raise UserError(
-                f"a contexts file names at least one context, and {self.name} has an empty list: "
-                f"add some"
-            )
+        if not entries:
+            raise UserError(f"{self.name} has an empty list: add a context")
         contexts = tuple(
-            context if context.number else context.model_copy(update={"number": place})
-            for place, context in enumerate(listed, start=1)
+            context if context.number else context.model_copy(update={"number": number})
+            for number, context in enumerate(entries, start=1)
         )
         names = [(context.group, context.number) for context in contexts]
-        if twice := next((name for name in names if names.count(name) > 1), None):
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
             raise UserError(
-                f"the contexts of a file differ in group or number, and {self.name} has "
-                f"{twice[0]} {twice[1]} twice: number them apart"
+                f"{self.name} has {duplicate[0]} {duplicate[1]} twice: change a group or number"
             )
         return contexts
 
 
 def read_contexts(path: Path) -> ContextsFile:
-    """Return the user's contexts file. Raises UserError if it cannot be read or is invalid."""
-    file = ContextsFile.read(path, "--contexts takes a JSON file")
+    """Return a custom contexts file. Raises UserError if it is unreadable or invalid."""
+    file = ContextsFile.read(path, "--contexts")
     assert file.contexts  # parse, so that a bad file is refused here
     return file
 
@@ -103,25 +100,23 @@ def even_contexts(tokens: int) -> tuple[Context, ...]:
     )
 
 
-def even_indices(tokens: int, most: int) -> list[int]:
-    """Return up to `most` evenly spaced indices, all before the last token."""
-    count = min(most, tokens - 1)
+def even_indices(tokens: int, limit: int) -> list[int]:
+    """Return up to `limit` evenly spaced indices, all before the last token."""
+    count = min(limit, tokens - 1)
     return [(tokens - 1) * number // count - 1 for number in range(1, count + 1)]
 
 
 def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> None:
-    """Raise UserError if a context is outside the test text `words`, or its next token differs."""
+    """Raise UserError if a context is outside the test text, or its next token differs."""
     for context in file.contexts:
         index = context.last_token_index
         if index > len(words) - 2:
             raise UserError(
-                f"a context is followed by a token, so that in the test text of {corpus} its "
-                f"last_token_index is at most {len(words) - 2}; {file.name} has {index}: fix it, "
-                "or choose the corpus that it was made for"
+                f"{file.name} has last_token_index {index}, but the test text of {corpus} allows "
+                f"at most {len(words) - 2}: fix the file, or choose its corpus"
             )
         if context.next_token not in (None, words[index + 1]):
             raise UserError(
-                f"{file.name} says that {context.next_token!r} follows token {index} of the test "
-                f"text, and in {corpus} {words[index + 1]!r} does: fix it, or choose the corpus "
-                "that it was made for"
+                f"{file.name} has next_token {context.next_token!r} after token {index}, but "
+                f"the test text of {corpus} has {words[index + 1]!r}: fix it, or choose its corpus"
             )

@@ -21,10 +21,11 @@ PASSES = 900.0
 
 
 class FitConfig(Frozen):
-    """Adam with half a cosine decay to zero, then rounds of L-BFGS until a round improves little.
+    """Adam with half a cosine decay to zero, then rounds of L-BFGS until one improves little.
 
-    Adam avoids bad optima in which L-BFGS alone ends, especially with a piecewise function. A fit
-    that meets the stopping rule may still be above its optimum."""
+    Adam avoids bad optima of L-BFGS, especially with a piecewise function. A fit that meets the
+    stopping rule may still be above its optimum.
+    """
 
     adam_steps: Annotated[int, Field(ge=0)] = 700
     step_size: PositiveFloat = 0.05
@@ -41,10 +42,10 @@ class FitConfig(Frozen):
 
 
 class DirichletConfig(ExperimentConfig):
-    """Fit N categorical targets from Dir(alpha) over M outcomes (Ganea et al. 2019, the talk's
-    synthetic experiment).
+    """Fit N targets from Dir(alpha) over M outcomes (Ganea et al. 2019, the talk's experiment).
 
-    Each context has its own vector in R^d; the outcomes' vectors are shared."""
+    Each context has its own vector in R^d; the outcomes' vectors are shared.
+    """
 
     kind: Literal["dirichlet"] = "dirichlet"
     targets: Annotated[int, Field(ge=2)] = 1_000
@@ -71,8 +72,10 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Return a typical fit's cost in operations of language-model training, whose smaller
-        matrix products are slower."""
+        """Return a typical fit's cost in operations of language-model training.
+
+        Its products are larger and faster than those here.
+        """
         layer = self.output_layer
         experts = layer.mixtures if isinstance(layer, MosConfig | MosPlifConfig) else 1
         per_logit = 64.0 * layer.units if isinstance(layer, MonotoneNnConfig) else 130.0

@@ -1,4 +1,4 @@
-"""Configs of trials without a language model: small computations whose true answer is known."""
+"""Configs of trials without a language model: small computations with a known answer."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ class ExperimentConfig(Identified):
 
     @property
     def operations(self) -> float:
-        """Return approximate operations; by default, those to read a few megabytes of text."""
+        """Return approximate operations; by default, those to read megabytes of text."""
         return 1e10
 
     @property
     def memory_bytes(self) -> float:
-        """Return approximate bytes of the arrays; by default, of a text and its words."""
+        """Return the arrays' approximate bytes; by default, of a text and its words."""
         return 3e8
 
 
 class PressNoiseConfig(ExperimentConfig):
-    """Ranks of a synthetic, truncated n x n log-P matrix, with Gaussian noise or after SVD round
-    trips (AAAI 2021, SM Algorithms 1 and 2)."""
+    """Ranks of a synthetic, truncated n x n log-P matrix, with noise or after SVD round trips.
+
+    AAAI 2021, SM Algorithms 1 and 2; the noise is Gaussian.
+    """
 
     schema_version: Literal[2] = 2
     kind: Literal["press_noise"] = "press_noise"
@@ -63,14 +65,15 @@ class PressNoiseConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the size of matrix, noise and Gram matrix; for a round trip, of two matrices, both
-        singular bases and LAPACK's workspace."""
+        """Return the bytes of matrix, noise and Gram matrix.
+
+        For round trips, of two matrices, both singular bases and LAPACK's workspace.
+        """
         return 8.0 * (9.5 if self.round_trips else 3.3) * self.size**2
 
 
 class TrueRankConfig(ExperimentConfig):
-    """Measure the true log-P matrix of a generated language like a model's: one row per test
-    token."""
+    """The true log-P matrix of a generated language, measured with one row per test token."""
 
     kind: Literal["true_rank"] = "true_rank"
     corpus: CorpusConfig
@@ -82,15 +85,14 @@ class TrueRankConfig(ExperimentConfig):
 
     @field_validator("corpus")
     @classmethod
-    def _whole_language(cls, corpus: CorpusConfig) -> CorpusConfig:
+    def _check_language(cls, corpus: CorpusConfig) -> CorpusConfig:
         if markov_rank(corpus.name) is None:
             raise ValueError(
-                f"the true log P is known of generated languages of a rank only, and "
-                f"{corpus.name!r} is none"
+                f"the true log P is known for markov and markov-R only, not for {corpus.name!r}"
             )
         if corpus.vocabulary_limit is not None:
             raise ValueError(
-                "the true log P is known for the whole vocabulary only; leave vocabulary_limit "
+                "the true log P is known for the whole vocabulary only: set vocabulary_limit to "
                 f"None, not {corpus.vocabulary_limit}"
             )
         return corpus
@@ -104,8 +106,10 @@ class TrueRankConfig(ExperimentConfig):
 
     @property
     def memory_bytes(self) -> float:
-        """Return the size of three language matrices, their lists, the triangle, and a block of
-        rows in two precisions."""
+        """Return the arrays' bytes.
+
+        Three language matrices, their lists, the triangle, and rows in two precisions.
+        """
         return 8.0 * 8 * MARKOV_TYPES**2 + 3 * 2**26
 
 

@@ -31,21 +31,26 @@ setting is left out of the identity, so that older trials keep theirs."""
 def identity(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored part of a config's JSON data, which identifies the trial."""
     result = dict(content)
-    for section, added in _added(content).items():
+    for section, defaults in _defaults(content).items():
         values = content[section].items()
-        result[section] = {name: value for name, value in values if added.get(name, ...) != value}
+        result[section] = {
+            name: value for name, value in values if defaults.get(name, ...) != value
+        }
     return result
 
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole config from its identity."""
-    sections = _added(content).items()
-    return {**content, **{section: {**added, **content[section]} for section, added in sections}}
+    sections = _defaults(content).items()
+    return {
+        **content,
+        **{section: {**defaults, **content[section]} for section, defaults in sections},
+    }
 
 
-def _added(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    added = ADDED_LATER.get(content.get("kind", "language_model"), {})
-    return {section: values for section, values in added.items() if section in content}
+def _defaults(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    defaults = ADDED_LATER.get(content.get("kind", "language_model"), {})
+    return {section: values for section, values in defaults.items() if section in content}
 
 
 class Frozen(BaseModel):
@@ -59,7 +64,7 @@ class Frozen(BaseModel):
 
     @field_validator("*", mode="after")
     @classmethod
-    def _one_zero(cls, value: Any) -> Any:
+    def _normalise_zero(cls, value: Any) -> Any:
         return 0.0 if isinstance(value, float) and value == 0.0 else value
 
 
@@ -71,15 +76,15 @@ class Identified(Frozen):
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """Return a copy with other values at dotted keys, such as {"training.learning_rate": 10.0}.
 
-        Raises UserError for an unknown key or invalid value."""
+        Raises UserError for an unknown key or invalid value.
+        """
         content = self.model_dump(mode="json")
         keys = set(dotted_keys(content)) - set(NO_SETTINGS)
         for key in values:
             if key not in keys:
                 raise UserError(
-                    f"a config of the kind {content['kind']} has no key {key!r}: "
-                    f"{did_you_mean(key, keys)}"
-                    "Keys are those of the config, as --dry-run --format json prints it"
+                    f"a config of kind {content['kind']} has no key {key!r}: "
+                    f"{did_you_mean(key, keys)}--dry-run --format json prints all keys"
                 )
         return replaced(content, values, type(self).model_validate, "with_values")
 

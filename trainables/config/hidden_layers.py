@@ -36,8 +36,7 @@ HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discr
 
 
 class LayerJacobianConfig(ExperimentConfig):
-    """Singular values of the Jacobian of an untrained layer without biases, over random inputs
-    (Orhan 2018)."""
+    """Singular values of an untrained, unbiased layer's Jacobian at random inputs (Orhan 2018)."""
 
     schema_version: Literal[2] = 2
     """2: compared with a Gaussian matrix; independent random streams."""

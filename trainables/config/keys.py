@@ -46,37 +46,38 @@ def value_at(content: Mapping[str, Any], key: str) -> Any:
 def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy with other values at these keys, whose sections must exist.
 
-    Raises UserError for a key inside a section that another key replaces by a value."""
-    replaced = dict(content)
+    Raises UserError for a key inside a section that becomes a single value.
+    """
+    result = dict(content)
     for key, value in values.items():
         *parts, last = key.split(".")
-        place = replaced
+        section = result
         for depth, part in enumerate(parts, 1):
-            if not isinstance(place[part], Mapping):
-                whole = ".".join(parts[:depth])
+            if not isinstance(section[part], Mapping):
+                section_key = ".".join(parts[:depth])
                 raise UserError(
-                    f"{whole!r} is the single value {place[part]!r}, so {key!r} cannot be set "
-                    f"inside it"
+                    f"{section_key!r} is the single value {section[part]!r}: cannot set {key!r}"
                 )
-            place[part] = dict(place[part])
-            place = place[part]
-        place[last] = value
-    return replaced
+            section[part] = dict(section[part])
+            section = section[part]
+        section[last] = value
+    return result
 
 
 def replaced(
     content: Mapping[str, Any],
     values: Mapping[str, Any],
     read: Callable[[Any], Config],
-    asked_by: str,
+    source: str,
 ) -> Config:
     """Return `read` of the content with other values at existing keys.
 
-    Raises UserError for an invalid value, in a message that begins with `asked_by`."""
+    Raises UserError, beginning with `source`, for an invalid value.
+    """
     try:
         return read(with_values(content, values))
     except ValidationError as error:
-        given = error.errors()[0]["input"]
-        got = "" if isinstance(given, Mapping) else f"; got {given!r}"
-        problem = f"{first_problem(error)}{got}"
-        raise UserError(f"{asked_by} makes a config that cannot be: {problem}") from error
+        value = error.errors()[0]["input"]
+        received = "" if isinstance(value, Mapping) else f"; got {value!r}"
+        problem = f"{first_problem(error)}{received}"
+        raise UserError(f"{source} makes an invalid config: {problem}") from error

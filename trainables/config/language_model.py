@@ -1,8 +1,8 @@
-"""Config of an AWD-LSTM trial.
+"""Config of an AWD-LSTM trial: everything that can change a result.
 
-A trial is its content: `TrialConfig` has everything that can change a result (every default, the
-seed, the corpus' SHA-256, a schema version). Device, threads and folders are not in it. Imports
-neither torch nor numpy, so that a plan takes milliseconds."""
+This includes every default, the seed, the corpus' SHA-256 and a schema version, but not device,
+threads and folders. Imports neither torch nor numpy, so that a plan takes milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIN_STREAM = 3
 
 
 class CorpusConfig(Frozen):
-    """A corpus, and how much of its vocabulary to keep."""
+    """A corpus and its vocabulary limit."""
 
     name: str
     """`pydocs`, `markov`, `markov-20`, `spam-1000`, `ptb`, `wikitext-2`, or a folder with
@@ -33,9 +33,7 @@ class CorpusConfig(Frozen):
 def require_rank_within(rank: int | None, width: int) -> None:
     """Raise ValueError if the head's rank exceeds the width, which would restrict nothing."""
     if rank is not None and rank > width:
-        raise ValueError(
-            f"model.head_rank is at most the width, here {width}; got {rank}: type a lower one"
-        )
+        raise ValueError(f"model.head_rank must be at most the width, {width}; got {rank}")
 
 
 class LanguageModelConfig(Frozen):
@@ -66,7 +64,7 @@ class LanguageModelConfig(Frozen):
     papers."""
 
     @model_validator(mode="after")
-    def _rank_within(self) -> Self:
+    def _check_rank(self) -> Self:
         require_rank_within(self.head_rank, self.embedding_width)
         return self
 
@@ -153,14 +151,13 @@ class TrialConfig(Identified):
     evaluation: EvaluationConfig = EvaluationConfig()
 
     @model_validator(mode="after")
-    def _tied_widths(self) -> Self:
+    def _check_tied_widths(self) -> Self:
         model, layer = self.model, self.output_layer
         # Mixtures map the context vector to the embedding's width, and a user's own layer may.
         projects = isinstance(layer, MixtureConfig | CustomConfig)
         if model.context_width != model.embedding_width and not projects:
             raise ValueError(
-                f"{layer.name} ties its weights to the embedding, so model.context_width must "
-                f"equal "
+                f"{layer.name} ties its weights to the embedding: model.context_width must equal "
                 f"model.embedding_width; got {model.context_width} and {model.embedding_width}"
             )
         return self

@@ -45,32 +45,39 @@ def _awd_lstm(config: TrialConfig) -> ModelSize:
     model, training = config.model, config.training
     adam = training.optimizer == "adam"
     return ModelSize(
-        products=float(sum(4 * out * (into + out) for into, out in model.layer_widths)),
+        products=float(
+            sum(4 * outputs * (inputs + outputs) for inputs, outputs in model.layer_widths)
+        ),
         tokens=(training.bptt + LONGEST_DRAW) * training.batch_size,
-        activations=2 * model.embedding_width + sum(10 * out for _, out in model.layer_widths),
+        activations=2 * model.embedding_width
+        + sum(10 * outputs for _, outputs in model.layer_widths),
         copies=7 if adam else 5,
         kept=5 if adam else 3,
     )
 
 
 def _transformer(config: TransformerTrialConfig) -> ModelSize:
-    """Copies: weights, gradients twice, two moments and kept weights. A layer has four d x d
-    matrices and SwiGLU's three. Attention is assumed to keep every head's weights over the window.
+    """Copies: weights, gradients twice, two moments and kept weights.
+
+    A layer has four d x d matrices and SwiGLU's three. Attention may keep every head's weights over
+    the window.
     """
     model, window = config.model, config.training.window
-    width, inner = model.width, model.feed_forward_width
+    width, feed_forward = model.width, model.feed_forward_width
     return ModelSize(
-        products=float(model.layers * (4 * width**2 + 3 * width * inner + 2 * window * width)),
+        products=float(
+            model.layers * (4 * width**2 + 3 * width * feed_forward + 2 * window * width)
+        ),
         tokens=window * config.training.batch_size,
-        activations=2 * width + model.layers * (12 * width + 4 * inner + 2 * model.heads * window),
+        activations=2 * width
+        + model.layers * (12 * width + 4 * feed_forward + 2 * model.heads * window),
         copies=6,
         kept=4,
     )
 
 
 def mixture_products(config: LanguageTrialConfig) -> float:
-    """Return multiplications per token from a mixture's context vector to its experts; 0
-    otherwise."""
+    """Return multiplications per token from a mixture's context vector to its experts, or 0."""
     model, layer = config.model, config.output_layer
     if not isinstance(layer, MixtureConfig):
         return 0.0

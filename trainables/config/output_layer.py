@@ -29,8 +29,10 @@ class SigSoftmaxConfig(Frozen):
 
 
 class GssConfig(Frozen):
-    """Generalized SigSoftmax: log_softmax(k(x - c) + c - (k - 1) softplus(x - c)) (AAAI 2021, eqs.
-    3 and 5)."""
+    """Generalized SigSoftmax (AAAI 2021, eqs. 3 and 5).
+
+    log_softmax(k(x - c) + c - (k - 1) softplus(x - c)).
+    """
 
     name: Literal["gss"] = "gss"
     c: float
@@ -40,8 +42,9 @@ class GssConfig(Frozen):
 class SoftcapConfig(Frozen):
     """log_softmax(f(x)) with a bounded f: see `output_layers.softcap`.
 
-    tanh: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30). sigmoid: modded-nanogpt's 23
-    sigmoid((x + 5) / 7.5), all three numbers scaled with the cap."""
+    tanh: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30). sigmoid: 23 sigmoid((x + 5) / 7.5)
+    (modded-nanogpt), its numbers scaled with the cap.
+    """
 
     name: Literal["softcap"] = "softcap"
     form: Literal["tanh", "sigmoid"] = "tanh"
@@ -57,8 +60,7 @@ SOFTCAPS = (
 
 
 class PlifConfig(Frozen):
-    """Piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al.
-    2019)."""
+    """Increasing function, linear on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
 
     knots: Annotated[int, Field(ge=2)] = 100_000
     """Number of intervals, each with its own slope."""
@@ -102,7 +104,7 @@ class MocConfig(MixtureConfig):
 
 
 class MosPlifConfig(MixtureConfig, PlifConfig):
-    """Mixture of Softmaxes with one piecewise linear function on all logits (Ganea et al. 2019)."""
+    """Mixture of Softmaxes with one LMS-PLIF function on all logits (Ganea et al. 2019)."""
 
     name: Literal["mos_plif"] = "mos_plif"
     knots: Annotated[int, Field(ge=2)] = 1_000_000
@@ -111,14 +113,16 @@ class MosPlifConfig(MixtureConfig, PlifConfig):
 
 
 class MonotoneNnConfig(Frozen):
-    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0: any increasing function, given enough
-    units."""
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b, u, v >= 0.
+
+    Any increasing function, given enough units.
+    """
 
     name: Literal["monotone_nn"] = "monotone_nn"
     units: PositiveInt = 16
 
 
-_defined: dict[tuple[str, str], type] = {}
+_classes: dict[tuple[str, str], type] = {}
 _files: dict[str, TextFile] = {}
 
 
@@ -137,16 +141,16 @@ class CustomConfig(Frozen):
         """Return the config of a class with settings, and register the class and its file.
 
         Raises UserError if the class is not at the top level of its file, or the file imports a
-        neighbour. The neighbour would not reach workers, nor its changes the trial's identity."""
+        neighbour, which workers do not have and the trial's identity does not cover.
+        """
         if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
             raise UserError(
-                f"an output layer is a class at the top of its file, and {layer.__qualname__} is "
-                f"not: move it there"
+                f"{layer.__qualname__} is not at the top level of its file: move it there"
             )
         path = Path(inspect.getfile(layer))
         file = TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
         _refuse_neighbours(path, file.text)
-        _defined[file.sha256, layer.__name__] = layer
+        _classes[file.sha256, layer.__name__] = layer
         _files[file.sha256] = file
         return cls(layer=layer.__name__, sha256=file.sha256, settings=settings)
 
@@ -157,30 +161,29 @@ def _refuse_neighbours(path: Path, text: str) -> None:
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "."] if not node.level else ["." + (node.module or "")]
         for name in (name.partition(".")[0] for name in names):
-            beside = path.parent / name
-            if beside == Path(__file__).parents[1]:
+            neighbour = path.parent / name
+            if neighbour == Path(__file__).parents[1]:
                 continue  # this project, which every worker has
             if (
                 not name
-                or beside.with_suffix(".py").is_file()
-                or (beside / "__init__.py").is_file()
+                or neighbour.with_suffix(".py").is_file()
+                or (neighbour / "__init__.py").is_file()
             ):
                 raise UserError(
-                    f"{path.name} imports {name or 'relatively'}, which lies beside it and would "
-                    f"not travel with it: "
-                    "put both into one file, or install what it needs as a package"
+                    f"{path.name} imports {name or 'relatively'} from its own folder, which "
+                    "workers do not have: put both into one file, or install a package"
                 )
 
 
 def defined_here(config: CustomConfig) -> type | None:
     """Return the class registered in this process, or None."""
-    return _defined.get((config.sha256, config.layer))
+    return _classes.get((config.sha256, config.layer))
 
 
 def layer_files(configs: Iterable[Frozen]) -> tuple[TextFile, ...]:
     """Return the registered files of the custom layers among `configs`."""
-    needed = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
-    return tuple(_files[digest] for digest in needed if digest in _files)
+    digests = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
+    return tuple(_files[digest] for digest in digests if digest in _files)
 
 
 OutputLayerConfig = Annotated[
@@ -216,13 +219,14 @@ def layer_parameters(
 CPU_CHUNK_BYTES = 5 * 2**19
 """2.5 MiB: a chunk and its slopes fit in one core's share of the cache (benchmarks/loss.py)."""
 GPU_CHUNK_BYTES = 2**28
-MOST_ROWS_FOR_WIDTH = 256
+MAX_ROWS_BY_WIDTH = 256
 
 
 def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type: str) -> int:
     """Return the rows of logits per chunk: few enough for the cache, enough for fast products.
 
     A chunk fills the budget, but has at least as many rows as the weights are wide, up to 256. With
-    fewer, access to the V x D weight gradient outweighs the n x V chunk."""
+    fewer, access to the V x D weight gradient outweighs the n x V chunk.
+    """
     budget = CPU_CHUNK_BYTES if device_type == "cpu" else GPU_CHUNK_BYTES
-    return max(32, min(width, MOST_ROWS_FOR_WIDTH), budget // (vocabulary_size * element_size))
+    return max(32, min(width, MAX_ROWS_BY_WIDTH), budget // (vocabulary_size * element_size))

@@ -29,26 +29,25 @@ class TextFile:
         return hashlib.sha256(self.content).hexdigest()
 
     @classmethod
-    def read(cls, path: Path, rule: str) -> Self:
+    def read(cls, path: Path, source: str) -> Self:
         """Return the file at `path`.
 
-        Raises UserError if it is not UTF-8 or, in a message that begins with `rule`, cannot be
-        read."""
+        Raises UserError if it is not UTF-8 or, beginning with `source`, unreadable.
+        """
         try:
             return cls.of(path, path.read_bytes())
         except OSError as error:
             raise UserError(
-                f"{rule}, and {path} cannot be read ({error.strerror}): check the path"
+                f"{source}: {path} cannot be read ({error.strerror}): check the path"
             ) from error
 
     @classmethod
     def of(cls, path: Path, content: bytes) -> Self:
-        """Return the file whose content was read from `path`. Raises UserError if it is not
-        UTF-8."""
+        """Return the file with content from `path`. Raises UserError if it is not UTF-8."""
         try:
             return cls(name=path.name, text=content.decode())
         except UnicodeDecodeError as error:
             raise UserError(
-                f"a text is UTF-8, and {path} has the byte 0x{content[error.start]:02x} at offset "
-                f"{error.start}: convert the file to UTF-8"
+                f"{path} is not UTF-8, because of the byte 0x{content[error.start]:02x} at offset "
+                f"{error.start}: convert it to UTF-8"
             ) from error

@@ -38,20 +38,22 @@ class TransformerConfig(Frozen):
 
     @property
     def feed_forward_width(self) -> int:
-        """Return the width at which SwiGLU's three matrices hold about 8 d^2 numbers, as two of
-        width 4 d."""
+        """Return the width at which SwiGLU's three matrices hold about 8 d^2 numbers.
+
+        So do two matrices of width 4 d.
+        """
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_widths(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(
-                "heads share the width evenly, and rotary positions turn pairs, so model.width "
-                f"must be a multiple of 2 * model.heads; got {self.width} and {self.heads}"
+                "rotary positions turn pairs: model.width must be a multiple of 2 * model.heads; "
+                f"got {self.width} and {self.heads}"
             )
         if self.head_rank is not None and self.head != "untied":
             raise ValueError(
-                f"model.head_rank is for model.head=untied; got {self.head_rank} with {self.head!r}"
+                f"model.head_rank needs model.head=untied; got {self.head_rank} with {self.head!r}"
             )
         require_rank_within(self.head_rank, self.width)
         return self

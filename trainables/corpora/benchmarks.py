@@ -25,7 +25,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFolder:
-    """A user's own benchmarks."""
+    """Custom benchmarks."""
 
     name: str
     benchmarks: tuple[Benchmark, ...]
@@ -57,7 +57,8 @@ class WordPair(Frozen):
 def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
     """Return the word pairs: two words and a number per line, separated by white space.
 
-    Raises UserError, with the line, for anything else except blank lines."""
+    Raises UserError, with the line, for anything else except blank lines.
+    """
     pairs = []
     for number, line in enumerate(benchmark.file.text.splitlines(), start=1):
         if not line.strip():
@@ -67,22 +68,22 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
             pairs.append(WordPair(first=first, second=second, score=float(score)))
         except ValueError as error:
             raise UserError(
-                "a line of a word-similarity benchmark is two words and a number, apart by a tab "
-                f"or spaces; line {number} of {benchmark.file.name} is {line.strip()!r}: fix it"
+                f"line {number} of {benchmark.file.name} is {line.strip()!r}: write two words and "
+                "a number, separated by white space"
             ) from error
     return tuple(pairs)
 
 
 def read_folder(folder: Path) -> BenchmarkFolder:
-    """Return the benchmarks of a user's folder: its *.txt files, named without "EN-" and ".txt".
+    """Return the benchmarks of a folder: its *.txt files, named without "EN-" and ".txt".
 
-    Raises UserError if there is no such file, a file is unreadable or invalid, or two have one
-    name."""
+    Raises UserError if no such file exists, one is unreadable or invalid, or two have one name.
+    """
     files = sorted(name for name in names_in(folder) if name.endswith(".txt"))
     if not files:
         raise UserError(
-            "--benchmarks takes a folder of files *.txt with two words and a number a line; "
-            f"{folder} has none: check the path"
+            f"--benchmarks: {folder} has no *.txt files with two words and a number per line. "
+            "Check the path."
         )
     benchmarks: dict[str, Benchmark] = {}
     for file in files:
@@ -92,9 +93,7 @@ def read_folder(folder: Path) -> BenchmarkFolder:
                 f"{benchmarks[name].file.name} and {file} in {folder} are both the benchmark "
                 f"{name!r}: rename one"
             )
-        benchmarks[name] = Benchmark(
-            name=name, file=TextFile.read(folder / file, "a benchmark is a text file")
-        )
+        benchmarks[name] = Benchmark(name=name, file=TextFile.read(folder / file, "--benchmarks"))
         parse_pairs(benchmarks[name])
     return BenchmarkFolder(name=folder.resolve().name, benchmarks=tuple(benchmarks.values()))
 
@@ -102,7 +101,8 @@ def read_folder(folder: Path) -> BenchmarkFolder:
 def read_published(data_dir: Path | None) -> tuple[Benchmark, ...]:
     """Return the 13 published benchmarks from `data_dir`/word-similarity.
 
-    Raises UserError if a file is missing or differs from the published one."""
+    Raises UserError if a file is missing or differs from the published one.
+    """
     files = read_files(WORD_SIMILARITY, PUBLISHED[WORD_SIMILARITY].files, data_dir=data_dir)
     return tuple(
         Benchmark(name=NAMES_OF_FILES.get(stem := _stem(file.name), stem), file=file)

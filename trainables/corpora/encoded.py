@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trainables.config import CorpusConfig
 from trainables.corpora.folders import folder_in
 from trainables.corpora.source import read_texts, texts_sha256
-from trainables.corpora.text import SPLITS, Vocabulary, number, tokenise
+from trainables.corpora.text import SPLITS, Vocabulary, number_types, tokenise
 from trainables.errors import UserError
 
 TokenIds = NDArray[np.int64]
@@ -21,8 +21,10 @@ TokenIds = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Corpus:
-    """A corpus as token ids: per split a one-dimensional, read-only int64 array, with one `<eos>`
-    per line."""
+    """A corpus as token ids, with one `<eos>` per line.
+
+    Each split is a one-dimensional, read-only int64 array.
+    """
 
     name: str
     train: TokenIds
@@ -33,25 +35,25 @@ class Corpus:
 
 
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
-    """Return a verified, encoded corpus; a process encodes each corpus once.
+    """Return a verified, encoded corpus, cached per process.
 
     Raises UserError if the SHA-256 differs from the config's, or a file is missing, empty or not
-    UTF-8."""
+    UTF-8.
+    """
     return _load(config, folder_in(data_dir))
 
 
 @functools.lru_cache(maxsize=4)
 def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     texts = read_texts(config.name, data_dir=data_dir)
-    got = texts_sha256(texts)
-    if got != config.sha256:
+    digest = texts_sha256(texts)
+    if digest != config.sha256:
         raise UserError(
-            f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, "
-            f"the plan says {config.sha256}: run every worker with the files, the Python and the "
-            "version of this program that made the plan, or plan the study again"
+            f"the corpus {config.name!r} has SHA-256 {digest}, but the plan has {config.sha256}: "
+            "use the plan's files, Python and program version on every worker, or plan again"
         )
     splits = [tokenise(texts[split].text) for split in SPLITS]
-    vocabulary = number(splits, limit=config.vocabulary_limit)
+    vocabulary = number_types(splits, limit=config.vocabulary_limit)
     train, valid, test = (_encode(tokens, vocabulary) for tokens in splits)
     return Corpus(
         name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types

@@ -21,9 +21,10 @@ RETRIES = 3
 
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
-    """Verify the corpus or benchmarks `name`, downloading published files that are missing.
+    """Verify the corpus or benchmarks `name`, downloading missing published files.
 
-    Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do."""
+    Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do.
+    """
     if is_built_in(name):
         return
     if name not in PUBLISHED:
@@ -39,58 +40,58 @@ def ensure(name: str, *, data_dir: Path | None) -> None:
 def fetch(name: str, *, data_dir: Path | None) -> None:
     """Download the missing or wrong published files of `name` to `data_dir`/`name`.
 
-    Raises UserError for an unpublished name, and as `download` does."""
+    Raises UserError for an unpublished name, and as `download` does.
+    """
     if name not in PUBLISHED:
         choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(
-            f"only {choices} are downloaded, not {name!r}: `corpus check {name}` shows what it has"
+            f"only {choices} can be downloaded, not {name!r}: see `corpus check {name}`"
         )
     download(PUBLISHED[name], folder_in(data_dir, name))
 
 
-def download(published: PublishedFolder, folder: Path) -> None:
-    """Download the missing or wrong published files to `folder`.
+def download(publication: PublishedFolder, folder: Path) -> None:
+    """Download the missing or wrong published files to `folder`, each atomically.
 
-    A file appears, or is replaced, atomically and only if its hash is right. Raises UserError if
-    the server or network keeps failing, the file differs, or the disk cannot be written."""
+    Raises UserError if the server or network keeps failing, the file's hash is wrong, or the disk
+    cannot be written.
+    """
     try:
         import pooch
         import requests
     except ModuleNotFoundError as error:
         raise UserError(
-            f"a download needs the package {error.name}, which is not installed here: install it, "
-            f"or put {', '.join(published.files)} into {folder} yourself"
+            f"downloads need the package {error.name}: install it, or put "
+            f"{', '.join(publication.files)} into {folder} yourself"
         ) from error
-    registry = {name: f"sha256:{digest}" for name, digest in published.files.items()}
+    registry = {name: f"sha256:{digest}" for name, digest in publication.files.items()}
     files = pooch.Pooch(
-        path=folder, base_url=published.url, registry=registry, retry_if_failed=RETRIES
+        path=folder, base_url=publication.url, registry=registry, retry_if_failed=RETRIES
     )
-    for name in published.files:
+    for name in publication.files:
         url = files.get_url(name)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             files.fetch(name, downloader=_request)
         except requests.RequestException as error:
             raise UserError(
-                f"downloading {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type "
+                f"download of {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type "
                 f"the same command again later, or put the file at {folder / name} yourself"
             ) from error
         except ValueError as error:
             raise UserError(
-                f"{url} does not serve the published file ({first_line(error)}); nothing was kept: "
-                f"try again later, or put the right file at {folder / name} yourself"
+                f"{url} does not serve the published file ({first_line(error)}): try again later, "
+                f"or put the right file at {folder / name} yourself"
             ) from error
         except OSError as error:
             raise UserError(
-                f"downloading {url} to {folder} failed ({_reason(error)}): check the address, this "
-                "machine's network settings and the free space, or name another folder with "
-                "--data-dir"
+                f"download of {url} to {folder} failed ({_reason(error)}): check the address, the "
+                "network settings and the free space, or choose another --data-dir"
             ) from error
 
 
 def _request(url: str, file: str, _: object) -> None:
-    """pooch's temporary files are private; these get the permissions of a new file of this
-    process."""
+    """Give files the permissions of a new file; pooch's temporary ones are private."""
     import pooch
 
     pooch.HTTPDownloader()(url, file, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainables.config import MARKOV, PYDOCS, SPAM, is_built_in, one_name
+from trainables.config import MARKOV, PYDOCS, SPAM, canonical_name, is_built_in
 from trainables.corpora.published import PUBLISHED_CORPORA
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError, did_you_mean
@@ -15,20 +15,19 @@ FILES = tuple(f"{split}.txt" for split in SPLITS)
 
 def corpus_name(argument: str) -> str:
     """Return the name of a corpus given as `--corpus`; a path is named by its last part."""
-    return one_name(Path(argument).resolve().name if _is_path(argument) else argument)
+    return canonical_name(Path(argument).resolve().name if _is_path(argument) else argument)
 
 
 def corpus_argument(name: str) -> str:
-    """Return the `--corpus` argument for a corpus: a path if the folder is here and in no data
-    folder."""
-    is_known = (
+    """Return the `--corpus` argument: a path if the folder is here and in no data folder."""
+    is_resolvable = (
         _is_path(name)
         or is_built_in(name)
         or name in PUBLISHED_CORPORA
         or _is_folder(folder_in(None, name))
     )
-    lies_here = _is_folder(Path(name)) and Path(name, FILES[0]).is_file()
-    return f"./{name}" if lies_here and not is_known else name
+    is_here = _is_folder(Path(name)) and Path(name, FILES[0]).is_file()
+    return f"./{name}" if is_here and not is_resolvable else name
 
 
 def _is_path(argument: str) -> bool:
@@ -38,38 +37,35 @@ def _is_path(argument: str) -> bool:
 def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
     """Return the name and absolute data folder of a `--corpus` argument.
 
-    A name is a built-in corpus (data folder None), a published corpus, or a folder of `data_dir`
-    (default `data`). With a slash it is a folder's path, and `data_dir` is ignored: the name is the
-    last part, the data folder its parent.
+    A name is a built-in corpus (data folder None), a published one, or a folder of `data_dir`
+    (default `data`). With a slash, it is a folder's path: the last part is the name, its parent the
+    data folder, and `data_dir` is ignored.
 
-    Raises UserError for an unknown corpus (with similar names), an invalid rank or a missing
-    folder."""
+    Raises UserError for an unknown corpus (with similar names), an invalid number or a missing
+    folder.
+    """
     if is_built_in(corpus):
-        return one_name(corpus), None
+        return canonical_name(corpus), None
     if not _is_path(corpus):
         return corpus, locate(corpus, data_dir).parent
     folder = Path(corpus).resolve()
     if not _is_folder(folder):
         raise UserError(
-            f"a corpus given by path is a folder with {', '.join(FILES)}; there is no folder "
-            f"{corpus}"
+            f"there is no folder {corpus}: give the path of a folder with {', '.join(FILES)}"
         )
     if is_built_in(folder.name) or not folder.name:
         name = folder.name or PYDOCS
-        raise UserError(
-            f"the folder {corpus} cannot be a corpus, because {name} is built in: rename the folder"
-        )
+        raise UserError(f"{corpus} has the name of the built-in corpus {name}: rename the folder")
     return folder.name, folder.parent
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the absolute folder `data_dir`/`name` of a corpus; a published corpus' may not exist
-    yet.
+    """Return the absolute folder `data_dir`/`name`; a published corpus' may not exist yet.
 
-    Raises UserError if the corpus is neither published nor a folder of `data_dir`, or is built in.
+    Raises UserError if the corpus is built in, or neither published nor a folder of `data_dir`.
     """
     if is_built_in(name):
-        raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir out")
+        raise UserError(f"the corpus {name} is built in and has no folder: leave out --data-dir")
     folder = folder_in(data_dir, name)
     is_folder_name = name not in ("", ".", "..") and "/" not in name
     if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(folder)):
@@ -87,13 +83,12 @@ def locate(name: str, data_dir: Path | None) -> Path:
 
 
 def folder_in(data_dir: Path | None, name: str = "") -> Path:
-    """Return the absolute path of `name` in the data folder (default `data`), or of the data
-    folder."""
+    """Return the absolute path of the data folder (default `data`), or of `name` in it."""
     return (data_dir or DEFAULT_DATA_DIR).resolve() / name
 
 
 def names_in(folder: Path) -> frozenset[str]:
-    """Return the names in `folder`; empty if it does not exist or cannot be listed."""
+    """Return the names in `folder`; empty if it cannot be listed."""
     try:
         return frozenset(entry.name for entry in folder.iterdir())
     except OSError:

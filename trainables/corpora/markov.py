@@ -5,17 +5,18 @@ after type i. With rank R and F = R - 2 factors,
 
     log P = A S B^T + 1 b^T - z 1^T,
 
-where b is a Zipf-like bias and z holds the logarithms of the row sums. The rank is R if [A S, 1, z]
-and [B, b, 1] have full column rank. A and B are random signs, F per type: every agreement makes the
+with b a Zipf-like bias and z the logarithms of the row sums. The rank is R if [A S, 1, z] and
+[B, b, 1] have full column rank. A and B are random signs, F per type: every agreement makes the
 next token likelier. S falls like 1/k, so that the spectrum decays like a trained model's, but stays
 above float64's resolution.
 
-Every host generates the same bits. All of log P is multiples of 2^-40 below 2^5, which float64
-holds exactly. The product is an integer product and z is rounded to this grid, so the rank is
-exactly R, and rows sum to 1 within 1e-11. Nothing depends on a library's exp, on summation order or
-on a random generator. Logarithms and exp tables use decimal arithmetic (correctly rounded by its
-standard), products of tables are single IEEE 754 roundings, sums are integer sums, and random bytes
-are SHAKE-256. Tokens are drawn by integer weights, each within 1e-13 of the row's sum."""
+Every host generates the same bits, because nothing depends on a library's exp, summation order or a
+random generator. log P consists of multiples of 2^-40 below 2^5, which float64 holds exactly; the
+product is an integer product and z is rounded to this grid, so the rank is exactly R, and rows sum
+to 1 within 1e-11. Logarithms and exp tables use decimal arithmetic (correctly rounded by its
+standard), products of tables are single IEEE 754 roundings, sums are integer sums, random bytes are
+SHAKE-256, and tokens are drawn by integer weights, each within 1e-13 of the row's sum.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ class MarkovLanguage:
     weights_VV: NDArray[np.int64]
     """Sampling weights: exp(logit) in units of 2^-44."""
 
-    def stationary(self) -> NDArray[np.float64]:
+    def stationary_distribution(self) -> NDArray[np.float64]:
         """Return the stationary distribution of the chain."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
@@ -72,9 +73,10 @@ class MarkovLanguage:
         return shares_V
 
     def entropy_rate(self) -> float:
-        """Return the entropy rate in nats per token: the lowest cross-entropy that a model can
-        expect."""
-        return float(-self.stationary() @ (np.exp(self.log_p_VV) * self.log_p_VV).sum(1))
+        """Return the entropy rate in nats per token: the lowest possible cross-entropy."""
+        return float(
+            -self.stationary_distribution() @ (np.exp(self.log_p_VV) * self.log_p_VV).sum(1)
+        )
 
 
 @functools.lru_cache(maxsize=2)
@@ -106,15 +108,15 @@ def markov_language(rank: int) -> MarkovLanguage:
 
 
 def states(language: MarkovLanguage) -> Iterator[int]:
-    """Yield the endless chain as type numbers; it starts as after `<eos>`."""
-    below = [row.tolist() for row in language.weights_VV.cumsum(1)]
+    """Yield the endless chain as type numbers, starting as after `<eos>`."""
+    bounds = [row.tolist() for row in language.weights_VV.cumsum(1)]
     state, block = 0, 0
     while True:
         stream = hashlib.shake_256(f"markov {language.rank} draws {block}".encode()).digest(
             DRAW_BYTES * 2**14
         )
         for draw in np.frombuffer(stream, dtype="<u8").tolist():
-            row = below[state]
+            row = bounds[state]
             state = bisect_right(row, draw * row[-1] >> 64)
             yield state
         block += 1
@@ -122,8 +124,10 @@ def states(language: MarkovLanguage) -> Iterator[int]:
 
 @functools.lru_cache(maxsize=2)
 def markov_texts(rank: int) -> dict[str, str]:
-    """Return the splits' texts: consecutive pieces of one chain, each cut at the first line end
-    after its number of tokens."""
+    """Return the splits' texts: consecutive pieces of one chain.
+
+    Each is cut at the first line end after its number of tokens.
+    """
     language = markov_language(rank)
     chain = states(language)
     texts = {split: _text(chain, language.types, MARKOV_TOKENS[split]) for split in SPLITS}
@@ -148,7 +152,7 @@ def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
 
 
 def _scales(factors: int) -> NDArray[np.int64]:
-    """Units of 2^-24; scaled so that the logits' standard deviation is STRENGTH."""
+    """Units of 2^-24; the logits get standard deviation STRENGTH."""
     first = STRENGTH * 2**LOGIT_BITS / math.sqrt(math.fsum(1 / k**2 for k in range(1, factors + 1)))
     return np.array([round(first / k) for k in range(1, factors + 1)], dtype=np.int64)
 
@@ -161,7 +165,7 @@ def _random_signs(rank: int, purpose: str, count: int) -> NDArray[np.int64]:
 
 
 def _bias(size: int) -> NDArray[np.int64]:
-    """b in units of 2^-24."""
+    """Return b in units of 2^-24."""
     with localcontext(Context(prec=DIGITS)):
         shares = [1 / (word + ZIPF_OFFSET) for word in range(1, size)]
         word_share = (1 - END_PROBABILITY) / sum(shares)
@@ -173,15 +177,17 @@ def _bias(size: int) -> NDArray[np.int64]:
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Units of 2^-44; exp is the product of tables for the integer part and the three fractional
-    bytes."""
-    whole_VV = logits_VV >> LOGIT_BITS
-    least, greatest = int(whole_VV.min()), int(whole_VV.max())
+    """Return weights in units of 2^-44.
+
+    exp is the product of tables for the integer part and the three fractional bytes.
+    """
+    integer_VV = logits_VV >> LOGIT_BITS
+    minimum, maximum = int(integer_VV.min()), int(integer_VV.max())
     with localcontext(Context(prec=DIGITS)):
         table = np.array(
-            [float(Decimal(n).exp() * 2**WEIGHT_BITS) for n in range(least, greatest + 1)]
+            [float(Decimal(n).exp() * 2**WEIGHT_BITS) for n in range(minimum, maximum + 1)]
         )
-        weights_VV = table[whole_VV - least]
+        weights_VV = table[integer_VV - minimum]
         for byte in range(LOGIT_BITS // 8):
             unit = Decimal(2) ** (8 * byte - LOGIT_BITS)
             table = np.array([float((n * unit).exp()) for n in range(256)])
@@ -191,7 +197,7 @@ def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _logarithms(sums_V: NDArray[np.int64]) -> NDArray[np.int64]:
-    """z in units of 2^-40."""
+    """Return z in units of 2^-40."""
     with localcontext(Context(prec=DIGITS)):
         zero = (Decimal(2) ** WEIGHT_BITS).ln()
         logarithms = (Decimal(int(total)).ln() - zero for total in sums_V)

@@ -1,4 +1,4 @@
-"""Identities of corpora, and constants of those that can be downloaded."""
+"""Identities of corpora, and constants of downloadable ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusIdentity:
-    """A corpus' content and sizes. Tokens include one `<eos>` per line; the vocabulary includes
-    `<eos>`."""
+    """A corpus' content and sizes.
+
+    Tokens include one `<eos>` per line; the vocabulary includes `<eos>`.
+    """
 
     name: str
     sha256: str
@@ -36,7 +38,8 @@ def corpus_sha256(digests: Mapping[str, str]) -> str:
     """Return the identity of a corpus from the SHA-256 of its files.
 
     It is the SHA-256 of the JSON object {"test.txt": ..., "train.txt": ..., "valid.txt": ...}, keys
-    sorted, no white space."""
+    sorted, no white space.
+    """
     return hashlib.sha256(
         json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()

@@ -1,10 +1,11 @@
 """The corpus that needs no download: the English of Python's own language reference.
 
-CPython ships it as plain text for `help()` (`pydoc_data.topics`). Only prose is kept, not code,
+CPython has it as plain text for `help()` (`pydoc_data.topics`). Only prose is kept, not code,
 grammars, tables, headings or signatures. Repeated paragraphs are dropped, because topics contain
-one another and train text would occur in the test split. Text is lower-cased and cut into words and
-punctuation, numbers become `N` (as in Penn Treebank), and each sentence is a line. The text, and so
-the SHA-256, differs between minor versions of Python."""
+one another and would leak train text into the test split. Text is lower-cased and cut into words
+and punctuation, numbers become `N` (as in Penn Treebank), and each sentence is a line. The text,
+and so the SHA-256, differs between minor versions of Python.
+"""
 
 from __future__ import annotations
 
@@ -55,17 +56,16 @@ _SHORTEST_PROSE = 4
 
 @functools.cache
 def split_texts() -> dict[str, str]:
-    """Return the texts of `train`, `valid` and `test`, tokens separated by spaces, one sentence per
-    line.
+    """Return the texts of `train`, `valid` and `test`: a sentence per line, tokens between spaces.
 
-    Raises UserError if this Python has no `pydoc_data`."""
+    Raises UserError if this Python has no `pydoc_data`.
+    """
     try:
         from pydoc_data.topics import topics
     except ImportError as error:
         raise UserError(
-            "the corpus 'pydocs' is made from Python's own documentation, and this Python was "
-            "installed without it (no module pydoc_data): use --corpus ptb or --corpus wikitext-2, "
-            "or install a complete Python"
+            "this Python has no documentation for the corpus 'pydocs' (no module pydoc_data): use "
+            "--corpus ptb or --corpus wikitext-2, or install a complete Python"
         ) from error
     return deal(paragraphs(topics[key] for key in sorted(topics)))
 
@@ -73,40 +73,40 @@ def split_texts() -> dict[str, str]:
 def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
     """Deal paragraphs to the splits, block by block."""
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
-    block, in_block = 0, 0
+    block, block_tokens = 0, 0
     for paragraph in paragraphs_in_order:
         lines[DEAL[block % len(DEAL)]].extend(" ".join(sentence) for sentence in paragraph)
-        in_block += sum(len(sentence) for sentence in paragraph)
-        if in_block >= BLOCK_TOKENS:
-            block, in_block = block + 1, 0
+        block_tokens += sum(len(sentence) for sentence in paragraph)
+        if block_tokens >= BLOCK_TOKENS:
+            block, block_tokens = block + 1, 0
     return {split: "".join(line + "\n" for line in lines[split]) for split in SPLITS}
 
 
 def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
     """Yield the tokenised sentences of every prose paragraph once, in order of appearance."""
-    seen: set[tuple[str, ...]] = set()
+    keys: set[tuple[str, ...]] = set()
     for text in texts:
-        for raw in re.split(r"\n\s*\n", text):
-            sentences = prose_sentences(raw)
+        for paragraph in re.split(r"\n\s*\n", text):
+            sentences = prose_sentences(paragraph)
             key = tuple(token for sentence in sentences for token in sentence)
-            if sentences and key not in seen:
-                seen.add(key)
+            if sentences and key not in keys:
+                keys.add(key)
                 yield sentences
 
 
 def prose_sentences(paragraph: str) -> list[Sentence]:
-    """Return the tokens of each sentence, or [] if the paragraph is not prose."""
+    """Return the tokens of each sentence; [] for a paragraph that is not prose."""
     if _CODE.search(paragraph) or _UNDERLINE.search(paragraph):
         return []
-    joined = " ".join(
+    text = " ".join(
         _HYPHENATED_BREAK.sub("-", paragraph.translate(_PLAIN_PUNCTUATION).strip()).split()
     )
-    joined = _FOOTNOTE_MARK.sub("", _BULLET.sub("", joined))
-    words = joined.lower().split()
-    english = sum(_ENGLISH.fullmatch(word.strip(".,;:()")) is not None for word in words)
-    if len(words) < _SHORTEST_PROSE or joined[0] in "|+" or english < _PROSE_SHARE * len(words):
+    text = _FOOTNOTE_MARK.sub("", _BULLET.sub("", text))
+    words = text.lower().split()
+    english_words = sum(_ENGLISH.fullmatch(word.strip(".,;:()")) is not None for word in words)
+    if len(words) < _SHORTEST_PROSE or text[0] in "|+" or english_words < _PROSE_SHARE * len(words):
         return []
-    return [tokens for sentence in _SENTENCE_END.split(joined) if (tokens := _tokens(sentence))]
+    return [tokens for sentence in _SENTENCE_END.split(text) if (tokens := _tokens(sentence))]
 
 
 def _tokens(sentence: str) -> Sentence:

@@ -18,7 +18,7 @@ from trainables.corpora.published import (
 )
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.spam import spam_identity, spam_texts
-from trainables.corpora.text import SPLITS, number, tokenise
+from trainables.corpora.text import SPLITS, number_types, tokenise
 from trainables.errors import PROGRAM, UserError, first_line
 from trainables.trial_folder import DamagedFileError, read_file
 
@@ -26,11 +26,12 @@ from trainables.trial_folder import DamagedFileError, read_file
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return a corpus' identity, without torch and, except for generated languages, without numpy.
 
-    Published corpora and the generated ones of built-in studies are constants and need no data.
-    Others are read or generated: see `read_texts`."""
+    Published corpora and generated ones of built-in studies are constants. Others are read or
+    generated: see `read_texts`.
+    """
     if is_built_in(name):
         return _built_in_identity(name)
-    return PUBLISHED_CORPORA.get(name) or measured_identity(
+    return PUBLISHED_CORPORA.get(name) or compute_identity(
         name, read_texts(name, data_dir=data_dir)
     )
 
@@ -38,18 +39,17 @@ def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
 @functools.cache
 def _built_in_identity(name: str) -> CorpusIdentity:
     symbols = spam_symbols(name)
-    recorded = None if symbols is None else spam_identity(symbols)
-    return recorded or measured_identity(name, read_texts(name, data_dir=None))
+    constant = None if symbols is None else spam_identity(symbols)
+    return constant or compute_identity(name, read_texts(name, data_dir=None))
 
 
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
-    """Verify every file of a corpus, and count its tokens and types. Raises UserError as
-    `read_texts` does."""
+    """Verify a corpus and count its tokens and types. Raises UserError as `read_texts` does."""
     texts = read_texts(name, data_dir=data_dir)
-    return measured_identity(name, texts), tuple(texts.values())
+    return compute_identity(name, texts), tuple(texts.values())
 
 
-def measured_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
+def compute_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
     """Return the identity computed from the texts."""
     splits = [tokenise(texts[split].text) for split in SPLITS]
     train, valid, test = map(len, splits)
@@ -59,7 +59,7 @@ def measured_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentit
         train_tokens=train,
         valid_tokens=valid,
         test_tokens=test,
-        vocabulary_size=len(number(splits, limit=None).types),
+        vocabulary_size=len(number_types(splits, limit=None).types),
     )
 
 
@@ -69,21 +69,21 @@ def texts_sha256(texts: Mapping[str, TextFile]) -> str:
 
 
 def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
-    """Return the verified texts of a corpus by split, from `data_dir` (default `data`) or
-    generated.
+    """Return a corpus' verified texts by split, generated or from `data_dir` (default `data`).
 
-    Raises UserError for an unknown corpus, and if a file is missing, unreadable, empty, not UTF-8,
-    or differs from the published one."""
+    Raises UserError if the corpus is unknown, or a file is missing, unreadable, empty, not UTF-8,
+    or differs from the published one.
+    """
     if is_built_in(name):
-        made = _built_in_texts(name)
-        return {split: TextFile(name=f"{split}.txt", text=made[split]) for split in SPLITS}
+        texts = _built_in_texts(name)
+        return {split: TextFile(name=f"{split}.txt", text=texts[split]) for split in SPLITS}
     locate(name, data_dir)
     files = read_files(name, FILES, data_dir=data_dir)
     for file in files:
         if not file.text.strip():
             raise UserError(
-                f"every split of a corpus needs text; {file.name} of {name!r} has none "
-                f"({len(file.content)} bytes): add text to it, or choose another corpus"
+                f"{file.name} of the corpus {name!r} has no text ({len(file.content)} bytes): add "
+                "some, or choose another corpus"
             )
     return dict(zip(SPLITS, files, strict=True))
 
@@ -101,37 +101,39 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
 
 
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
-    """Return the tokens of the test text, regardless of a trial's vocabulary limit.
+    """Return the test text's tokens, regardless of a vocabulary limit.
 
-    Raises UserError as `read_texts` does."""
+    Raises UserError as `read_texts` does.
+    """
     return tuple(tokenise(read_texts(name, data_dir=data_dir)["test"].text))
 
 
 def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> list[TextFile]:
     """Return files of the folder `name` in `data_dir`, verified if published.
 
-    Raises UserError if one is missing, unreadable, not UTF-8, or differs from the published one."""
-    published = PUBLISHED[name].files if name in PUBLISHED else {}
-    place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-    command = f"get it with: {PROGRAM} corpus fetch {name}{place}"
+    Raises UserError if one is missing, unreadable, not UTF-8, or differs from the published one.
+    """
+    digests = PUBLISHED[name].files if name in PUBLISHED else {}
+    option = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
+    command = f"get it with: {PROGRAM} corpus fetch {name}{option}"
     texts = []
     for path in (folder_in(data_dir, name) / file for file in files):
         try:
             content = read_file(path)
         except FileNotFoundError as error:
-            needed = ", ".join(FILES) if path.name in FILES else f"{len(published)} benchmarks"
-            cure = command if path.name in published else "add it, or choose another corpus"
-            raise UserError(f"{name!r} needs {needed}; {path} is missing: {cure}") from error
+            requirement = ", ".join(FILES) if path.name in FILES else f"{len(digests)} benchmarks"
+            fix = command if path.name in digests else "add it, or choose another corpus"
+            raise UserError(f"{name!r} needs {requirement}; {path} is missing: {fix}") from error
         except (OSError, DamagedFileError) as error:
             raise UserError(
-                f"a corpus needs readable files; {path} could not be read ({first_line(error)})"
+                f"{path} cannot be read ({first_line(error)}): check the file"
             ) from error
         digest = hashlib.sha256(content).hexdigest()
-        expected = published.get(path.name, digest)
-        if digest != expected:
+        expected_digest = digests.get(path.name, digest)
+        if digest != expected_digest:
             raise UserError(
-                f"{path} is not the published file of {name}: expected SHA-256 {expected}, got "
-                f"{digest}: {command}, or rename the folder if it is another corpus"
+                f"{path} is not the published file of {name}: SHA-256 {digest} instead of "
+                f"{expected_digest}: {command}, or rename the folder if it is another corpus"
             )
         texts.append(TextFile.of(path, content))
     return texts

@@ -1,13 +1,12 @@
 """A generated language in which every text repeats one symbol (Godey and Artzi 2026, SpamLang).
 
-A text is one of V symbols seven times and `<eos>`, on its own line. After the first symbol the rest
-is certain, so a model that has learned the language loses ln V per eight tokens (`spam_floor`). In
-arXiv 2603.10145 models stop learning this pattern as V grows.
+A text is one of V symbols seven times and `<eos>`, on its own line. A model that has learned the
+language loses ln V per eight tokens (`spam_floor`), for the first symbol. In arXiv 2603.10145
+models stop learning this pattern as V grows.
 
-A deal is all V symbols in random order, like cards; a split is as many deals as it needs. So
-symbols are equally frequent, and over whole deals the mean loss of a model that has learned the
-language is exactly the floor. Only memory of the current deal could go below it, by at most one nat
-per text.
+A deal is all V symbols in random order; a split is as many deals as it needs. So symbols are
+equally frequent, and over whole deals the mean loss of such a model is exactly the floor. Only
+memory of the current deal could go below it, by at most one nat per text.
 
 Every host generates the same text: the order comes from SHAKE-256. Imports neither torch nor numpy.
 """
@@ -20,7 +19,7 @@ from trainables.config import SPAM, SPAM_REPEATS, SPAM_TEXTS
 from trainables.corpora.published import CorpusIdentity
 from trainables.corpora.text import SPLITS
 
-LEAST_DEALS = {"train": 2}
+MIN_DEALS = {"train": 2}
 """Two, so that a model cannot learn just the order of one deal."""
 KEY_BYTES = 8
 SHA256 = {
@@ -35,7 +34,7 @@ SHA256 = {
 
 
 def spam_texts(symbols: int) -> dict[str, str]:
-    """Return the splits' texts of the language with `symbols` symbols, one text per line."""
+    """Return the splits' texts, one text of the language per line."""
     lines = [" ".join([f"s{number}"] * SPAM_REPEATS) + "\n" for number in range(symbols)]
     return {
         split: "".join(
@@ -63,11 +62,11 @@ def spam_identity(symbols: int) -> CorpusIdentity | None:
 
 
 def _deals(split: str, symbols: int) -> int:
-    return max(LEAST_DEALS.get(split, 1), -(-SPAM_TEXTS[split] // symbols))
+    return max(MIN_DEALS.get(split, 1), -(-SPAM_TEXTS[split] // symbols))
 
 
 def _order(split: str, symbols: int, deal: int) -> list[int]:
-    """Random keys; equal keys, which do not occur in practice, sort by number."""
+    """Sort random keys; equal ones, which do not occur in practice, by number."""
     stream = hashlib.shake_256(f"{SPAM} {symbols} {split} {deal}".encode()).digest(
         KEY_BYTES * symbols
     )

@@ -1,4 +1,4 @@
-"""From text to token ids, by pure functions: tokenising, choosing and numbering the vocabulary."""
+"""Tokenising a text, and choosing and numbering its vocabulary, by pure functions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UNKNOWN = "<unk>"
 
 
 def tokenise(text: str) -> list[str]:
-    """Return the tokens of `text`: each line's words, split at white space, then `<eos>` (Merity et
-    al. 2018).
+    """Return each line's words, split at white space, then `<eos>` (Merity et al. 2018).
 
-    A blank line is `<eos>` alone; a last line without a line break counts."""
+    A blank line is `<eos>` alone; a last line without a line break counts.
+    """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if lines and not lines.endswith("\n"):
         lines += "\n"
@@ -37,32 +37,32 @@ class Vocabulary:
     """Ids of all types of the text; those outside the vocabulary have the id of `<unk>`."""
 
 
-def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
+def number_types(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
     """Number the types of `splits` (token lists, train first) by first appearance.
 
     A `limit` below the number of types keeps exactly `limit`: `<eos>`, `<unk>`, and the most
-    frequent others in train. Ties, and types absent from train, rank by first appearance. Other
+    frequent others in train; ties, and types absent from train, rank by first appearance. Other
     types become `<unk>`, and ids follow the first appearance in the resulting text.
 
-    Raises UserError if the limit is below 3."""
+    Raises UserError if the limit is below 3.
+    """
     appearance = dict.fromkeys(chain.from_iterable(splits))
-    kept: Collection[str] = appearance
+    vocabulary: Collection[str] = appearance
     if limit is not None and limit < len(appearance):
-        kept = _most_frequent(appearance, splits[0], limit)
-    numbered: dict[str, int] = {}
+        vocabulary = _most_frequent(appearance, splits[0], limit)
+    numbering: dict[str, int] = {}
     ids = {
-        token: numbered.setdefault(token if token in kept else UNKNOWN, len(numbered))
+        token: numbering.setdefault(token if token in vocabulary else UNKNOWN, len(numbering))
         for token in appearance
     }
-    return Vocabulary(types=tuple(numbered), ids=ids)
+    return Vocabulary(types=tuple(numbering), ids=ids)
 
 
 def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int) -> set[str]:
     if limit < 3:
         raise UserError(
-            f"a vocabulary limit is at least 3, because {END_OF_SENTENCE} and {UNKNOWN} always "
-            f"belong to it; got "
-            f"{limit}: give a larger one, or none to keep all {len(appearance)} types"
+            f"vocabulary_limit must be at least 3, because it includes {END_OF_SENTENCE} and "
+            f"{UNKNOWN}; got {limit}: leave it out to keep all {len(appearance)} types"
         )
     counts = Counter(dict.fromkeys(appearance, 0))  # equal counts stay in order of first appearance
     counts.update(train)

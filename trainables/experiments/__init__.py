@@ -1,6 +1,7 @@
 """Trials that train no language model: a module per kind, named like it.
 
-Its `measure(config, runtime)` returns measurements by name and version."""
+Its `measure(config, runtime)` returns measurements by name and version.
+"""
 
 from trainables import door
 

@@ -1,10 +1,10 @@
-"""Fits of output layers to known distributions (Ganea et al. 2019, the talk's synthetic
-experiment).
+"""Fits of output layers to known distributions (Ganea et al. 2019, the talk's experiment).
 
-N targets are drawn from Dir(alpha) over V outcomes. Each has its own context vector, and the
-outcomes' vectors are shared, so that only output layer and width limit the fit.
+N targets from Dir(alpha) over V outcomes have a vector each; the outcomes' vectors are shared, so
+that only output layer and width limit the fit.
 
-Shapes: N targets (contexts), D width, V outcomes."""
+Shapes: N targets (contexts), D width, V outcomes.
+"""
 
 from __future__ import annotations
 
@@ -35,28 +35,29 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
 
     `excess_cross_entropy` is the mean KL divergence from targets to model in nats, `target_entropy`
     the lower bound of the cross-entropy, `modes_matched` the percentage of targets whose mode the
-    model shares. Raises DivergedError if the loss is not finite."""
+    model shares. Raises DivergedError if the loss is not finite.
+    """
     p_NV, log_p_NV = draw_targets(
         alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed
     )
     entropy = float(-(p_NV * log_p_NV).sum(axis=1).mean())
     model = Model(config).to(runtime.device)
     targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
-    ending = fit(model, targets_NV, floor=entropy, config=config.fit)
-    compared = compare(model, p_NV, log_p_NV)
-    metrics: dict[str, Metric] = {"target_entropy": entropy, **compared, **ending}
+    report = fit(model, targets_NV, floor=entropy, config=config.fit)
+    distances = compare(model, p_NV, log_p_NV)
+    metrics: dict[str, Metric] = {"target_entropy": entropy, **distances, **report}
     return {"dirichlet@1": Measured(metrics)}
 
 
 def draw_targets(
     *, alpha: float, targets: int, outcomes: int, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return N distributions from Dir(alpha, .., alpha) and their logs, finite even if a
-    probability underflows.
+    """Return N distributions from Dir(alpha, .., alpha) and their logs.
 
-    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. At alpha = 0.01 most of
-    them, or a whole row, underflow; their logs do not, as Gamma(alpha) is Gamma(alpha + 1) U^(1 /
-    alpha) with U uniform."""
+    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. At alpha = 0.01 most, or
+    a whole row, underflow; their logs stay finite, as Gamma(alpha) is Gamma(alpha + 1) U^(1 /
+    alpha) with U uniform.
+    """
     rng = np.random.default_rng(seed)
     size = (targets, outcomes)
     log_gamma_NV = (
@@ -72,7 +73,8 @@ class Model(nn.Module):
     """Fitted vectors of contexts and outcomes, and the output layer.
 
     Vectors start normal, with products of variance 1. A learned piecewise linear function starts as
-    the identity: from its usual random slopes the model is harder to fit."""
+    the identity; random slopes are harder to fit.
+    """
 
     def __init__(self, config: DirichletConfig) -> None:
         super().__init__()
@@ -91,8 +93,10 @@ class Model(nn.Module):
         )
 
     def loss(self, targets_NV: Tensor) -> Tensor:
-        """Return the mean over N of -sum_v P*(v) log P(v) in nats, float64. Only built-in layers
-        have a closed-form gradient."""
+        """Return the mean over N of -sum_v P*(v) log P(v) in nats, float64.
+
+        Only built-in layers have a closed-form gradient.
+        """
         if isinstance(self.layer, PointwiseSoftmax | MixtureOfSoftmaxes):
             return self.layer.loss(self.contexts_ND.unsqueeze(1), self.outcomes_VD, targets_NV)
         log_p_NV = self.layer.log_probabilities(self.contexts_ND, self.outcomes_VD)
@@ -103,28 +107,29 @@ class Model(nn.Module):
 def compare(
     model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Return the distance of the model from its targets in float64; the model stays in float64."""
+    """Return the model's distance from its targets; the model becomes float64."""
     model.double()
-    found_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
+    log_q_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {
-        "excess_cross_entropy": float((p_NV * (log_p_NV - found_NV)).sum(axis=1).mean()),
-        "modes_matched": 100.0 * float((found_NV.argmax(axis=1) == log_p_NV.argmax(axis=1)).mean()),
+        "excess_cross_entropy": float((p_NV * (log_p_NV - log_q_NV)).sum(axis=1).mean()),
+        "modes_matched": 100.0 * float((log_q_NV.argmax(axis=1) == log_p_NV.argmax(axis=1)).mean()),
     }
 
 
 def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) -> dict[str, int]:
     """Minimise the model's loss in place by `FitConfig`; `floor` is a lower bound of the loss.
 
-    Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients, with
-    those of the line search) and `met_rule` (1 if the rule was met within the limit, else 0).
-    Raises DivergedError if the loss is not finite."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    Returns `iterations` (of Adam and L-BFGS), `passes` (evaluations of loss and gradients, line
+    search included) and `met_rule` (1 if met within the limit, else 0). Raises DivergedError if the
+    loss is not finite.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     passes = 0
 
     def loss_with_gradients() -> float:
         nonlocal passes
         PULSE.touch()
-        for parameter in trained:
+        for parameter in parameters:
             parameter.grad = None
         loss = model.loss(targets_NV)
         value = float(loss.detach())
@@ -136,7 +141,7 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
         loss.backward()
         return value
 
-    adam = torch.optim.Adam(trained, lr=config.step_size)
+    adam = torch.optim.Adam(parameters, lr=config.step_size)
     for step in range(config.adam_steps):
         adam.param_groups[0]["lr"] = (
             config.step_size * (1 + math.cos(math.pi * step / config.adam_steps)) / 2
@@ -144,7 +149,7 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
         loss_with_gradients()
         adam.step()
     search = torch.optim.LBFGS(
-        trained,
+        parameters,
         max_iter=config.round_iterations,
         max_eval=4 * config.round_iterations,
         history_size=10,
@@ -158,5 +163,5 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
         rounds += 1
         earlier_gap, gap = gap, loss_with_gradients() - floor
         met_rule = gap < config.gap_nats or earlier_gap - gap < config.tolerance * earlier_gap
-    iterations = config.adam_steps + int(search.state[trained[0]]["n_iter"])
+    iterations = config.adam_steps + int(search.state[parameters[0]]["n_iter"])
     return {"iterations": iterations, "passes": passes, "met_rule": int(met_rule)}

@@ -1,7 +1,8 @@
 """Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018).
 
 Dimensions: N inputs, K experts, O outputs, I input width, U gates per expert (1 or O), R singular
-values."""
+values.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +32,28 @@ metric names."""
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
     """Draw a layer and inputs from the seed, in float64; the spectrum is the mean over inputs.
 
-    Random streams are numbered by the layer's description. So different layers of a seed have
-    different weights, inputs, and Gaussian matrices to compare with."""
+    The layer's description numbers the random streams, so that layers of a seed differ in weights,
+    inputs and Gaussian matrices.
+    """
     description, width = config.layer.model_dump_json(), config.width
     parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
-    drawn, reference = (stream(config.seed, part) for part in parts)
+    generator, gaussian_generator = (stream(config.seed, part) for part in parts)
     layer = MixtureOfExperts(config.layer, width, width, gate_bias=False).double()
-    layer.initialise(drawn)
+    layer.initialise(generator)
     draw = torch.randn if config.input_distribution == "normal" else torch.rand
-    inputs_NI = draw(config.inputs, width, generator=drawn, dtype=torch.float64)
+    inputs_NI = draw(config.inputs, width, generator=generator, dtype=torch.float64)
     layer.to(runtime.device)
-    spectra, gaussian, zero_rows = [], [], []
+    spectra, gaussian_spectra, zero_rows = [], [], []
     for batch_NI in inputs_NI.split(BATCH):
         PULSE.touch()
         jacobian_NOI = jacobian(layer, batch_NI.to(runtime.device))
         spectra.append(singular_values(jacobian_NOI).cpu())
-        gaussian.append(singular_values(gaussian_like(jacobian_NOI, reference)).cpu())
+        gaussian_spectra.append(
+            singular_values(gaussian_like(jacobian_NOI, gaussian_generator)).cpu()
+        )
         zero_rows.append((jacobian_NOI == 0).all(dim=2).sum(dim=1).cpu())
     sigma_NR, zero_rows_N = torch.cat(spectra).numpy(), torch.cat(zero_rows).numpy()
-    metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian).numpy())
+    metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian_spectra).numpy())
     return {LAYER_JACOBIAN: Measured(metrics, np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
 
 
@@ -59,7 +63,8 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
     With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko
     dg_k/dx. For softmax, dg_k/dx = g_k (v_k - sum_l g_l v_l), so the second sum is sum_k g_k (h_ko
-    - y_o) v_k. relu has slope 0 at 0."""
+    - y_o) v_k. relu has slope 0 at 0.
+    """
     scores_NKO = layer.expert_scores(inputs_NI)
     gates_NKU = layer.gates(inputs_NI)
     slopes_NKO = gates_NKU * (scores_NKO > 0)
@@ -76,24 +81,23 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
 
 def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
     """Return a standard-normal matrix per Jacobian, with the same rows set to 0."""
-    drawn_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
-    return drawn_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
+    gaussian_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
+    return gaussian_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 
 
 def spectrum_metrics(
     sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64], gaussian_NR: NDArray[np.float64]
 ) -> dict[str, Metric]:
-    """Return the metrics of one layer's Jacobians, without those that are not finite.
+    """Return the metrics of one layer's Jacobians that are finite.
 
-    `sigma_NR` has descending singular values per input. `zero_rows_N` is the number of rows of each
-    Jacobian that are exactly 0. As many singular values are exactly 0; their computed values are
-    rounding errors. `gaussian_NR` has those of Gaussian matrices of the same shape with the same
-    rows 0.
+    `sigma_NR` has descending singular values per input, `gaussian_NR` those of Gaussian matrices
+    with the same rows 0. `zero_rows_N` counts each Jacobian's rows that are exactly 0; as many
+    singular values are exactly 0, and their computed values rounding errors.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has
       such a row, and so no condition number.
     - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same
-      Jacobian, averaged over inputs; `mean_vanishing_1e-3`: the share in the mean spectrum.
+      Jacobian, averaged over inputs; `mean_vanishing_1e-3`: that of the mean spectrum.
     - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones included.
       `log10_condition_nonzero`: without singular values that are exactly 0. It grows with the
       number of nonzero rows, regardless of their values; `log10_condition_excess` subtracts that of
@@ -101,17 +105,18 @@ def spectrum_metrics(
     - `sigma_max`, `sigma_middle`, `sigma_min`, `entropy_rank`, `stable_rank`,
       `effective_rank_1e-3`: of the mean spectrum.
     - `first_half_r2`: R^2 of a straight line over the index in the mean spectrum's first half.
-    - `input_spread`: standard deviation over inputs of the first half's singular values, over
-      their mean."""
+    - `input_spread`: standard deviation over inputs of the first half's singular values, over their
+      mean.
+    """
     width = sigma_NR.shape[1]
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
     mean_R = sigma_NR.mean(axis=0)
     half_R = mean_R[: width // 2]
     spread_R = sigma_NR.std(axis=0)[: width // 2]
     # A Jacobian of zeros has no condition number; at the study's widths none is ever drawn.
-    some_N = sigma_NR[:, 0] > 0
+    nonzero_N = sigma_NR[:, 0] > 0
     with np.errstate(divide="ignore"):
-        conditions_N = np.log10(sigma_NR[some_N, 0] / sigma_NR[some_N, -1])
+        conditions_N = np.log10(sigma_NR[nonzero_N, 0] / sigma_NR[nonzero_N, -1])
     metrics: dict[str, Metric] = {
         "zero_share": float(zero_rows_N.mean()) / width,
         "singular_share": float((zero_rows_N > 0).mean()),
@@ -127,18 +132,20 @@ def spectrum_metrics(
         "stable_rank": stable_rank(mean_R),
         "effective_rank_1e-3": effective_rank(mean_R, 1e-3),
     }
-    nonzero = _nonzero_condition(sigma_NR[some_N], zero_rows_N[some_N])
-    optional = {
-        "log10_condition": np.median(conditions_N) if some_N.any() else np.inf,
-        "log10_condition_nonzero": nonzero,
-        "log10_condition_excess": nonzero
-        - _nonzero_condition(gaussian_NR[some_N], zero_rows_N[some_N]),
+    condition = _nonzero_condition(sigma_NR[nonzero_N], zero_rows_N[nonzero_N])
+    optional_metrics = {
+        "log10_condition": np.median(conditions_N) if nonzero_N.any() else np.inf,
+        "log10_condition_nonzero": condition,
+        "log10_condition_excess": condition
+        - _nonzero_condition(gaussian_NR[nonzero_N], zero_rows_N[nonzero_N]),
         "first_half_r2": np.corrcoef(np.arange(len(half_R)), half_R)[0, 1] ** 2
         if np.ptp(half_R) > 0
         else np.inf,
         "input_spread": spread_R.sum() / half_R.sum() if half_R.sum() > 0 else np.inf,
     }
-    return metrics | {name: float(value) for name, value in optional.items() if np.isfinite(value)}
+    return metrics | {
+        name: float(value) for name, value in optional_metrics.items() if np.isfinite(value)
+    }
 
 
 def _nonzero_condition(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64]) -> float:

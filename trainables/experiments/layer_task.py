@@ -1,15 +1,16 @@
 """Tests of how well a network with one hidden layer learns an invented function.
 
-Each function is drawn from a seed, known exactly and noise-free: the least possible error is 0.
+Each function is drawn from a seed, without noise: the least possible error is 0.
 
-- `regions`: eight linear maps; the map with the largest score, a linear function of the input, is
-  applied. It jumps at the borders, like a mixture of linear experts with hard gates.
+- `regions`: eight linear maps, of which that with the largest linear score is applied. It jumps at
+  the borders, like a mixture of linear experts with hard gates.
 - `wide`: one hidden layer of 64 relu units, which an equally wide dense layer can represent.
 - `deep`: three hidden layers of 64 relu units, unlike any layer compared.
 
 No function has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample.
 
-Dimensions: N examples, I input width, O outputs, R regions, H hidden units."""
+Dimensions: N examples, I input width, O outputs, R regions, H hidden units.
+"""
 
 from __future__ import annotations
 
@@ -49,21 +50,23 @@ Task = tuple[Examples, Examples, Examples]
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Train once per learning rate, with the same initial weights and batches; the lowest
-    validation error counts.
+    """Train once per learning rate; the lowest validation error counts.
 
-    Errors are mean squared errors in percent of the sample's target variance: 0 is the function
-    itself, 100 no better than its mean. Raises DivergedError if no learning rate gives finite
-    errors."""
+    Rates share initial weights and batches. Errors are mean squared errors in percent of the
+    sample's target variance: 0 is the function itself, 100 its mean. Raises DivergedError if no
+    rate gives finite errors.
+    """
     task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
-    finite = [fit for fit in fits if all(map(math.isfinite, fit.values()))]
-    if not finite:
+    finite_fits = [fit for fit in fits if all(map(math.isfinite, fit.values()))]
+    if not finite_fits:
         raise DivergedError(
             f"the errors are not finite at any of the learning rates {config.learning_rates}"
         )
-    best: dict[str, Metric] = {**min(finite, key=lambda fit: fit["validation_error_percent"])}
-    return {LAYER_TASK: Measured(best)}
+    best_fit: dict[str, Metric] = {
+        **min(finite_fits, key=lambda fit: fit["validation_error_percent"])
+    }
+    return {LAYER_TASK: Measured(best_fit)}
 
 
 def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
@@ -89,24 +92,25 @@ def make_function(
 ) -> Callable[[Tensor], Tensor]:
     """Return a random function from N x I to N x O, not yet scaled.
 
-    Weights are normal, with variance 2 / fan-in before a relu and 1 / fan-in elsewhere."""
+    Weights are normal, with variance 2 / fan-in before a relu and 1 / fan-in elsewhere.
+    """
 
-    def normal(*shape: int, gain: float = 1.0) -> Tensor:
+    def draw_weights(*shape: int, gain: float = 1.0) -> Tensor:
         return torch.randn(shape, generator=generator) * math.sqrt(gain / shape[-1])
 
     width, outputs = config.input_width, config.outputs
     if config.task == "regions":
-        scores_RI, maps_ROI = normal(REGIONS, width), normal(REGIONS, outputs, width)
+        scores_RI, maps_ROI = draw_weights(REGIONS, width), draw_weights(REGIONS, outputs, width)
 
         def regions(inputs_NI: Tensor) -> Tensor:
-            chosen_N = (inputs_NI @ scores_RI.T).argmax(dim=1)
-            every_NRO = torch.einsum("roi,ni->nro", maps_ROI, inputs_NI)
-            return every_NRO[torch.arange(len(inputs_NI)), chosen_N]
+            region_N = (inputs_NI @ scores_RI.T).argmax(dim=1)
+            outputs_NRO = torch.einsum("roi,ni->nro", maps_ROI, inputs_NI)
+            return outputs_NRO[torch.arange(len(inputs_NI)), region_N]
 
         return regions
     widths = [width] + [HIDDEN] * (DEPTH if config.task == "deep" else 1)
-    layers = [normal(out, into, gain=2.0) for into, out in pairwise(widths)]
-    last_OH = normal(outputs, HIDDEN)
+    layers = [draw_weights(units, inputs, gain=2.0) for inputs, units in pairwise(widths)]
+    last_OH = draw_weights(outputs, HIDDEN)
 
     def network(inputs_NI: Tensor) -> Tensor:
         hidden_NH = inputs_NI
@@ -137,11 +141,11 @@ def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[
     decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / config.steps)
     for _ in range(config.steps):
         PULSE.touch()
-        chosen_N = torch.randint(config.train_examples, (config.batch,), generator=batches).to(
+        indices_N = torch.randint(config.train_examples, (config.batch,), generator=batches).to(
             device
         )
         loss = nn.functional.mse_loss(
-            network(train.inputs_NI[chosen_N]), train.targets_NO[chosen_N]
+            network(train.inputs_NI[indices_N]), train.targets_NO[indices_N]
         )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()

@@ -1,10 +1,11 @@
 """A layer of experts: K small layers, summed with input-dependent gates.
 
 Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", y =
-sum_k g_k(x) h_k(x), and the dense layer released with it (github.com/eminorhan/mixture-of-experts),
-with one gate per expert. Initial weights are as in that program.
+sum_k g_k(x) h_k(x), and its program's dense layer and initial weights, with one gate per expert
+(github.com/eminorhan/mixture-of-experts).
 
-Dimensions: N examples, K experts, O outputs, U gates per expert (1 or O), I input width."""
+Dimensions: N examples, K experts, O outputs, U gates per expert (1 or O), I input width.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from trainables.config import ExpertsLayerConfig, HiddenLayerConfig
 class MixtureOfExperts(nn.Module):
     """y = sum_k g_k(x) relu(W_k x), with g the softmax over experts of V_k x + b_k.
 
-    Constant gates are 1/K, without parameters: the dense layer has one expert and such a gate.
-    Without `gate_bias` there are no b_k. `initialise` draws the weights."""
+    Constant gates are 1/K, without parameters; a dense layer has one expert with such a gate.
+    Without `gate_bias` there are no b_k.
+    """
 
     def __init__(
         self, config: HiddenLayerConfig, input_width: int, output_width: int, *, gate_bias: bool
@@ -41,8 +43,7 @@ class MixtureOfExperts(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw Glorot-uniform weights (Glorot and Bengio 2010), separately per expert and its
-        gates; biases are 0."""
+        """Draw Glorot-uniform weights (Glorot and Bengio 2010) per expert and gate; zero biases."""
         for weights in (self.expert_weights_KOI, self.gate_weights_KUI):
             if weights is not None:
                 limit = math.sqrt(6 / (weights.shape[1] + weights.shape[2]))

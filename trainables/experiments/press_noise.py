@@ -2,7 +2,8 @@
 
 Uses numpy on the CPU, so that round trips show the rounding of one LAPACK library.
 
-Legend: N rows (contexts), V columns (words), N = V; R directions kept."""
+Legend: N rows (contexts), V columns (words), N = V; R directions kept.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ Matrix = NDArray[np.floating]
 def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return ranks of the noisy matrix ("noisy_*"), or after each round trip ("round_trip 1 *").
 
-    `error` is the sum of squared differences from the matrix before the first trip. `largest_below`
-    is the largest singular value that the Press rank excludes, over the tolerance."""
+    `error` is the squared Frobenius distance from the matrix before the first trip, `largest_below`
+    the largest singular value that the Press rank excludes, over the tolerance.
+    """
     del runtime
     left_NR, sigma_R, right_RV = cut_log_p(config.size, config.rank, config.seed)
     matrix_NV = (left_NR * sigma_R) @ right_RV
@@ -51,15 +53,15 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
 
 
 def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
-    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b), so that no N x V matrix is
-    decomposed.
+    """Return factors (N, 18) and (V, 18) of log_softmax(H W^T + b), without an N x V decomposition.
 
     H is standard normal, W normal so that H W^T has variance 1, and b the shuffled log frequencies
-    of Zipf's law."""
-    random = np.random.default_rng([seed, MATRIX])
-    contexts_ND = random.standard_normal((size, WIDTH))
-    words_VD = random.standard_normal((size, WIDTH)) / math.sqrt(WIDTH)
-    bias_V = -np.log(random.permutation(size) + 1.0)
+    of Zipf's law.
+    """
+    generator = np.random.default_rng([seed, MATRIX])
+    contexts_ND = generator.standard_normal((size, WIDTH))
+    words_VD = generator.standard_normal((size, WIDTH)) / math.sqrt(WIDTH)
+    bias_V = -np.log(generator.permutation(size) + 1.0)
     logits_NV = contexts_ND @ words_VD.T
     logits_NV += bias_V
     largest_N1 = logits_NV.max(axis=1, keepdims=True)
@@ -72,8 +74,10 @@ def log_p_factors(size: int, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def cut_log_p(size: int, rank: int, seed: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return a log-P matrix truncated to rank `rank`: left vectors, singular values over the
-    largest, right vectors."""
+    """Return a log-P matrix truncated to rank `rank`.
+
+    Left vectors, singular values over the largest, right vectors.
+    """
     (left_NK, left_KK), (right_VK, right_KK) = map(np.linalg.qr, log_p_factors(size, seed))
     turn_KK, sigma_K, back_KK = np.linalg.svd(left_KK @ right_KK.T)
     return (left_NK @ turn_KK)[:, :rank], sigma_K[:rank] / sigma_K[0], (back_KK @ right_VK.T)[:rank]
@@ -88,35 +92,34 @@ def add_noise(matrix_NV: Matrix, variance: float, seed: int) -> None:
 
 
 def split_singular_values(matrix_NV: Matrix, right_VR: Matrix) -> NDArray[np.float64]:
-    """Return the descending singular values of a float64 matrix with R dominant directions;
-    overwrites the matrix.
+    """Return the descending singular values of a float64 matrix, which is overwritten.
 
-    `right_VR` approximately spans the dominant right directions, which are refined and subtracted.
-    Eigenvalues of the rest's Gram matrix resolve 1e-8 of the rest's largest singular value, in a
-    fifth of an SVD's time."""
+    Its R dominant right directions, approximately spanned by `right_VR`, are refined and
+    subtracted. Eigenvalues of the rest's Gram matrix resolve 1e-8 of the rest's largest singular
+    value, in a fifth of an SVD's time.
+    """
     for _ in range(REFINEMENTS):
         left_NR, _ = np.linalg.qr(matrix_NV @ right_VR)
         right_VR, _ = np.linalg.qr(matrix_NV.T @ left_NR)
-    strong_NR = matrix_NV @ right_VR
-    left_NR, _ = np.linalg.qr(strong_NR)
-    matrix_NV -= strong_NR @ right_VR.T
+    image_NR = matrix_NV @ right_VR
+    left_NR, _ = np.linalg.qr(image_NR)
+    matrix_NV -= image_NR @ right_VR.T
     matrix_NV -= left_NR @ (left_NR.T @ matrix_NV)
     squares_V = eigenvalues_in_place(matrix_NV.T @ matrix_NV)[right_VR.shape[1] :]
-    weak_V = np.sqrt(np.maximum(squares_V, 0.0))
-    return np.sort(np.concatenate([weak_V, np.linalg.svd(strong_NR, compute_uv=False)]))[::-1]
+    residual_V = np.sqrt(np.maximum(squares_V, 0.0))
+    return np.sort(np.concatenate([residual_V, np.linalg.svd(image_NR, compute_uv=False)]))[::-1]
 
 
 def _after_round_trips(matrix_NV: Matrix, count: int, eps: float) -> dict[str, Metric]:
-    """The SVD of each trip gives the ranks after the previous one; hence one more SVD than
-    trips."""
-    metrics, before_NV = dict[str, Metric](), matrix_NV
+    """The SVD of each trip gives the previous trip's ranks; hence one more SVD than trips."""
+    metrics, original_NV = dict[str, Metric](), matrix_NV
     for trip in range(count + 1):
         PULSE.touch(quiet_s=50 * len(matrix_NV) ** 3 / SLOWEST_FLOPS)
         left_NN, sigma_N, right_NV = np.linalg.svd(matrix_NV)
         if trip > 0:
             ranks = {
                 **_ranks(sigma_N.astype(float), eps),
-                "error": float(np.linalg.norm(matrix_NV - before_NV)) ** 2,
+                "error": float(np.linalg.norm(matrix_NV - original_NV)) ** 2,
             }
             metrics |= {f"round_trip {trip} {name}": value for name, value in ranks.items()}
         matrix_NV = (left_NN * sigma_N) @ right_NV

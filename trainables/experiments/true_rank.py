@@ -1,6 +1,7 @@
 """The true log-P matrix of a generated language, measured like a trained model's.
 
-Legend: N rows (test contexts), V columns (types), D distinct contexts among the rows."""
+Legend: N rows (test contexts), V columns (types), D distinct contexts among the rows.
+"""
 
 from __future__ import annotations
 
@@ -32,25 +33,25 @@ EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
 def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return perplexity and spectrum of the truth, and `true_rank@1`.
 
-    `true_rank` is the rank of the measured rows by exact elimination, `language_rank` that of the V
-    x V matrix by construction; fewer distinct contexts cannot show it. Press ranks are reported for
-    both precisions' eps, `press_rank` for the variant's. `entropy_perplexity` is exp of the entropy
-    rate. `shares_perplexity` is the test perplexity of a model that knows only the type
-    frequencies."""
+    `true_rank` is the measured rows' rank by exact elimination, `language_rank` that of the V x V
+    matrix by construction, which fewer distinct contexts cannot show. Press ranks use both
+    precisions' eps, `press_rank` the variant's. `entropy_perplexity` is exp of the entropy rate,
+    `shares_perplexity` the test perplexity of a model that knows only type frequencies.
+    """
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     rank = markov_rank(config.corpus.name)
     assert rank is not None, "the config takes generated languages only"
     language = markov_language(rank)
     # With full column rank, the left factors' rows alone determine the rank at a set of contexts.
-    assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
-    place = {name: state for state, name in enumerate(language.types)}
-    states_V = np.array([place[name] for name in corpus.vocabulary])
+    assert rank_modulo_prime(language.right_VR) == rank, "the language has its stated rank"
+    state_by_name = {name: state for state, name in enumerate(language.types)}
+    states_V = np.array([state_by_name[name] for name in corpus.vocabulary])
     log_p_VV = language.log_p_VV[np.ix_(states_V, states_V)]
-    log_share_V = np.log(language.stationary()[states_V])
+    log_share_V = np.log(language.stationary_distribution()[states_V])
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
     streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu").numpy()
-    earlier, predicted = streams_TB[:-1], streams_TB[1:]
+    inputs, targets = streams_TB[:-1], streams_TB[1:]
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose the precision that float64's eps needs.
     spectrum = log_p_spectrum(
@@ -59,19 +60,19 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
         columns=len(corpus.vocabulary),
         method="qr",
     )
-    different_D = np.unique(contexts_N)
+    contexts_D = np.unique(contexts_N)
     metrics: dict[str, Metric] = {
         "language_rank": rank,
-        "true_rank": rank_modulo_prime(language.left_VR[states_V[different_D]]),
-        "different_contexts": len(different_D),
+        "true_rank": rank_modulo_prime(language.left_VR[states_V[contexts_D]]),
+        "different_contexts": len(contexts_D),
         "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
         "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
         "entropy_perplexity": math.exp(language.entropy_rate()),
-        "shares_perplexity": math.exp(-float(log_share_V[predicted].mean())),
+        "shares_perplexity": math.exp(-float(log_share_V[targets].mean())),
     }
     return {
         PERPLEXITY: Measured(
-            {"test_perplexity": math.exp(-float(log_p_VV[earlier, predicted].mean()))}
+            {"test_perplexity": math.exp(-float(log_p_VV[inputs, targets].mean()))}
         ),
         SPECTRUM: Measured(
             metrics=rank_report(spectrum, eps=EPS[config.variant]),

@@ -13,7 +13,8 @@ def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     """Return "word_pairs NAME" and "word_pairs unknown NAME" of each benchmark.
 
     The vocabulary is that of all three splits. Raises UserError if the corpus or a benchmark is
-    missing or differs from the published one."""
+    missing or differs from the published one.
+    """
     folder = runtime.benchmarks_dir or runtime.data_dir
     texts = read_texts(config.text, data_dir=folder)
     words = {word for text in texts.values() for word in tokenise(text.text)}

@@ -1,6 +1,7 @@
 """AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere.
 
-Shapes: T time, B batch, V vocabulary, D embedding width, C context width, H hidden width."""
+Shapes: T time, B batch, V vocabulary, D embedding width, C context width, H hidden width.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ EMBEDDING_BOUND = 0.1
 class LstmLayer(nn.Module):
     """An LSTM layer that takes its hidden-to-hidden weights per call.
 
-    torch's own module keeps flat references to its weights, and some versions silently ignore a
-    dropped copy. So its kernel is called with the weights as arguments."""
+    Calls torch's kernel, because its module keeps flat references to weights, and some versions
+    silently ignore a dropped copy.
+    """
 
     def __init__(self, input_width: int, hidden_width: int) -> None:
         super().__init__()
@@ -42,20 +44,24 @@ class LstmLayer(nn.Module):
     def forward(
         self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, LstmState]:
-        """Return outputs T x B x H and the last state in the inputs' dtype, with products in
-        `dtype`.
+        """Return outputs T x B x H and the last state in the inputs' dtype; products use `dtype`.
 
-        Casts here, because torch's autocast on a GPU always casts an LSTM to float16."""
+        Casts here, because torch's autocast on a GPU always casts an LSTM to float16.
+        """
         weights = self.weight_ih, weight_hh, self.bias_ih, self.bias_hh
-        inputs, h, c, *cast = (tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights))
-        results = torch.lstm(inputs, (h, c), cast, True, 1, 0.0, self.training, False, False)
+        inputs, h, c, *cast_weights = (
+            tensor.to(dtype) for tensor in (inputs_TBI, *state, *weights)
+        )
+        results = torch.lstm(
+            inputs, (h, c), cast_weights, True, 1, 0.0, self.training, False, False
+        )
         assert all(result.dtype == dtype for result in results)
         outputs_TBH, h, c = (result.to(inputs_TBI.dtype) for result in results)
         return outputs_TBH, (h, c)
 
 
 class AwdLstm(LanguageModel):
-    """The papers' language model; the output weights are the embedding, or A B with `head_rank`."""
+    """The papers' language model; output weights are the embedding, or A B with `head_rank`."""
 
     def __init__(
         self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int
@@ -68,15 +74,17 @@ class AwdLstm(LanguageModel):
         )
         super().__init__(
             nn.Parameter(torch.empty(vocabulary_size, width)),
-            [LstmLayer(into, out) for into, out in config.layer_widths],
+            [LstmLayer(inputs, outputs) for inputs, outputs in config.layer_widths],
             build_output_layer(output, shape),
             None if rank is None else OutputHead(vocabulary_size, width, rank),
         )
         self.config = config
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the initial weights: embedding uniform(-0.1, 0.1), LSTM layers as torch's, output
-        layer by its own rule with bias 0, then a head whose product has the embedding's deviation.
+        """Draw the initial weights.
+
+        Embedding uniform(-0.1, 0.1), LSTM layers as torch's, output layer by its own rule with bias
+        0, then a head whose product has the embedding's deviation.
         """
         nn.init.uniform_(self.embedding_VD, -EMBEDDING_BOUND, EMBEDDING_BOUND, generator=generator)
         for layer in self.layers:
@@ -95,22 +103,21 @@ class AwdLstm(LanguageModel):
     def contexts(
         self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None
     ) -> Contexts:
-        """Return context vectors; the states have the weights' dtype at any precision of
-        products."""
+        """Return context vectors; states have the weights' dtype at any precision of products."""
         generator, dtype = self.mode(masks)
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)
-        embedded = gaussian_noise(
+        embeddings = gaussian_noise(
             embedding(tokens_TB, embedding_VD), config.embedding_noise, generator
         )
-        hidden = locked_dropout(embedded, config.dropout_embedding, generator)
-        undropped = hidden
+        hidden = locked_dropout(embeddings, config.dropout_embedding, generator)
+        outputs = hidden
         new_state = []
         rates = (config.dropout_hidden, config.dropout_hidden, config.dropout_output)
         for layer, layer_state, rate in zip(self.layers, state, rates, strict=True):
             assert isinstance(layer, LstmLayer)
             weight_hh = drop_connect(layer.weight_hh, config.dropconnect, generator)
-            undropped, (h, c) = layer(hidden, layer_state, weight_hh, dtype)
-            hidden = locked_dropout(undropped, rate, generator)
+            outputs, (h, c) = layer(hidden, layer_state, weight_hh, dtype)
+            hidden = locked_dropout(outputs, rate, generator)
             new_state.append((h.detach(), c.detach()))
-        return Contexts(hidden, undropped, new_state)
+        return Contexts(hidden, outputs, new_state)

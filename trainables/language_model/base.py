@@ -1,6 +1,7 @@
 """Interface of language models: from tokens to context vectors, with an output layer.
 
-Shapes: T time, B batch, V vocabulary, D embedding width, C context width, H hidden width."""
+Shapes: T time, B batch, V vocabulary, D embedding width, C context width, H hidden width.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,10 @@ class Contexts:
 
 
 class LanguageModel(nn.Module, ABC):
-    """A network whose `contexts` maps tokens to context vectors; `output` maps them, with
-    `output_weight`, to log P or a loss."""
+    """A network whose `contexts` maps tokens to context vectors.
+
+    `output` maps these, with `output_weight`, to log P or a loss.
+    """
 
     def __init__(
         self,
@@ -52,14 +55,15 @@ class LanguageModel(nn.Module, ABC):
         self.precision: Precision = "float32"
 
     def output_weight(self) -> Tensor:
-        """Return the output layer's weights, V x D, differentiable: the embedding, or the
-        head's."""
+        """Return the output layer's V x D weights, differentiable: the embedding or the head's."""
         return self.embedding_VD if self.head is None else self.head.weight()
 
     @torch.no_grad()
     def exact_output_weight(self) -> Tensor:
-        """Return the output weights in float64. In float32, rounding gives a head's product A B
-        full rank."""
+        """Return the output weights in float64.
+
+        In float32, rounding gives a head's product A B full rank.
+        """
         return (
             self.embedding_VD.double()
             if self.head is None
@@ -67,16 +71,19 @@ class LanguageModel(nn.Module, ABC):
         )
 
     def train_in(self, precision: Precision) -> None:
-        """Set the precision of matrix products in training mode (see `TrainingConfig.precision`);
-        `trainables.device.products_in` handles TF32."""
+        """Set the precision of matrix products in training (see `TrainingConfig.precision`).
+
+        `trainables.device.products_in` handles TF32.
+        """
         self.precision = precision
         self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
     def mode(self, masks: torch.Generator | None) -> tuple[torch.Generator | None, torch.dtype]:
-        """Return the generator of dropouts, None outside training, and the dtype of products before
-        the output layer.
+        """Return the dropouts' generator, None outside training, and the dtype of inner products.
 
-        Raises ValueError if a model in training mode has no generator."""
+        Inner: before the output layer. Raises ValueError if a model in training mode has no
+        generator.
+        """
         if not self.training:
             return None, self.embedding_VD.dtype
         if masks is None:
@@ -97,4 +104,5 @@ class LanguageModel(nn.Module, ABC):
     ) -> Contexts:
         """Read a window of tokens. In training mode, dropouts draw from `masks` in a fixed order.
 
-        Raises ValueError in training mode without `masks`."""
+        Raises ValueError in training mode without `masks`.
+        """

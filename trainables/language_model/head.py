@@ -1,6 +1,7 @@
 """Output weights separate from the embedding.
 
-Shapes: V vocabulary, D embedding width, R inner rank."""
+Shapes: V vocabulary, D embedding width, R inner rank.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ class OutputHead(nn.Module):
     def initialise(self, deviation: float, generator: torch.Generator) -> None:
         """Draw normal weights such that entries of V x D have standard deviation `deviation`.
 
-        B keeps the scale of context vectors, and rows of A are as long as those of a single matrix.
-        So neither factor's gradient is small because of the other's scale."""
+        B keeps the scale of context vectors, and rows of A are as long as a single matrix's, so
+        that neither factor's gradient is small because of the other's scale.
+        """
         if self.left_VR is None or self.right_RD is None:
             nn.init.normal_(self.weight(), 0.0, deviation, generator=generator)
             return

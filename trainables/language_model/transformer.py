@@ -1,11 +1,12 @@
 """A modern decoder-only Transformer (Vaswani et al. 2017; Touvron et al. 2023, LLaMA).
 
-It has pre-norm RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), causal
-attention, SwiGLU layers (Shazeer 2020), and no biases except the output layer's. Windows are
-independent: a token's context starts with its window.
+Pre-norm RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), causal attention,
+SwiGLU layers (Shazeer 2020), and no biases except the output layer's. Windows are independent: a
+token's context starts with its window.
 
 Shapes: T time, B batch, V vocabulary, D width, H heads, K head width, F feed-forward width, X
-joined widths of several products, I and O input and output width of a product."""
+joined widths of several products, I and O input and output width of a product.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +31,10 @@ ROTARY_BASE = 10_000.0
 
 
 class Rotation:
-    """Rotary positions: elements i and i + K / 2 of a query or key rotate as a pair, by an angle
-    that grows with the position."""
+    """Rotary positions: elements i and i + K / 2 of a query or key rotate as a pair.
+
+    The angle grows with the position.
+    """
 
     def __init__(
         self, steps: int, head_width: int, dtype: torch.dtype, device: torch.device
@@ -59,8 +62,10 @@ class Product(nn.Module):
         self.weight_OI = nn.Parameter(torch.empty(output_width, input_width))
 
     def initialise(self, generator: torch.Generator, factor: float = 1.0) -> None:
-        """Draw normal weights with standard deviation `factor` / sqrt(I); factor 1 keeps the
-        input's scale."""
+        """Draw normal weights with standard deviation `factor` / sqrt(I).
+
+        Factor 1 keeps the input's scale.
+        """
         nn.init.normal_(
             self.weight_OI, 0.0, factor * self.weight_OI.shape[1] ** -0.5, generator=generator
         )
@@ -85,10 +90,10 @@ class CausalAttention(nn.Module):
         )
         joint_3BHTK = joint_BT3HK.permute(2, 0, 3, 1, 4)
         query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
-        attended_BHTK = scaled_dot_product_attention(
+        values_BHTK = scaled_dot_product_attention(
             query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True
         )
-        return self.projection(attended_BHTK.transpose(1, 2).reshape(batch, steps, width))
+        return self.projection(values_BHTK.transpose(1, 2).reshape(batch, steps, width))
 
 
 class FeedForward(nn.Module):
@@ -105,8 +110,10 @@ class FeedForward(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """x + attention(RMSNorm(x)), then x + feed-forward(RMSNorm(x)), with dropout on what is
-    added."""
+    """x + attention(RMSNorm(x)), then x + feed-forward(RMSNorm(x)).
+
+    Both addends have dropout.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -118,7 +125,7 @@ class TransformerLayer(nn.Module):
         self.feed_forward = FeedForward(width, config.feed_forward_width)
 
     def initialise(self, generator: torch.Generator, projection_factor: float) -> None:
-        """Draw the weights; projections onto the residual stream are multiplied by the factor."""
+        """Draw the weights; projections onto the residual stream have the factor."""
         for branch, joint in ((self.attention, "query_key_value"), (self.feed_forward, "gate_up")):
             getattr(branch, joint).initialise(generator)
             branch.projection.initialise(generator, projection_factor)
@@ -131,14 +138,14 @@ class TransformerLayer(nn.Module):
         masks: torch.Generator | None,
     ) -> Tensor:
         """Return the residual stream in its own dtype; products are in `dtype`."""
-        attended = self.attention(self.attention_norm(hidden_BTD).to(dtype), rotation)
-        hidden_BTD = hidden_BTD + dropout(attended, self.rate, masks)
-        fed = self.feed_forward(self.feed_forward_norm(hidden_BTD).to(dtype))
-        return hidden_BTD + dropout(fed, self.rate, masks)
+        attention = self.attention(self.attention_norm(hidden_BTD).to(dtype), rotation)
+        hidden_BTD = hidden_BTD + dropout(attention, self.rate, masks)
+        feed_forward = self.feed_forward(self.feed_forward_norm(hidden_BTD).to(dtype))
+        return hidden_BTD + dropout(feed_forward, self.rate, masks)
 
 
 class Transformer(LanguageModel):
-    """The language model; without its own head, the output weights are the embedding."""
+    """The language model; without a head, the output weights are the embedding."""
 
     def __init__(
         self, config: TransformerConfig, output: OutputLayerConfig, vocabulary_size: int
@@ -160,8 +167,10 @@ class Transformer(LanguageModel):
 
     @property
     def embedding_deviation(self) -> float:
-        """Return the initial standard deviation of embedding entries, by which embeddings are
-        divided when read."""
+        """Return the initial standard deviation of embedding entries.
+
+        Embeddings are divided by it when read.
+        """
         return LOGIT_DEVIATION * self.config.width**-0.5
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -171,10 +180,11 @@ class Transformer(LanguageModel):
         stream ends with about twice the embedding's variance.
 
         RMSNorm makes context vectors of length sqrt(D), so the embedding is drawn small to give
-        small logits. Embeddings are divided by their deviation, so that the residual stream starts
+        small logits. When read, it is divided by its deviation, so that the residual stream starts
         at variance 1, like the factor sqrt(D) of Vaswani et al. (2017, section 3.4). With tied
         weights at one scale for both ends, the likeliest next word starts as the word just read; at
-        scale quick this learns worse."""
+        scale quick this learns worse.
+        """
         layers = self.config.layers
         nn.init.normal_(self.embedding_VD, 0.0, self.embedding_deviation, generator=generator)
         for layer in self.layers:
@@ -196,8 +206,8 @@ class Transformer(LanguageModel):
         rotation = rotation_of(
             len(tokens_TB), config.width // config.heads, dtype, self.embedding_VD.device
         )
-        embedded_BTD = embedding(rows_BT, self.embedding_VD)
-        hidden_BTD = dropout(embedded_BTD / self.embedding_deviation, config.dropout, generator)
+        embedding_BTD = embedding(rows_BT, self.embedding_VD)
+        hidden_BTD = dropout(embedding_BTD / self.embedding_deviation, config.dropout, generator)
         for layer in self.layers:
             hidden_BTD = layer(hidden_BTD, rotation, dtype, generator)
         contexts_TBC = self.norm(hidden_BTD).transpose(0, 1)

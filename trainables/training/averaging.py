@@ -1,6 +1,7 @@
 """Averaged SGD: when it starts, and the running mean of the weights.
 
-Sources: Merity et al. 2018 (NT-ASGD), Takase et al. 2018 and the AAAI-2021 paper (ET-ASGD)."""
+Sources: Merity et al. 2018 (NT-ASGD), Takase et al. 2018 and the AAAI-2021 paper (ET-ASGD).
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
 
 
 def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
-    """Return whether to switch to averaged SGD after epochs with these validation losses.
+    """Return whether to switch to averaged SGD after these epochs' validation losses.
 
     NT-ASGD: the last loss exceeds the minimum of all but the last n losses before it. ET-ASGD:
-    after a fixed epoch."""
+    after a fixed epoch.
+    """
     match config:
         case EtAsgdConfig(switch_epoch=switch_epoch):
             return len(losses) >= switch_epoch
@@ -27,7 +29,7 @@ def should_switch(config: AveragingConfig, losses: Sequence[float]) -> bool:
 
 
 class WeightAverage:
-    """Mean of a model's parameters over all steps since the start of averaging."""
+    """Mean of a model's parameters over all steps since averaging began."""
 
     def __init__(self, model: nn.Module) -> None:
         self.steps = 0
@@ -46,15 +48,14 @@ class WeightAverage:
 
 @contextmanager
 def weights_swapped(model: nn.Module, average: WeightAverage | None) -> Iterator[None]:
-    """Give the model the averaged weights inside the context; without an average, change
-    nothing."""
-    own = {name: parameter.data for name, parameter in model.named_parameters()}
+    """Give the model the averaged weights, if any, inside the context."""
+    weights = {name: parameter.data for name, parameter in model.named_parameters()}
     try:
         if average is not None:
             _set_weights(model, average.tensors)
         yield
     finally:
-        _set_weights(model, own)
+        _set_weights(model, weights)
 
 
 def _set_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:

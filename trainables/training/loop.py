@@ -1,7 +1,7 @@
 """The training loop, which can stop after any step and resume bit for bit.
 
-`Trainer.snapshot` returns everything the next step depends on, and `Trainer.restore` takes it.
-Recipes (`trainables.training.recipe`) contain what differs between kinds of language model."""
+Recipes (`trainables.training.recipe`) contain what differs between kinds of language model.
+"""
 
 from __future__ import annotations
 
@@ -103,13 +103,14 @@ class Trainer:
     ) -> None:
         """Train from the current progress to the last epoch. Raises DivergedError.
 
-        Raises PrunedError after an epoch of `stop_above` if the validation loss exceeds its limit
-        (nats per token), also if that epoch ended before a checkpoint."""
+        Raises PrunedError after an epoch of `stop_above` whose validation loss exceeds its limit
+        (nats per token), also if it ended before a checkpoint.
+        """
         while not self.finished:
             self.raise_if_pruned(stop_above)
-            started = time.monotonic()
+            start_s = time.monotonic()
             self.step()
-            self.settle(time.monotonic() - started, checkpoints, on_epoch)
+            self.settle(time.monotonic() - start_s, checkpoints, on_epoch)
 
     @property
     def finished(self) -> bool:
@@ -124,19 +125,19 @@ class Trainer:
         valid_loss: float | None = None,
         together: int = 1,
     ) -> None:
-        """Complete a step of `step_s` seconds: end the epoch if it is over, and write a checkpoint
-        if due.
+        """Complete a step of `step_s` seconds: end the epoch if over, write a checkpoint if due.
 
         `valid_loss` as for `end_epoch`; `together` trials wait for each other's checkpoints. Raises
-        DivergedError."""
-        progress, started = self.progress, time.monotonic()
+        DivergedError.
+        """
+        progress, start_s = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
         if progress.step % STEPS_PER_LOOK == 0:
             self._raise_if_diverged(self.epoch_loss.item() / progress.epoch_tokens, "train")
         if self.ends_epoch:
             on_epoch(self.end_epoch(valid_loss))
         now = time.monotonic()
-        progress.wall_seconds += step_s + now - started
+        progress.wall_seconds += step_s + now - start_s
         if self._checkpoint_is_due(checkpoints, together):
             PULSE.enter("at a checkpoint")
             wait(self.runtime.device)  # exclude queued steps from the checkpoint's time
@@ -146,9 +147,9 @@ class Trainer:
     def _checkpoint_is_due(self, checkpoints: Checkpoints, together: int) -> bool:
         """Checkpoints of all `together` trials take at most `CHECKPOINT_SHARE` of the time."""
         every_s = self.runtime.checkpoint_every_s
-        least_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
+        interval_s = max(every_s, checkpoints.seconds * together / CHECKPOINT_SHARE)
         return not every_s or (
-            not checkpoints.busy() and time.monotonic() - self._saved_at >= least_s
+            not checkpoints.busy() and time.monotonic() - self._saved_at >= interval_s
         )
 
     def step(self) -> None:
@@ -170,7 +171,7 @@ class Trainer:
         self.advance(window)
 
     def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
-        """Returns the loss in nats per token, and the objective."""
+        """Return the loss in nats per token, and the objective."""
         model = self.model.train()
         inputs_TB, targets_N = self.tokens(window)
         contexts = model.contexts(inputs_TB, self.state, self.masks)
@@ -199,25 +200,26 @@ class Trainer:
     def advance(self, window: Window) -> None:
         """Count a completed step.
 
-        An epoch ends at the end of the text, or after `epoch_tokens`. At the end of the text,
-        return to its start."""
+        An epoch ends at the end of the text, or after `epoch_tokens`. The text is repeated.
+        """
         progress, training = self.progress, self.config.training
         tokens = window.steps * training.batch_size
         progress.step += 1
         progress.tokens += tokens
         progress.epoch_tokens += tokens
         progress.position = window.end
-        at_end = self._recipe.pass_is_over(window.end)
+        is_end = self._recipe.pass_is_over(window.end)
         limit = training.epoch_tokens
-        self.ends_epoch = at_end if limit is None else progress.epoch_tokens >= limit
-        if at_end:
+        self.ends_epoch = is_end if limit is None else progress.epoch_tokens >= limit
+        if is_end:
             progress.position = self._recipe.first_position(self.draws)
             self.state = self.model.zero_state(training.batch_size)
 
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
         """Validate, measure ranks, keep the best weights, and decide whether to start averaging.
 
-        `valid_loss` replaces a validation that was done already."""
+        `valid_loss` replaces a validation that was done already.
+        """
         progress, evaluation = self.progress, self.config.evaluation
         number = len(progress.epochs) + 1
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
@@ -259,11 +261,11 @@ class Trainer:
     def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
         """Raise PrunedError if the last epoch exceeded `stop_above`, see `train`."""
         losses = [epoch.valid_loss for epoch in self.progress.epochs]
-        most = stop_above.get(len(losses), math.inf)
-        if losses and losses[-1] > most:
+        limit = stop_above.get(len(losses), math.inf)
+        if losses and losses[-1] > limit:
             raise PrunedError(
                 f"stopped after epoch {len(losses)}: its validation loss of {losses[-1]:.5f} nats "
-                f"per token was above {most:.5f}, what the better trials had there; its best was "
+                f"per token exceeded {limit:.5f}, the limit from better trials; its best was "
                 f"{min(losses):.5f}"
             )
 
@@ -296,8 +298,8 @@ class Trainer:
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> bool:
         """Restore a `snapshot`. Return whether it is from the same kind of device.
 
-        If not, it has no state for this device's generators: they are seeded from the seed and the
-        step."""
+        If not, this device's generators are seeded from the seed and the step.
+        """
         self.progress = Progress.model_validate(state["progress"])
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
@@ -319,14 +321,14 @@ class Trainer:
         self.draws.set_state(tensors["random.draws"].cpu())
         set_global_random_states(tensors, self.runtime.device)
         masks = tensors["random.masks"].cpu()
-        same_kind = masks.shape == self.masks.get_state().shape
-        if same_kind:
+        is_same_kind = masks.shape == self.masks.get_state().shape
+        if is_same_kind:
             self.masks.set_state(masks)
         else:
             seed = mix_seed(self.config.seed, self.progress.step)
             self.masks.manual_seed(seed)
             seed_gpu(seed, self.runtime.device)
-        return same_kind
+        return is_same_kind
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
-"""Training of AWD-LSTMs: SGD or Adam on windows of random length, activation regularisers,
-averaging.
+"""Training of AWD-LSTMs: SGD or Adam, windows of random length, activation regularisers, averaging.
 
-Sources: Merity et al. 2018; the AAAI-2021 paper."""
+Sources: Merity et al. 2018; the AAAI-2021 paper.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class LstmRecipe(Recipe):
 
     @override
     def window(self, position: int, draws: torch.Generator) -> Window:
-        drawn = draw_window(self.config.training.bptt, draws)
-        return Window(position, min(position + drawn, self._length - 1), drawn)
+        length = draw_window(self.config.training.bptt, draws)
+        return Window(position, min(position + length, self._length - 1), length)
 
     @override
     def pass_is_over(self, position: int) -> bool:
@@ -56,7 +56,7 @@ class LstmRecipe(Recipe):
         return (
             min(1.0, tokens / max(1, training.warm_up_tokens))
             * base_rate
-            * window.drawn
+            * window.drawn_length
             / training.bptt
         )
 

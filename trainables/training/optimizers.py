@@ -1,7 +1,8 @@
 """PyTorch's SGD, Adam and AdamW without their `torch.compile` wrappers.
 
-At its first step, an optimizer of PyTorch imports the compiler, with SymPy and 800 modules: 2 s per
-worker process, and nothing here is compiled. The updates are PyTorch's own, bit by bit."""
+At its first step, PyTorch's optimizer imports the compiler (SymPy and 800 modules): 2 s per worker
+process. The updates are PyTorch's own, bit by bit.
+"""
 
 from __future__ import annotations
 
@@ -36,32 +37,33 @@ EagerAdamW = _without_compiler(AdamW)
 def optimizer_of(
     model: LanguageModel, training: TrainingConfig | TransformerTrainingConfig
 ) -> Optimizer:
-    """Return the optimizer. Every parameter group has the config's learning rate as `base_lr`.
+    """Return the optimizer; each parameter group has the config's learning rate as `base_lr`.
 
-    Functions of the logits may have their own rate. AdamW decays matrices only: not gains, biases
-    or functions of the logits."""
-    of_functions: dict[nn.Parameter, float | None] = {}
+    Functions of the logits may have their own. AdamW decays matrices only: not gains, biases or
+    functions of the logits.
+    """
+    function_rates: dict[nn.Parameter, float | None] = {}
     for function in (module for module in model.modules() if isinstance(module, Pointwise)):
         for parameter in function.parameters():
             # A function may contain another, which comes later: the outer rate applies to both.
-            if of_functions.get(parameter) is None:
-                of_functions[parameter] = function.learning_rate
+            if function_rates.get(parameter) is None:
+                function_rates[parameter] = function.learning_rate
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
-        rate, decay = of_functions.get(parameter), training.weight_decay
+        rate, decay = function_rates.get(parameter), training.weight_decay
         if isinstance(training, TransformerTrainingConfig):
             is_bias = "bias" in name.rpartition(".")[2]
-            if parameter.dim() < 2 or is_bias or parameter in of_functions:
+            if parameter.dim() < 2 or is_bias or parameter in function_rates:
                 decay = 0.0
         key = (training.learning_rate if rate is None else rate, decay)
         groups.setdefault(key, []).append(parameter)
-    described = [
+    group_options = [
         {"params": parameters, "lr": rate, "base_lr": rate, "weight_decay": decay}
         for (rate, decay), parameters in groups.items()
     ]
     if isinstance(training, TransformerTrainingConfig):
-        return EagerAdamW(described, betas=(training.beta1, training.beta2), fused=True)
+        return EagerAdamW(group_options, betas=(training.beta1, training.beta2), fused=True)
     if training.optimizer == "adam":
         # Fused: one kernel per parameter instead of a dozen.
-        return EagerAdam(described, fused=True)
-    return EagerSGD(described)
+        return EagerAdam(group_options, fused=True)
+    return EagerSGD(group_options)

@@ -14,12 +14,14 @@ from trainables.language_model import Contexts, LanguageModel
 
 
 class Window(NamedTuple):
-    """Time steps of the train streams from `start` to before `end`. The end of the text may cut the
-    `drawn` length."""
+    """Time steps of the train streams from `start` to before `end`.
+
+    The end of the text may cut the `drawn_length`.
+    """
 
     start: int
     end: int
-    drawn: int
+    drawn_length: int
 
     @property
     def steps(self) -> int:
@@ -28,9 +30,10 @@ class Window(NamedTuple):
 
 
 class Recipe(ABC):
-    """Decisions that depend only on the config and the train text; has no run state.
+    """Decisions that depend only on the config and the train text, without run state.
 
-    `draws` is the run's generator; draws happen in the order of the steps."""
+    `draws` is the run's generator, used in the order of the steps.
+    """
 
     longest_window: int
     """Time steps."""
@@ -53,14 +56,15 @@ class Recipe(ABC):
 
     @abstractmethod
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Return the learning rate of a step, after which `tokens` train tokens have been read in
-        total."""
+        """Return the learning rate of a step.
+
+        `tokens`: train tokens read after it, in total.
+        """
 
     def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:  # noqa: ARG002
         """Return what a step minimises; by default, the loss."""
         return loss
 
     def starts_averaging(self, losses: Sequence[float]) -> bool:  # noqa: ARG002
-        """Return whether to average after epochs with these validation losses; by default,
-        never."""
+        """Return whether to average after these epochs' validation losses; by default, never."""
         return False

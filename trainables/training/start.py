@@ -2,17 +2,19 @@
 
 As in the papers, AWD-LSTM barely responds to its input at first: each LSTM layer shrinks the
 differences between contexts to a third or less, and logits start nearly equal. A full-width model
-has hundreds of thousands of steps to recover. A narrow one with a thousand steps stays near the
-perplexity of word frequencies, the longer the less signal its output layer passes. A comparison of
-layers would then measure this delay.
+has hundreds of thousands of steps to recover. A narrow one with a thousand stays near the
+perplexity of word frequencies, the longer the less signal its output layer passes, which would bias
+a comparison of layers.
 
 Three changes, equal for every output layer:
+
 - Rows of the embedding, and of a separate head, have their norm at the papers' width of 400.
 - Input weights of each LSTM layer are rescaled, so that a word's contribution to the first layer's
   gates has variance 1, and deeper layers respond to the one before. So are the weights of a
   mixture's context vectors.
-- The output bias makes the first predictions the word frequencies of the train text, through any
-  function of the logits. Otherwise the context vectors learn the frequencies and stay saturated."""
+- The output bias makes the first predictions the train text's word frequencies, through any
+  function of the logits. Otherwise the context vectors learn the frequencies and stay saturated.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,7 @@ quick)."""
 
 @torch.no_grad()
 def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
-    """Rescale the weights from `AwdLstm.initialise`, and set the output bias to word
-    frequencies."""
+    """Rescale the weights of `AwdLstm.initialise`, and set the output bias to word frequencies."""
     width = model.config.embedding_width
     factor = math.sqrt(EMBEDDING_WIDTH / width)
     model.embedding_VD.mul_(factor)
@@ -55,8 +56,7 @@ def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
 def start_at_frequencies(
     model: LanguageModel, train_tokens: NDArray[np.int64], hidden_deviation: float
 ) -> None:
-    """Set the output bias to train word frequencies, for context vectors of this standard
-    deviation."""
+    """Set the output bias to train word frequencies, for contexts of this standard deviation."""
     # Add one, so that a word missing in the train text has a logarithm, too.
     counts_V = np.bincount(train_tokens, minlength=len(model.embedding_VD)) + 1
     log_share_V = torch.tensor(np.log(counts_V / counts_V.sum()), dtype=model.embedding_VD.dtype)

@@ -1,7 +1,8 @@
 """Parallel streams of a text: cutting, drawing training windows, and the perplexity protocol.
 
-Windows have a fixed length, hidden state is carried over if there is any, and every token is
-predicted once. Shapes: T time, B batch."""
+Its windows have a fixed length, carry over any hidden state, and predict every token once. Shapes:
+T time, B batch.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ ROWS_PER_LOSS = 1024
 def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tensor:
     """Return the text cut into `batch` equal parts in parallel, T x B; the remainder is dropped.
 
-    Raises ValueError if a part would have fewer than MIN_STREAM tokens; a plan refuses such a
-    trial."""
+    Raises ValueError if a part has fewer than MIN_STREAM tokens, which a plan refuses.
+    """
     length = len(tokens) // batch
     if length < MIN_STREAM:
         raise ValueError(
@@ -40,19 +41,19 @@ def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str) -> Tens
 
 def draw_window(bptt: int, generator: torch.Generator) -> int:
     """Return a random window length: Normal(bptt or, rarely, bptt / 2; 5), from 5 to bptt + 40."""
-    short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
-    mean = bptt / 2 if short else float(bptt)
+    is_short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
+    mean = bptt / 2 if is_short else float(bptt)
     length = int(mean + 5 * torch.randn((), generator=generator).item())
     return min(max(MIN_WINDOW, length), bptt + MAX_EXTRA)
 
 
 @torch.no_grad()
 def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int) -> float:
-    """Return the mean cross-entropy in nats per predicted token; each stream's first token is not
-    predicted.
+    """Return the mean cross-entropy in nats per predicted token, all but each stream's first.
 
-    A model without carried state sees only earlier tokens of the same window. The model stays in
-    evaluation mode."""
+    Without carried state, a model sees only earlier tokens of the window. The model stays in
+    evaluation mode.
+    """
     model.eval()
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device))
     state, weight_VD = model.zero_state(batch), model.output_weight()
@@ -69,14 +70,15 @@ def windows_read(
 ) -> Iterator[tuple[list[Any], Tensor]]:
     """Yield what `read` returned for the next windows, and the tokens they predict, N in a row.
 
-    `read` gets a window and the state before it; its result has the `state` after it."""
-    last, predicted, pending = len(streams_TB) - 1, 0, list[Any]()
+    `read` gets a window and the state before it; its result has the `state` after it.
+    """
+    last, first, results = len(streams_TB) - 1, 0, list[Any]()
     for start in range(0, last, window):
         PULSE.touch()
         end = min(start + window, last)
         contexts = read(streams_TB[start:end], state)
         state = contexts.state
-        pending.append(contexts)
-        if (end - predicted) * streams_TB.shape[1] >= ROWS_PER_LOSS or end == last:
-            yield pending, streams_TB[predicted + 1 : end + 1].reshape(-1)
-            predicted, pending = end, []
+        results.append(contexts)
+        if (end - first) * streams_TB.shape[1] >= ROWS_PER_LOSS or end == last:
+            yield results, streams_TB[first + 1 : end + 1].reshape(-1)
+            first, results = end, []

@@ -17,9 +17,9 @@ from trainables.training.start import start_at_frequencies
 class TransformerRecipe(Recipe):
     """Steps with a constant number of tokens.
 
-    A pass starts at a random one of the first `window` time steps. So windows are cut differently
-    in every pass, and tokens left out before the first or after the last window are in other
-    passes' windows."""
+    A pass starts at a random one of the first `window` time steps. So windows differ between
+    passes, and no token is always left out before the first or after the last window.
+    """
 
     def __init__(self, config: TransformerTrialConfig, length: int) -> None:
         """`length`: time steps of the train streams."""
@@ -27,13 +27,13 @@ class TransformerRecipe(Recipe):
         training = config.training
         self.longest_window = min(training.window, length - 1)
         step = self.longest_window * training.batch_size
-        windows_a_pass = (length - 1) // self.longest_window
-        steps_an_epoch = (
-            windows_a_pass
+        pass_windows = (length - 1) // self.longest_window
+        epoch_steps = (
+            pass_windows
             if training.epoch_tokens is None
             else math.ceil(training.epoch_tokens / step)
         )
-        self._tokens = training.epochs * steps_an_epoch * step
+        self._tokens = training.epochs * epoch_steps * step
         """In the whole run; slightly too many if an epoch is a pass, because some passes have one
         window less."""
 
@@ -46,8 +46,8 @@ class TransformerRecipe(Recipe):
 
     @override
     def first_position(self, draws: torch.Generator) -> int:
-        most = min(self.longest_window, self._length - self.longest_window)
-        return int(torch.randint(most, (), generator=draws).item())
+        starts = min(self.longest_window, self._length - self.longest_window)
+        return int(torch.randint(starts, (), generator=draws).item())
 
     @override
     def window(self, position: int, draws: torch.Generator) -> Window:
@@ -59,11 +59,13 @@ class TransformerRecipe(Recipe):
 
     @override
     def rate(self, base_rate: float, window: Window, tokens: int) -> float:
-        """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine to
-        `final_rate_share` at the end."""
+        """Return the rate: linear from 0 over `warm_up_tokens`, then half a cosine.
+
+        It ends at `final_rate_share`.
+        """
         training = self.config.training
         if tokens < training.warm_up_tokens:
             return base_rate * tokens / training.warm_up_tokens
-        way = (tokens - training.warm_up_tokens) / max(1, self._tokens - training.warm_up_tokens)
-        cosine = (1 + math.cos(math.pi * min(1.0, way))) / 2
+        share = (tokens - training.warm_up_tokens) / max(1, self._tokens - training.warm_up_tokens)
+        cosine = (1 + math.cos(math.pi * min(1.0, share))) / 2
         return base_rate * (training.final_rate_share + (1 - training.final_rate_share) * cosine)

@@ -27,39 +27,39 @@ def measure_kept(
     names: Sequence[str],
     note: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those at its
-    end.
+    """Take the named measurements ("top_k@1") of a done trial, on a CPU bit for bit as at its end.
 
-    Each is written to the trial's folder before the next one starts. An existing one is not
-    repeated unless it is damaged, which is reported by `note`. One process at a time works in a
-    folder; others wait. Raises UserError if the kept weights are missing or damaged, and as
-    `measure` does."""
+    Each is written to the trial's folder before the next one starts. An existing one is repeated
+    only if damaged, which `note` reports. One process at a time works in a folder; others wait.
+    Raises UserError if the kept weights are missing or damaged, and as `measure` does.
+    """
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(
-            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which "
-            "keeps no weights: run the study again with another --storage (and --store)"
+            f"{', '.join(names)} cannot be measured later, because trials of kind {config.kind} "
+            "keep no weights: run the study again with another --storage (and --store)"
         )
     folder = TrialFolder(directory, config.trial_id, note)
     _require_weights(folder)
-    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
+    PULSE.enter("waiting for its folder", quiet_s=LOCK_S)
     with folder.locked():
         PULSE.enter(START)
-        absent = [name for name in names if not folder.has_measurement(name)]
-        if absent:
+        missing_names = [name for name in names if not folder.has_measurement(name)]
+        if missing_names:
             model, corpus = kept_model(config, directory=directory, runtime=runtime)
             outcome = folder.outcome()
             epochs = () if outcome is None else outcome.epochs
-            for name in absent:
-                measured = measure([name], model, corpus, config, runtime, epochs=epochs)
-                folder.write_measurement(name, measured[name])
+            for name in missing_names:
+                measurements = measure([name], model, corpus, config, runtime, epochs=epochs)
+                folder.write_measurement(name, measurements[name])
 
 
 def kept_model(
     config: LanguageTrialConfig, *, directory: Path, runtime: Runtime
 ) -> tuple[LanguageModel, Corpus]:
-    """Return the model of a done trial with its kept weights, in evaluation mode, and its corpus.
+    """Return a done trial's model with its kept weights, in evaluation mode, and its corpus.
 
-    Raises UserError if the weights are missing or damaged, or the corpus is missing."""
+    Raises UserError if the weights are missing or damaged, or the corpus is missing.
+    """
     folder = TrialFolder(directory, config.trial_id)
     _require_weights(folder)
     prepare(runtime)
@@ -72,9 +72,8 @@ def kept_model(
 def _require_weights(folder: TrialFolder) -> None:
     if not folder.kept_weights.is_file():
         raise UserError(
-            f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: "
-            "put the trial's folder back, or train the study again with another --storage (and "
-            "--store)"
+            f"{folder.kept_weights} is missing: restore the trial's folder, or train the study "
+            "again with another --storage (and --store)"
         )
 
 
@@ -84,11 +83,11 @@ def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
         tensors, state = load_tensors(path, device)
         if state.get("trial_id") != folder.trial_id:
             raise DamagedFileError(
-                f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}"
+                f"{path} has the weights of another trial, {str(state.get('trial_id'))[:12]}"
             )
         folder.check_kept_weights()
     except DamagedFileError as error:
         raise UserError(
-            f"{error}: put the file back as it was, or train the study again elsewhere"
+            f"{error}: restore the file, or train the study again with another --storage"
         ) from error
     return tensors

@@ -1,6 +1,7 @@
 """One trial from start to end: train, measure, and write the result before reporting it.
 
-Each trial has its own folder: see `trainables.trial_folder.folder`."""
+Each trial has its own folder: see `trainables.trial_folder.folder`.
+"""
 
 from __future__ import annotations
 
@@ -60,18 +61,19 @@ def run_trial(
     """Train and measure one trial, or return the result in its folder.
 
     A language model resumes from its last checkpoint; any other trial runs in one go. The outcome
-    is `done`, `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is on disk before
-    it is returned. Any other problem is an exception: SupersededError if another worker took the
-    trial over.
+    is `done`, `diverged`, or `pruned` by `stop_above` (see `Trainer.train`; the checkpoint stays
+    for the next run), and is on disk before it is returned. Any other problem is an exception:
+    SupersededError if another worker took the trial over.
 
-    A pruned trial keeps its checkpoint and resumes from it the next time. A damaged file is
-    reported by `note` and ignored. One process at a time works in a folder; others wait."""
+    `note` reports damaged files, which are ignored. One process at a time works in a folder; others
+    wait.
+    """
     task = TrialTask(config, directory, on_epoch, stop_above, note)
     with TrialRun(task, runtime, measurements) as run:
         if run.earlier is not None:
             return run.earlier
         if not isinstance(config, LanguageTrialConfig):
-            return run.experiment()
+            return run.run_experiment()
         trainer = run.trainer
         try:
             trainer.train(run.checkpoints, run.tell, task.stop_above)
@@ -103,11 +105,11 @@ class TrialRun:
 
     def __enter__(self) -> Self:
         self.task.directory.mkdir(parents=True, exist_ok=True)
-        PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
+        PULSE.enter("waiting for its folder", quiet_s=LOCK_S)
         with ExitStack() as exits:
             exits.enter_context(self._folder.locked())
             PULSE.enter(START)
-            self._take_up()
+            self._begin()
             self._exits = exits.pop_all()
         return self
 
@@ -116,9 +118,9 @@ class TrialRun:
             self.checkpoints.wait()
         self._exits.close()
 
-    def _take_up(self) -> None:
+    def _begin(self) -> None:
         folder = self._folder
-        self.earlier = _earlier(folder)
+        self.earlier = _previous_outcome(folder)
         if self.earlier is not None:
             # Its worker may have been killed before its cleanup.
             if self.earlier.state == "done":
@@ -128,7 +130,7 @@ class TrialRun:
         folder.forget_result()  # of a pruned trial that resumes now
         folder.take_over()
         folder.write_config(self.task.config.model_dump_json(indent=1))
-        folder.log(f"taken up on {socket.gethostname()}, {self._runtime.device}")
+        folder.log(f"started on {socket.gethostname()}, {self._runtime.device}")
         prepare(self._runtime)
         if note := triton_note(self._runtime.device):
             folder.log(note)
@@ -146,7 +148,7 @@ class TrialRun:
         checkpoint = self.checkpoints.latest(self._runtime.device)
         if checkpoint is not None:
             _restore(trainer, checkpoint, folder)
-            folder.log(f"goes on from the checkpoint after step {trainer.progress.step}")
+            folder.log(f"resumes from the checkpoint after step {trainer.progress.step}")
         return trainer
 
     def tell(self, epoch: EpochMetrics) -> None:
@@ -154,21 +156,21 @@ class TrialRun:
         train, valid = perplexity(epoch.train_loss), perplexity(epoch.valid_loss)
         averaging = ", averaging" if epoch.averaging else ""
         self._folder.log(
-            f"epoch {epoch.epoch}: perplexity {train:.2f}, in validation {valid:.2f}{averaging}, "
+            f"epoch {epoch.epoch}: perplexity {train:.2f}, validation {valid:.2f}{averaging}, "
             f"{epoch.seconds:.1f} s"
         )
         self.task.on_epoch(epoch)
 
-    def experiment(self) -> TrialOutcome:
+    def run_experiment(self) -> TrialOutcome:
         """Run and record a trial without a language model."""
         assert not isinstance(self.task.config, LanguageTrialConfig)
         try:
-            measured = measure_experiment(self.task.config, self._runtime)
+            measurements = measure_experiment(self.task.config, self._runtime)
         except DivergedError as error:
             return self._record({}, error)
         seconds, peak_mib = time.monotonic() - self._start_s, self._memory.peak_mib()
         cost = Measured({"wall_seconds": seconds, "peak_memory_mib": peak_mib})
-        return self._record({"cost@1": cost, **measured})
+        return self._record({"cost@1": cost, **measurements})
 
     def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
         """Record the end of training; without an error, measure the kept weights."""
@@ -178,10 +180,10 @@ class TrialRun:
             self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
         if error is not None:
             return self._record({}, error)
-        started = time.monotonic()
+        start_s = time.monotonic()
         trainer.take_kept_weights()
         epochs = trainer.progress.epochs
-        measured = measure(
+        measurements = measure(
             self._names,
             trainer.model,
             trainer.corpus,
@@ -189,16 +191,16 @@ class TrialRun:
             self._runtime,
             epochs=epochs,
         )
-        cost = _training_metrics(trainer, self._memory, time.monotonic() - started)
+        cost = _training_metrics(trainer, self._memory, time.monotonic() - start_s)
         self._folder.check_fence()
         self._folder.forget_measurements()
         save_tensors(self._folder.kept_weights, trainer.kept, {"trial_id": self._folder.trial_id})
-        return self._record({"training@1": Measured(cost), **measured})
+        return self._record({"training@1": Measured(cost), **measurements})
 
     def _record(
-        self, measured: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
+        self, measurements: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
     ) -> TrialOutcome:
-        folder, trains = self._folder, isinstance(self.task.config, LanguageTrialConfig)
+        folder, is_language_model = self._folder, isinstance(self.task.config, LanguageTrialConfig)
         state: FinalState = "done"
         if error is not None:
             state = "pruned" if isinstance(error, PrunedError) else "diverged"
@@ -206,19 +208,19 @@ class TrialRun:
             trial_id=self.task.config.trial_id,
             state=state,
             cause=str(error) if error is not None else None,
-            epochs=tuple(self.trainer.progress.epochs) if trains else (),
-            measurements={name: metrics for name, (metrics, _) in measured.items()},
+            epochs=tuple(self.trainer.progress.epochs) if is_language_model else (),
+            measurements={name: metrics for name, (metrics, _) in measurements.items()},
             environment=self._environment,
         )
-        outcome = folder.write_result(outcome, spectrum_of(measured.values()))
-        if trains and state == "done":
+        outcome = folder.write_result(outcome, spectrum_of(measurements.values()))
+        if is_language_model and state == "done":
             folder.forget_checkpoints()
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
         folder.leave()
         return outcome
 
 
-def _earlier(folder: TrialFolder) -> TrialOutcome | None:
+def _previous_outcome(folder: TrialFolder) -> TrialOutcome | None:
     """A pruned result is not final, and a damaged one is set aside."""
     try:
         result = folder.result()
@@ -235,13 +237,13 @@ def _restore(
     try:
         if not trainer.restore(*checkpoint):
             folder.note(
-                "the checkpoint is from another kind of device: random draws start again from seed "
-                "and step"
+                "the checkpoint is from another kind of device: random generators are seeded again "
+                "from seed and step"
             )
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
-            f"the checkpoints in {folder.path} are whole, but not of this program's version "
-            f"({first_line(error)}): remove them, and the trial starts from the beginning"
+            f"the checkpoints in {folder.path} are from another program version "
+            f"({first_line(error)}): remove them to train from the start"
         ) from error
 
 
@@ -253,20 +255,22 @@ def prepare(runtime: Runtime) -> None:
         load_layers(file)
 
 
-def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -> dict[str, Metric]:
+def _training_metrics(
+    trainer: Trainer, memory: PeakMemory, measuring_s: float
+) -> dict[str, Metric]:
     progress = trainer.progress
     assert progress.kept_epoch is not None
-    kept = progress.epochs[progress.kept_epoch - 1]
+    kept_epoch = progress.epochs[progress.kept_epoch - 1]
     seconds = sum(epoch.seconds for epoch in progress.epochs)
     return {
-        "train_perplexity": math.exp(kept.train_loss),
-        "valid_perplexity": math.exp(kept.valid_loss),
-        "kept_epoch": kept.epoch,
+        "train_perplexity": math.exp(kept_epoch.train_loss),
+        "valid_perplexity": math.exp(kept_epoch.valid_loss),
+        "kept_epoch": kept_epoch.epoch,
         "epochs": len(progress.epochs),
         "parameters": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
         "seconds": seconds,
         "seconds_per_epoch": seconds / len(progress.epochs),
         "tokens_per_second": progress.tokens / seconds,
-        "wall_seconds": progress.wall_seconds + measured_s,
+        "wall_seconds": progress.wall_seconds + measuring_s,
         "peak_memory_mib": memory.peak_mib(),
     }

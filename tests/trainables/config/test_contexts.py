@@ -58,8 +58,8 @@ def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
     [
         (None, "cannot be read"),
         (b'"\xe4"', "UTF-8"),
-        (b"{", "not one"),
-        ({"last_token_index": 1}, "not one"),
+        (b"{", "not a contexts file"),
+        ({"last_token_index": 1}, "not a contexts file"),
         ([{"index": 1}], "did you mean 0.last_token_index"),
         ([{"last_token_index": -1}], "greater than or equal to 0"),
         ([{"last_token_index": 1, "group": "a b"}], "group"),

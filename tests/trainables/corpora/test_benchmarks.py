@@ -53,7 +53,7 @@ def test_folder_tag_depends_on_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({}, "has none"),
+        ({}, "has no "),
         ({"EN-A.txt": "", "A.txt": ""}, "both the benchmark 'A'"),
         *(
             ({"EN-A.txt": f"cat dog 1\n{line}\n"}, rf"line 2 of EN-A\.txt is '{line}'")

@@ -48,5 +48,5 @@ def test_files_that_changed_since_the_plan_are_refused(tmp_path: Path) -> None:
     write_corpus(tmp_path / "mine", train="a b\n", valid="a\n", test="a\n")
     config = config_of("mine", tmp_path)
     write_corpus(tmp_path / "mine", train="a c\n")
-    with pytest.raises(UserError, match=f"{config.sha256}: run every worker"):
+    with pytest.raises(UserError, match=f"but the plan has {config.sha256}"):
         load(config, data_dir=tmp_path)

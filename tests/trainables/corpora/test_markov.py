@@ -61,7 +61,7 @@ def test_a_step_leaves_the_stationary_distribution_alone(language: MarkovLanguag
     share, p_VV = np.full(1000, 1e-3), np.exp(language.log_p_VV)
     for _ in range(200):
         share = share @ p_VV
-    np.testing.assert_allclose(language.stationary(), share, rtol=1e-9)
+    np.testing.assert_allclose(language.stationary_distribution(), share, rtol=1e-9)
     by_hand = -math.fsum(float(share[i] * p_VV[i] @ language.log_p_VV[i]) for i in range(1000))
     assert language.entropy_rate() == pytest.approx(by_hand, rel=1e-9)
 

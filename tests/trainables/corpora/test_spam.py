@@ -8,7 +8,7 @@ import pytest
 from tests.support.other_process import sha256_elsewhere
 from trainables.config import spam_floor
 from trainables.corpora import SPLITS, identity, tokenise
-from trainables.corpora.source import measured_identity, read_texts
+from trainables.corpora.source import compute_identity, read_texts
 from trainables.corpora.spam import SHA256, spam_identity, spam_texts
 
 HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be0707c"
@@ -46,7 +46,7 @@ def test_symbols_are_equally_often_in_every_split(symbols: int) -> None:
 @pytest.mark.parametrize("symbols", [*SHA256, 100])
 def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
     name = f"spam-{symbols}"
-    measured = measured_identity(name, read_texts(name, data_dir=None))
+    measured = compute_identity(name, read_texts(name, data_dir=None))
     assert spam_identity(symbols) in (measured, None)
     assert identity(name, data_dir=None) == measured
     assert measured.vocabulary_size == symbols + 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.corpora.text import number, tokenise
+from trainables.corpora.text import number_types, tokenise
 from trainables.errors import UserError
 
 WORDS = st.sampled_from(["a", "b", "c", "d", "e", "f", "<unk>", "<eos>"])
@@ -48,11 +48,11 @@ def test_tokens_are_words_and_sentence_ends(text: str) -> None:
 @given(st.lists(SPLIT, min_size=3, max_size=3), st.none() | st.integers(3, 12))
 def test_numbering_agrees_with_brute_force(splits: list[list[str]], limit: int | None) -> None:
     vocabulary, ids = brute_force(splits, limit)
-    numbered = number(splits, limit=limit)
+    numbered = number_types(splits, limit=limit)
     assert list(numbered.types) == vocabulary
     assert [[numbered.ids[token] for token in split] for split in splits] == ids
 
 
 def test_a_limit_without_room_is_refused() -> None:
     with pytest.raises(UserError, match=r"at least 3.*got 2.*all 4 types"):
-        number([["a", "b", "c", "<eos>"], [], []], limit=2)
+        number_types([["a", "b", "c", "<eos>"], [], []], limit=2)

@@ -85,7 +85,7 @@ def test_too_few_contexts_have_a_lower_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("corpus", "sentence"),
     [
-        ({"name": "ptb"}, "'ptb' is none"),
+        ({"name": "ptb"}, "not for 'ptb'"),
         ({"name": "markov-3"}, "from 5 to 500"),
         ({"name": "markov", "vocabulary_limit": 300}, "whole vocabulary only"),
     ],

@@ -159,10 +159,10 @@ def test_pruned_trial_goes_on_with_the_same_bits(
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
     assert names_in(folder) == set(FILES)
     lines = [line.split(" ", 2)[2] for line in (folder / "log.txt").read_text().splitlines()]
-    starts = [number for number, line in enumerate(lines) if line.startswith("taken up on ")]
+    starts = [number for number, line in enumerate(lines) if line.startswith("started on ")]
     assert len(starts) == 3 and lines[-1] == "done"
     assert [line.split(":")[0] for line in lines[1 : starts[1]]] == ["epoch 1", "epoch 2", "pruned"]
-    assert lines[starts[2] + 1].startswith("goes on from the checkpoint after step ")
+    assert lines[starts[2] + 1].startswith("resumes from the checkpoint")
 
 
 def test_checkpoint_of_a_gpu_goes_on_here(tmp_path: Path) -> None:
