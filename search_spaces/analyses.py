@@ -89,8 +89,7 @@ class AgainstBaselines(Analysis):
         """Raise TypeError unless `baselines` is a mapping; it would show only after training."""
         if not isinstance(self.baselines, Mapping):
             raise TypeError(
-                f"baselines of {type(self).__name__} map a group to the group that it is held "
-                f"against, as in "
+                f"{type(self).__name__}.baselines: must map each group to its baseline, such as "
                 f"{{'mos': 'softmax'}}; got {self.baselines!r}"
             )
 

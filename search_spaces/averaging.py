@@ -47,7 +47,7 @@ def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
 STUDY = Study(
     name="averaging",
     title="When averaging starts",
-    question="How much of a model's gain over softmax is the rule for when averaging starts?",
+    question="How much of a model's gain over softmax is due to the rule that starts averaging?",
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 1 and SM "
     "Tables 10 and 11",
     trials=trials,
@@ -76,10 +76,8 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "Table 1 prints 1.28 as the gain of MoS; SM Table 10 gives 57.10 less 55.11, 1.99, with "
-        "ET-ASGD and "
-        "58.07 less 56.07, 2.00, with NT-ASGD. The papers of SigSoftmax and MoS used NT-ASGD, that "
-        "of LMS-PLIF "
-        "a fixed epoch.",
+        "Table 1 prints 1.28 as the gain of MoS. SM Table 10 gives 1.99 with ET-ASGD (57.10 less "
+        "55.11) and 2.00 with NT-ASGD (58.07 less 56.07). The papers of SigSoftmax and MoS used "
+        "NT-ASGD; that of LMS-PLIF started at a fixed epoch.",
     ),
 )

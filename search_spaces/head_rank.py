@@ -119,10 +119,12 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 STUDY = Study(
     name="head_rank",
-    title="The rank of the head, and what bends and mixtures are worth in it",
+    title="Head rank, and what bends and mixtures add to it",
     question="Does a bent or mixed head of rank r behave like a plain one of a higher rank?",
-    source="What bends and mixtures promise (Yang et al. 2018; Kanai et al. 2018; AAAI 2021), "
-    "asked of heads of a given rank, as Godey and Artzi (2026, arXiv 2603.10145) do of plain ones",
+    source=(
+        "Claims about bends and mixtures (Yang et al. 2018; Kanai et al. 2018; AAAI 2021), tested "
+        "on heads of a given rank, as Godey and Artzi (2026, arXiv 2603.10145) test plain ones"
+    ),
     trials=trials,
     label=label,
     quick=coarse,
@@ -136,32 +138,31 @@ STUDY = Study(
             by="output_layer",
             baseline="softmax",
             panel="kind",
-            title="What a head's rank is worth",
-            claim="No printed factor is known to stand beside. That of plain heads one of a lower "
-            "rank trains worse is said by Godey, de la Clergerie and Sagot (2024, arXiv "
-            "2404.07647) and by Godey and Artzi (2026, arXiv 2603.10145), of whom only the "
-            "abstracts could be read.",
+            title="Worth of a bend or mixture in head rank",
+            claim=(
+                "No printed factor is known to compare with. Godey, de la Clergerie and Sagot "
+                "(2024, arXiv 2404.07647) and Godey and Artzi (2026, arXiv 2603.10145) report "
+                "that plain heads of lower rank train worse; only their abstracts could be read."
+            ),
         ),
         Lines(
             x="model.head_rank",
             by="output_layer",
             metrics=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank"),
             panel="kind",
-            title="Ranks of log P by the rank of the head",
+            title="Ranks of log P by head rank",
             logarithmic_x=True,
             logarithmic_y=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank"),
         ),
     ),
     deviations=(
-        "All heads are untied and written as A B, at r = d too, where that bounds nothing and only "
-        "trains otherwise: a "
-        "tied head, or one matrix, is not among them.",
-        "One backbone for all layers: that of softmax, for mixtures too, which the papers gave "
-        "another one; with its "
-        "learning rate, which was tuned for no rank of the head.",
-        "At scale quick seven layers, since its whole command is to take less than 25 minutes: "
-        "monotone_nn, mos_plif, "
-        "frozen PLIF and the softcap by a sigmoid are asked at scales small and paper alone.",
-        f"Mixtures have {MIXTURES} components here, and the papers' 15.",
+        "All heads are untied and factored as A B, also at r = d, where this bounds nothing and "
+        "only changes training. No head is tied or a single matrix.",
+        "All layers have softmax's backbone, mixtures too, although the papers gave mixtures "
+        "another one. They also have its learning rate, which was tuned for no head rank.",
+        "Scale quick has seven layers, so that its whole command takes less than 25 minutes. "
+        "monotone_nn, mos_plif, frozen PLIF and the sigmoid softcap run only at scales small and "
+        "paper.",
+        f"Mixtures have {MIXTURES} components here and 15 in the papers.",
     ),
 )

@@ -61,10 +61,11 @@ def _against(pairs: dict[str, str]) -> dict[str, str]:
 
 STUDY = Study(
     name="layer_gates",
-    title="Gates that look at the input, against constant ones and none",
-    question="At equal parameter counts, does a mixture of experts learn better than a dense "
-    "layer, and is that due to its gates or to breaking the degeneracy, which constant gates do "
-    "too?",
+    title="Input-dependent gates, constant gates and no gates",
+    question=(
+        "At equal parameter counts, does a mixture of experts learn better than a dense layer? If "
+        "so, is the reason its gates, or the broken degeneracy, for which constant gates suffice?"
+    ),
     source='the question that Orhan (2018) leaves open: "I haven\'t yet run detailed benchmarks"',
     trials=trials,
     label=label,
@@ -90,20 +91,16 @@ STUDY = Study(
     ),
     deviations=(
         "The post has no such benchmark. This is a small one on invented functions without noise: "
-        "it says which layer "
-        "learns these, not which would win on images or text.",
-        "Errors are mean squared errors in percent of the variance of the targets: 0 is the "
-        "function itself, 100 its "
-        "mean. The task regions is made like a mixture with hard gates, wide like a dense layer, "
-        "deep like neither.",
-        "Each seed draws a function, the examples, the weights and the batches; at a seed, "
-        "function, examples and "
-        "batches are the same for all three layers, and the tests are over these pairs.",
+        "it shows which layer learns these, not which would win on images or text.",
+        "Errors are mean squared errors in percent of the targets' variance: 0 is the function "
+        "itself, 100 its mean. The task regions is built like a mixture with hard gates, wide "
+        "like a dense layer, deep like neither.",
+        "Each seed draws a function, the examples, the weights and the batches. At a seed, all "
+        "three layers share function, examples and batches, and the tests are over these pairs.",
         "Each trial trains at five learning rates and keeps the one with the lowest validation "
-        "error. Experts have no "
-        "biases, as in the post, gates have; four experts with 4 outputs are what makes the counts "
-        "exactly equal.",
-        "The tests of input-dependent against dense are a family of their own for Holm's "
+        "error. Experts have no biases, as in the post; gates have biases. Four experts with 4 "
+        "outputs make the parameter counts exactly equal.",
+        "The tests of input-dependent gates against dense are a separate family for Holm's "
         "correction.",
     ),
 )

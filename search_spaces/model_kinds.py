@@ -27,14 +27,12 @@ def with_model(study: Study, model: str) -> Study:
     require_model(model)
     if study.tuning is not None:
         raise UserError(
-            f"{OPTION} is for studies that tune nothing, and {study.name} tunes settings of an "
-            f"AWD-LSTM: leave it out"
+            f"{OPTION}: {study.name} tunes settings of an AWD-LSTM. Leave {OPTION} out."
         )
     if not (study.reads_text and study.trains):
         raise UserError(
-            f"{OPTION} is for studies that train language models on the text of --corpus, and "
-            f"{study.name} does not: "
-            "leave it out"
+            f"{OPTION}: {study.name} does not train language models on the text of --corpus. "
+            f"Leave {OPTION} out."
         )
     if model == LSTM:
         return replace(
@@ -49,9 +47,8 @@ def with_model(study: Study, model: str) -> Study:
         ),
         deviations=(
             *study.deviations,
-            "Transformers stand in place of the source's AWD-LSTMs, with a recipe of this "
-            "project's: nothing that the "
-            "source has printed is of such models.",
+            "Transformers with this project's recipe replace the source's AWD-LSTMs. The source "
+            "prints no values of such models.",
         ),
     )
 
@@ -77,11 +74,8 @@ def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
         changed = transformer(config.corpus, config.output_layer, seed=config.seed)
         if changed.trial_id in names:
             raise UserError(
-                f"{OPTION} {TRANSFORMER} keeps corpus, output layer and seed of every trial, and "
-                f"{study.name} has "
-                f"{names[changed.trial_id]!r} and {study.label(config)!r}, which differ in their "
-                f"AWD-LSTM alone: leave "
-                "it out"
+                f"{OPTION}: {names[changed.trial_id]!r} and {study.label(config)!r} of "
+                f"{study.name} differ only in their AWD-LSTM. Leave {OPTION} out."
             )
         names[changed.trial_id] = study.label(config)
         yield changed
@@ -90,8 +84,6 @@ def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
 def _require_lstms(study: Study, configs: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
     models = [config for config in configs if isinstance(config, LanguageTrialConfig)]
     if not models or not all(isinstance(config, TrialConfig) for config in models):
-        has = "has its own Transformers" if models else "trains none"
-        raise UserError(
-            f"{OPTION} is for studies of AWD-LSTMs, and {study.name} {has}: leave it out"
-        )
+        models_text = "its own Transformers" if models else "no AWD-LSTMs"
+        raise UserError(f"{OPTION}: {study.name} trains {models_text}. Leave {OPTION} out.")
     return configs

@@ -34,9 +34,10 @@ def label(config: LanguageTrialConfig) -> str:
 
 STUDY = Study(
     name="mos_k",
-    title="How many softmaxes a mixture needs",
-    question="Does a larger number of mixtures lower the perplexity by its rank, or by its "
-    "parameters?",
+    title="Number of softmaxes in a mixture",
+    question=(
+        "Do more mixtures lower the perplexity through a higher rank, or through more parameters?"
+    ),
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Tables 4 and 5, "
     "Figs. 5 and 6",
     trials=trials,

@@ -39,8 +39,8 @@ def published() -> PublishedTable:
 
 STUDY = Study(
     name="plif_frozen",
-    title="LMS-PLIF with its slopes left as drawn",
-    question="Is LMS-PLIF better than the same model whose random slopes are never trained?",
+    title="LMS-PLIF with untrained slopes",
+    question="Is LMS-PLIF better than the same model with random slopes that are never trained?",
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Tables 3 and 4",
     trials=trials,
     label=model_and_seed,

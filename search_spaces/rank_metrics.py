@@ -67,7 +67,7 @@ def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
 STUDY = Study(
     name="rank_metrics",
     title="Four ways to count a rank",
-    question="How high is the rank of the log-P matrix if directions without weight do not count?",
+    question="How high is the rank of the log-P matrix if negligible directions do not count?",
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 6, Fig. 7 "
     "and SM Figs. 2 to 5",
     trials=trials,
@@ -86,12 +86,11 @@ STUDY = Study(
         GroupSpectra(),
     ),
     deviations=(
-        "On a generated language (markov, markov-R), which the paper has not, the true log-P "
-        "matrix is measured too; "
-        "its singular values come from a QR decomposition in float64, those of the models from the "
-        "Gram matrix. All "
-        "output layers sit on the model that the paper gives softmax there, and at scale quick "
-        "train for 30 epochs, as "
-        "in the first ones a model learns no more than how often words come.",
+        "On a generated language (markov, markov-R), which the paper does not have, the true "
+        "log-P matrix is measured too. Its singular values come from a QR decomposition in "
+        "float64, those of the models from the Gram matrix.",
+        "On a generated language, all output layers sit on the model that the paper gives "
+        "softmax. At scale quick they train for 30 epochs, because in the first epochs a model "
+        "learns only word frequencies.",
     ),
 )

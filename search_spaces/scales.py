@@ -87,7 +87,7 @@ SCALES = {
     for scale in (
         Scale(
             name="smoke",
-            summary="a few trials with tiny models, seconds: does everything work?",
+            summary="a few trials with tiny models, seconds: a check that everything works",
             width=0.03,
             dropout=0.1,
             optimizer="adam",

@@ -108,18 +108,19 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
         if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED["press_rank"]])
     ]
     if table.empty:
-        return ["No trained softmax was bent yet."]
+        return ["No trained softmax has been bent yet."]
     if not parts:
         return [table]
     return [
-        f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}.",
+        f"Bending a trained softmax's logits without further training gives Press rank "
+        f"{', '.join(parts)}.",
         table,
     ]
 
 
 STUDY = Study(
     name="softcap",
-    title="Softcaps, the bounded logits of today's models",
+    title="Softcaps: bounded logits of today's models",
     question="Does bounding the logits change the rank of the log-P matrix, and the perplexity "
     "with it?",
     trials=trials,
@@ -133,14 +134,16 @@ STUDY = Study(
             by="output_layer.form",
             metrics=DRAWN,
             reference=PLAIN,
-            title="Over the cap",
+            title="Perplexity and ranks over the cap",
             logarithmic_y=("test_perplexity", "press_rank"),
-            note="tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: "
-            "modded-nanogpt's 23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three "
-            "numbers in proportion. So the sigmoid form has half the range of the tanh form of the "
-            "same cap, and a slope of 0.77 at most. No source printed a rank. After training: the "
-            "logits of a trained softmax go through the same function, and nothing is trained "
-            "again.",
+            note=(
+                "tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: "
+                "modded-nanogpt's 23 sigmoid((x + 5) / 7.5), with all three numbers in proportion "
+                "at other caps. The sigmoid form therefore has half the range of the tanh form "
+                "with the same cap, and a slope of at most 0.77. No source printed a rank. After "
+                "training: the logits of a trained softmax pass through the same function, "
+                "without further training."
+            ),
             after={
                 _after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS
             },
@@ -154,9 +157,8 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "The sources cap the logits of Transformers without an output bias; here they have one, "
-        "and at scale quick it "
-        "starts at the frequencies of the words, as far as the cap lets it.",
-        "The sources tune a cap together with the rest of a model; here it alone changes.",
+        "The sources cap the logits of Transformers without an output bias. Here there is one; at "
+        "scale quick it starts at the word frequencies, as far as the cap allows.",
+        "The sources tune a cap together with the rest of a model; here only the cap changes.",
     ),
 )

@@ -68,13 +68,11 @@ QUICK = (
 """V, widths, layers, number of seeds. Widths surround the one at which a layer learns. A step's
 time is proportional to V d; slow ones get fewer seeds."""
 CLAIM = (
-    "No printed width stands beside: of Godey and Artzi (2026, arXiv 2603.10145) only the abstract "
-    "could be read. It "
-    "says that the bottleneck makes \N{LEFT DOUBLE QUOTATION MARK}trivial patterns "
-    "unlearnable\N{RIGHT DOUBLE QUOTATION MARK} and that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
-    "the gradient norm is "
-    "suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK}, and not at which width or "
-    "number of symbols."
+    "No printed width is known to compare with: only the abstract of Godey and Artzi (2026, arXiv "
+    "2603.10145) could be read. It states that the bottleneck makes "
+    "\N{LEFT DOUBLE QUOTATION MARK}trivial patterns unlearnable\N{RIGHT DOUBLE QUOTATION MARK} "
+    "and that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is suppressed by the "
+    "output layer\N{RIGHT DOUBLE QUOTATION MARK}, but not at which width or number of symbols."
 )
 SMOKE = (1_000, 8, 1)
 """V, d, seed."""
@@ -180,8 +178,10 @@ def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
 STUDY = Study(
     name="spam",
     title="A trivial language over many symbols",
-    question="At which width does a model with each output layer learn that every text repeats its "
-    "first symbol?",
+    question=(
+        "With each output layer, at which width does a model learn that every text repeats its "
+        "first symbol?"
+    ),
     source="Lost in Backpropagation: The LM Head is a Gradient Bottleneck (arXiv 2603.10145), "
     "SpamLang",
     trials=trials,
@@ -200,7 +200,7 @@ STUDY = Study(
             over_name="V",
             metric=EXCESS,
             value=LEARNED,
-            title="The width at which the language is learned",
+            title="Width at which the language is learned",
             claim=CLAIM,
         ),
         Lines(
@@ -208,31 +208,30 @@ STUDY = Study(
             by="output_layer.name",
             metrics=(EXCESS,),
             panel="corpus.name",
-            title="What is not learned, by width and number of symbols",
+            title="Remaining gap by width and number of symbols",
             logarithmic_x=True,
             logarithmic_y=(EXCESS,),
-            note="The gap is the test loss less ln V / 8, the entropy of the language in nats a "
-            "token: texts of eight "
-            f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}; "
-            f"more training moves "
-            "the width at which it is.",
+            note=(
+                "The gap is the test loss less ln V / 8, the entropy of the language in nats per "
+                "token: texts have eight tokens, of which only the first is uncertain. Learned "
+                f"means a gap of at most {LEARNED}; more training changes the width at which it "
+                "is reached."
+            ),
         ),
         GroupTable(
             metrics=(EXCESS, "test_perplexity", "parameters", "seconds"), title="By layer, V and d"
         ),
     ),
     deviations=(
-        "The source trains Transformers; this study an AWD-LSTM, whose first two layers keep their "
-        "width of "
-        f"{HIDDEN_WIDTH} whatever d is, so that d narrows the head and what is tied to it.",
-        "The source's texts, sizes and training were not read in full: seven repeats and an end of "
-        "text, and all else "
-        "of the training, are this project's.",
-        f"Every V is trained with as many tokens, {EPOCHS * EPOCH_TOKENS:,} at every scale but "
-        f"smoke: a symbol is then "
-        "seen in 80 texts at V = 500 and in 10 at V = 4,000, and the width grows with V as it does "
-        "at this training.",
-        "MoS has 3 mixtures without dropout, and its parameters come on top: at equal d it is the "
-        "larger model.",
+        "The source trains Transformers. This study trains an AWD-LSTM whose first two layers "
+        f"have width {HIDDEN_WIDTH} at every d, so that d narrows only the head and the weights "
+        "tied to it.",
+        "The source's texts, sizes and training were not read in full. Seven repeats, the end of "
+        "text and all other settings of the training are this project's.",
+        f"Every V is trained on {EPOCHS * EPOCH_TOKENS:,} tokens at every scale except smoke. A "
+        "symbol is then seen in 80 texts at V = 500 and in 10 at V = 4,000, so the growth of the "
+        "width with V depends on this training.",
+        "MoS has 3 mixtures without dropout and more parameters than the others: at equal d it is "
+        "the larger model.",
     ),
 )

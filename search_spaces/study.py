@@ -61,7 +61,7 @@ class Study:
     """Replaces `trials` if later trials depend on earlier results."""
     title: str = ""
     question: str = ""
-    """One sentence ending in a question mark; the report opens with it."""
+    """Ends in a question mark; the report opens with it."""
     source: str = ""
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
@@ -95,13 +95,12 @@ class Study:
     def __post_init__(self) -> None:
         """Raise UserError for a wrong type, which would otherwise show only after training."""
         for name in ("name", "title", "question", "source"):
-            _require(isinstance(getattr(self, name), str), self, name, "a text")
+            _require(isinstance(getattr(self, name), str), self, name, "a string")
         _require(
             re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.name) is not None,
             self,
             "name",
-            "plain letters, digits and underscores, with dots and hyphens between them, as folders "
-            "are called by it",
+            "letters, digits, '_', '.' and '-', without '.' or '-' first, because folders use it",
         )
         for name in ("corpora", "always_reads", "measurements", "deviations"):
             texts = getattr(self, name)
@@ -109,7 +108,7 @@ class Study:
                 isinstance(texts, (tuple, list)) and all(isinstance(text, str) for text in texts),
                 self,
                 name,
-                "a tuple of texts, such as ('ptb',)",
+                "a tuple of strings, such as ('ptb',)",
             )
         right = isinstance(self.analyses, (tuple, list)) and all(
             isinstance(analysis, Analysis)
@@ -137,12 +136,12 @@ class Study:
             right,
             self,
             "seeds",
-            f"a number for scales ({', '.join(SCALES)}), such as {{'quick': 3}}",
+            f"a number of seeds by scale ({', '.join(SCALES)}), such as {{'quick': 3}}",
         )
 
 
 def _require(right: bool, study: Study, field: str, kind: str) -> None:
     if not right:
         raise UserError(
-            f"{field} of a study is {kind}; {study.name!r} has {getattr(study, field)!r}: fix it"
+            f"study {study.name!r}: {field} must be {kind}; got {getattr(study, field)!r}"
         )

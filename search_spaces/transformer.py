@@ -57,9 +57,7 @@ def ladder(width: int) -> Rung:
     divide may get fewer. Raises ValueError if the width is odd or less than 2.
     """
     if width < 2 or width % 2:
-        raise ValueError(
-            f"the width of a Transformer is an even number, at least 2; got {width}: choose another"
-        )
+        raise ValueError(f"a Transformer's width must be an even number of at least 2; got {width}")
     least, most = LAYERS
     units = max(least, round(width / HEAD_WIDTH))
     return Rung(

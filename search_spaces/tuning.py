@@ -54,9 +54,8 @@ class Tuning:
         wrong = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
         if wrong or not self.sides:
             raise UserError(
-                "a tuning has one or more sides, and their names are single words, as names of "
-                "trials begin with them; "
-                f"got {', '.join(map(repr, self.sides)) or 'none'}: rename them"
+                "tuning: needs sides whose names are single words, because trial names begin with "
+                f"them; got {', '.join(map(repr, self.sides)) or 'none'}"
             )
 
 

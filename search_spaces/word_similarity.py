@@ -28,7 +28,9 @@ def published() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
 STUDY = Study(
     name="word_similarity",
     title="Word similarity from the embeddings",
-    question="Are the embeddings of high-rank models closer to how people judge words alike?",
+    question=(
+        "Are the embeddings of high-rank models closer to human judgements of word similarity?"
+    ),
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 4 and SM "
     "Tables 3 and 13",
     trials=trials,
