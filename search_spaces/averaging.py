@@ -34,14 +34,14 @@ def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
         for row in rows("table1_reproduction")
         if row["metric"] == "perplexity_difference"
     }
-    found: dict[str, dict[str, float]] = {}
+    differences: dict[str, dict[str, float]] = {}
     for column, model in TABLE_1.items():
-        own_rule = "ET-ASGD" if model == "lms_plif" else "NT-ASGD"
-        found.setdefault(f"{model} {own_rule}", {})["the model's own paper"] = float(
+        original_rule = "ET-ASGD" if model == "lms_plif" else "NT-ASGD"
+        differences.setdefault(f"{model} {original_rule}", {})["the model's own paper"] = float(
             table["reported"][column]
         )
-        found.setdefault(f"{model} ET-ASGD", {})["AAAI 2021"] = float(table["ours"][column])
-    return {"ptb": found}
+        differences.setdefault(f"{model} ET-ASGD", {})["AAAI 2021"] = float(table["ours"][column])
+    return {"ptb": differences}
 
 
 STUDY = Study(

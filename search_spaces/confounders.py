@@ -19,7 +19,7 @@ TOKEN_FACTORS = (0.25, 0.5, 1.0, 2.0)
 
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
     """Yield 108 trials."""
-    plain = transformer(corpus, SoftmaxConfig(), seed=SEED, width=WIDTH, head="untied")
+    base = transformer(corpus, SoftmaxConfig(), seed=SEED, width=WIDTH, head="untied")
     for batch, decay, rate, tokens in product(
         BATCH_FACTORS, WEIGHT_DECAYS, RATE_FACTORS, TOKEN_FACTORS
     ):
@@ -29,7 +29,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
             "learning_rate": rate * ladder(WIDTH).learning_rate,
             "epochs": round(tokens * recipe_epochs(corpus)),
         }
-        yield plain.model_copy(update={"training": plain.training.model_copy(update=training)})
+        yield base.model_copy(update={"training": base.training.model_copy(update=training)})
 
 
 def label(config: TransformerTrialConfig) -> str:

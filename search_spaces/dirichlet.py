@@ -62,13 +62,13 @@ def corner(trials: Sequence[DirichletConfig]) -> list[DirichletConfig]:
 
 
 def _claims() -> Iterator[Claim]:
-    more = "monotonic functions match more modes at small d than linear softmax"
-    less = "similar results for cross-entropy and other alphas"
+    better_modes = "monotonic functions match more modes at small d than linear softmax"
+    equal_results = "similar results for cross-entropy and other alphas"
     for layer in ("lms_plif", "monotone_nn"):
         for text, metric, panels in (
-            (more, MODES, ALPHAS[:1]),
-            (less, MODES, ALPHAS[1:]),
-            (less, GAP, ALPHAS),
+            (better_modes, MODES, ALPHAS[:1]),
+            (equal_results, MODES, ALPHAS[1:]),
+            (equal_results, GAP, ALPHAS),
         ):
             yield Claim(
                 text=text,

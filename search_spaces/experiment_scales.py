@@ -31,8 +31,8 @@ def _dirichlet(size: int) -> Changes:
     }
 
 
-def _inputs(most: int) -> Changes:
-    return lambda config: {"inputs": min(most, config.inputs)}
+def _inputs(count: int) -> Changes:
+    return lambda config: {"inputs": min(count, config.inputs)}
 
 
 def _steps(steps: int, examples: int) -> Changes:

@@ -96,7 +96,7 @@ def label(config: LanguageTrialConfig) -> str:
     return f"{kind} {layer.name}{form} r={config.model.head_rank} seed={config.seed}"
 
 
-def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
+def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """Return seven layers and the six largest ranks; smaller ones would scale to 1 or coincide."""
     return [
         trial
@@ -127,7 +127,7 @@ STUDY = Study(
     ),
     trials=trials,
     label=label,
-    quick=coarse,
+    quick=quick_trials,
     corner=corner,
     seeds={"smoke": 2, "quick": 2, "small": 2, "paper": 2},
     corpora=("ptb",),

@@ -51,7 +51,7 @@ def corner(trials: Sequence[LayerTaskConfig]) -> list[LayerTaskConfig]:
     return [config for config in trials if config.seed in SEEDS[:2] and config.task == "regions"]
 
 
-def _against(pairs: dict[str, str]) -> dict[str, str]:
+def _by_task(pairs: dict[str, str]) -> dict[str, str]:
     return {
         f"{task}: {layer}": f"{task}: {baseline}"
         for task in TASKS
@@ -74,10 +74,10 @@ STUDY = Study(
     measurements=("layer_task@2",),
     analyses=(
         Comparison(
-            baselines=_against({"softmax gates": "constant gates", "constant gates": "dense"}),
+            baselines=_by_task({"softmax gates": "constant gates", "constant gates": "dense"}),
             metric="test_error_percent",
         ),
-        Comparison(baselines=_against({"softmax gates": "dense"}), metric="test_error_percent"),
+        Comparison(baselines=_by_task({"softmax gates": "dense"}), metric="test_error_percent"),
         GroupTable(
             metrics=(
                 "parameters",

@@ -64,21 +64,21 @@ def require_model(model: str) -> None:
 
 def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
     """Keep configs without a language model, such as a generated language's truth."""
-    written = list(study.trials(corpus))
-    lstms = _require_lstms(study, written)
+    configs = list(study.trials(corpus))
+    lstms = _require_lstms(study, configs)
     names: dict[str, str] = {}
     for config in lstms:
         if not isinstance(config, TrialConfig):
             yield config
             continue
-        changed = transformer(config.corpus, config.output_layer, seed=config.seed)
-        if changed.trial_id in names:
+        replacement = transformer(config.corpus, config.output_layer, seed=config.seed)
+        if replacement.trial_id in names:
             raise UserError(
-                f"{OPTION}: {names[changed.trial_id]!r} and {study.label(config)!r} of "
+                f"{OPTION}: {names[replacement.trial_id]!r} and {study.label(config)!r} of "
                 f"{study.name} differ only in their AWD-LSTM. Leave {OPTION} out."
             )
-        names[changed.trial_id] = study.label(config)
-        yield changed
+        names[replacement.trial_id] = study.label(config)
+        yield replacement
 
 
 def _require_lstms(study: Study, configs: Sequence[AnyConfig]) -> Sequence[AnyConfig]:

@@ -24,16 +24,16 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 def published() -> PublishedTable:
     """Return Table 3 for the frozen model, Table 4's test perplexities for the trained one."""
-    frozen = by_group("table3_plif_frozen", lambda _: "lms_plif_frozen")
-    trained = {
+    frozen_groups = by_group("table3_plif_frozen", lambda _: "lms_plif_frozen")
+    trained_numbers = {
         row["corpus"]: PublishedNumber(
             value=float(row["lms_plif_test_mean"]), deviation=float(row["lms_plif_test_sd"])
         )
         for row in rows("table4_plif_vs_frozen")
     }
     return {
-        corpus: {"lms_plif": {"test_perplexity": trained[corpus]}, **groups}
-        for corpus, groups in frozen.items()
+        corpus: {"lms_plif": {"test_perplexity": trained_numbers[corpus]}, **groups}
+        for corpus, groups in frozen_groups.items()
     }
 
 

@@ -35,11 +35,11 @@ def label(config: PressNoiseConfig) -> str:
 
 def corner(configs: Sequence[PressNoiseConfig]) -> Sequence[PressNoiseConfig]:
     """Return round trips, and noise near a small matrix's tolerance in both precisions."""
-    chosen = {("float64", 1e-20), ("float64", 1e-26), ("float64", 1e-28), ("float32", 1e-8)}
+    cases = {("float64", 1e-20), ("float64", 1e-26), ("float64", 1e-28), ("float32", 1e-8)}
     return [
         config
         for config in configs
-        if config.round_trips or (config.precision, config.noise_variance) in chosen
+        if config.round_trips or (config.precision, config.noise_variance) in cases
     ]
 
 

@@ -48,7 +48,9 @@ STUDY = Study(
     analyses=(
         Predictions(
             source="SM Table 2",
-            published={"ptb": {MODELS[model]: at for model, at in predictions().items()}},
+            published={
+                "ptb": {MODELS[model]: contexts for model, contexts in predictions().items()}
+            },
         ),
         GroupTable(metrics=("valid_perplexity", "test_perplexity", "press_rank")),
     ),

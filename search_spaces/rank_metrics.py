@@ -35,7 +35,7 @@ def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
     """Yield five ET-ASGD models of `averaging`; if log P is known, the truth and six layers."""
     if markov_rank(corpus.name) is not None:
         return _truth_and_models(corpus)
-    return (trial(corpus, each) for each in FIVE)
+    return (trial(corpus, model) for model in FIVE)
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:

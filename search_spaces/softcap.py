@@ -70,12 +70,12 @@ METRICS = (
     "kl_rank_1e-2",
     "kl_rank_1e-3",
 )
-DRAWN = ("test_perplexity", "press_rank", "kl_rank_1e-2")
-TRAINED = {
+FIGURE_METRICS = ("test_perplexity", "press_rank", "kl_rank_1e-2")
+TRAINED_TITLES = {
     "press_rank": "Press rank, trained",
     "test_perplexity": "test perplexity, trained",
 }
-AFTER = {
+BENT_TITLES = {
     "press_rank": "Press rank, bent after",
     "test_perplexity": "test perplexity, bent after",
     "kl_from_softmax": "KL (nats)",
@@ -84,7 +84,7 @@ PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
 """Caps of nanochat, Gemma 2 and modded-nanogpt."""
 
 
-def _after(layer: SoftcapConfig) -> str:
+def _bent_prefix(layer: SoftcapConfig) -> str:
     return f"bent {layer.form} {layer.cap:g} "
 
 
@@ -96,16 +96,18 @@ def softmax_bent_after_training(results: Any) -> list[Any]:
     """
     means = results.groupby("group").mean(numeric_only=True)
     softmax = means.to_dict("index").get(PLAIN, {})
-    table = means.reindex(index=list(BASELINES), columns=list(TRAINED)).rename(columns=TRAINED)
-    for name, title in AFTER.items():
-        table[title] = [softmax.get(_after(layer) + name) for layer in SOFTCAPS]
-    table = table.dropna(subset=list(AFTER.values())).rename_axis("bend").reset_index()
+    table = means.reindex(index=list(BASELINES), columns=list(TRAINED_TITLES)).rename(
+        columns=TRAINED_TITLES
+    )
+    for name, title in BENT_TITLES.items():
+        table[title] = [softmax.get(_bent_prefix(layer) + name) for layer in SOFTCAPS]
+    table = table.dropna(subset=list(BENT_TITLES.values())).rename_axis("bend").reset_index()
     parts = [
-        f"{row[AFTER['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
-        f"({row[TRAINED['press_rank']]:.0f} if trained with it; KL "
-        f"{row[AFTER['kl_from_softmax']]:.2g} nats)"
+        f"{row[BENT_TITLES['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
+        f"({row[TRAINED_TITLES['press_rank']]:.0f} if trained with it; KL "
+        f"{row[BENT_TITLES['kl_from_softmax']]:.2g} nats)"
         for row in table.to_dict("records")
-        if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED["press_rank"]])
+        if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED_TITLES["press_rank"]])
     ]
     if table.empty:
         return ["No trained softmax has been bent yet."]
@@ -132,7 +134,7 @@ STUDY = Study(
         Lines(
             x="output_layer.cap",
             by="output_layer.form",
-            metrics=DRAWN,
+            metrics=FIGURE_METRICS,
             reference=PLAIN,
             title="Perplexity and ranks over the cap",
             logarithmic_y=("test_perplexity", "press_rank"),
@@ -145,11 +147,12 @@ STUDY = Study(
                 "without further training."
             ),
             after={
-                _after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS
+                _bent_prefix(layer): (f"{layer.form} after training", layer.cap)
+                for layer in SOFTCAPS
             },
         ),
         softmax_bent_after_training,
-        *(Comparison(baselines=BASELINES, metric=metric) for metric in DRAWN),
+        *(Comparison(baselines=BASELINES, metric=metric) for metric in FIGURE_METRICS),
         Correlation(),
         Correlation(x="kl_rank_1e-2"),
         GroupTable(metrics=METRICS, title="Perplexity and ranks by cap"),

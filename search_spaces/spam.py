@@ -143,7 +143,7 @@ def _symbols(config: TrialConfig) -> int:
     return symbols
 
 
-def part(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
+def quick_trials(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
     """Return the trials of scale quick, which two cores train in minutes."""
     return [config for config in configs if isinstance(config, TrialConfig) and _is_quick(config)]
 
@@ -160,14 +160,14 @@ def _is_quick(config: TrialConfig) -> bool:
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
     """Return two layers at one V and d, with a sixteenth of the training."""
-    shorter = {
+    short_training = {
         "epochs": 2,
         "epoch_tokens": 10_000,
         "warm_up_tokens": 2_000,
         "averaging": EtAsgdConfig(switch_epoch=1),
     }
     return [
-        config.model_copy(update={"training": config.training.model_copy(update=shorter)})
+        config.model_copy(update={"training": config.training.model_copy(update=short_training)})
         for config in configs
         if isinstance(config, TrialConfig)
         and (_symbols(config), config.model.embedding_width, config.seed) == SMOKE
@@ -187,7 +187,7 @@ STUDY = Study(
     trials=trials,
     label=label,
     corner=corner,
-    quick=part,
+    quick=quick_trials,
     reads_text=False,
     scaled=False,
     measurements=("perplexity@1",),

@@ -37,11 +37,11 @@ def describe(config: AnyConfig) -> str:
     name = settings.pop("name")
     if isinstance(layer, CustomConfig):
         name, settings = layer.layer, layer.settings
-    shown = (
+    values = (
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in settings.items()
     )
-    return " ".join([name, *shown, f"seed={config.seed}"])
+    return " ".join([name, *values, f"seed={config.seed}"])
 
 
 def group_of(name: str) -> str:
@@ -110,13 +110,13 @@ class Study:
                 name,
                 "a tuple of strings, such as ('ptb',)",
             )
-        right = isinstance(self.analyses, (tuple, list)) and all(
+        condition = isinstance(self.analyses, (tuple, list)) and all(
             isinstance(analysis, Analysis)
             or (callable(analysis) and not isinstance(analysis, type))
             for analysis in self.analyses
         )
         _require(
-            right,
+            condition,
             self,
             "analyses",
             "a tuple of requests and functions, such as (Correlation(), my_function)",
@@ -128,20 +128,20 @@ class Study:
                 name,
                 "a function",
             )
-        right = isinstance(self.seeds, Mapping) and all(
+        condition = isinstance(self.seeds, Mapping) and all(
             scale in SCALES and isinstance(count, int) and count >= 1
             for scale, count in self.seeds.items()
         )
         _require(
-            right,
+            condition,
             self,
             "seeds",
             f"a number of seeds by scale ({', '.join(SCALES)}), such as {{'quick': 3}}",
         )
 
 
-def _require(right: bool, study: Study, field: str, kind: str) -> None:
-    if not right:
+def _require(condition: bool, study: Study, field: str, kind: str) -> None:
+    if not condition:
         raise UserError(
             f"study {study.name!r}: {field} must be {kind}; got {getattr(study, field)!r}"
         )

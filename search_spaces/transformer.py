@@ -58,11 +58,11 @@ def ladder(width: int) -> Rung:
     """
     if width < 2 or width % 2:
         raise ValueError(f"a Transformer's width must be an even number of at least 2; got {width}")
-    least, most = LAYERS
-    units = max(least, round(width / HEAD_WIDTH))
+    minimum, maximum = LAYERS
+    units = max(minimum, round(width / HEAD_WIDTH))
     return Rung(
         width=width,
-        layers=min(units, most),
+        layers=min(units, maximum),
         heads=next(heads for heads in range(units, 0, -1) if width % (2 * heads) == 0),
         learning_rate=GPT_LEARNING_RATE * GPT_WIDTH / width,
     )

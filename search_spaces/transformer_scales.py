@@ -37,25 +37,27 @@ def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str,
 
     A model off the ladder stays off in proportion: twice the layers stay twice the lower rung's.
     """
-    narrow, wide = ladder(scaled_width(scale, model.width)), ladder(model.width)
-    heads = max(1, round(model.heads * narrow.heads / wide.heads))
+    lower_rung, rung = ladder(scaled_width(scale, model.width)), ladder(model.width)
+    heads = max(1, round(model.heads * lower_rung.heads / rung.heads))
     rank = model.head_rank
     return {
-        "width": narrow.width,
-        "layers": max(1, round(model.layers * narrow.layers / wide.layers)),
-        "heads": next(count for count in range(heads, 0, -1) if narrow.width % (2 * count) == 0),
-        "head_rank": rank and scaled_rank(rank, model.width, narrow.width),
+        "width": lower_rung.width,
+        "layers": max(1, round(model.layers * lower_rung.layers / rung.layers)),
+        "heads": next(
+            count for count in range(heads, 0, -1) if lower_rung.width % (2 * count) == 0
+        ),
+        "head_rank": rank and scaled_rank(rank, model.width, lower_rung.width),
     }
 
 
 def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> dict[str, Any]:
     """Return the training's settings at this scale, except epochs and their tokens."""
     training, width = config.training, config.model.width
-    by_width = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
+    rate_factor = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
     return {
         "batch_size": in_proportion(training.batch_size, BATCH_SIZE, scale.batch_size),
         "window": scale.window or training.window,
-        "learning_rate": training.learning_rate * by_width * scale.learning_rate,
+        "learning_rate": training.learning_rate * rate_factor * scale.learning_rate,
         "warm_up_tokens": scale.warm_up_tokens or training.warm_up_tokens,
     }
 
@@ -73,6 +75,6 @@ def scaled_width(scale: TransformerScale, width: int) -> int:
     return max(2, 2 * round(width * scale.width / 2))
 
 
-def scaled_rank(rank: int, width: int, narrow: int) -> int:
+def scaled_rank(rank: int, width: int, narrow_width: int) -> int:
     """Return a head's rank on the narrow model: the same share of its width, at least 1."""
-    return max(1, round(rank * narrow / width))
+    return max(1, round(rank * narrow_width / width))

@@ -51,8 +51,8 @@ class Tuning:
 
         Names of trials start with a side's name.
         """
-        wrong = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
-        if wrong or not self.sides:
+        bad_names = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
+        if bad_names or not self.sides:
             raise UserError(
                 "tuning: needs sides whose names are single words, because trial names begin with "
                 f"them; got {', '.join(map(repr, self.sides)) or 'none'}"

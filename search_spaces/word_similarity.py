@@ -18,11 +18,11 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 def published() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     """Return SM Table 3: corpus -> benchmark -> model -> Spearman's rho."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    scores: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows("sm_table3_word_similarity"):
-        benchmarks = found.setdefault(row["corpus"], {})
+        benchmarks = scores.setdefault(row["corpus"], {})
         benchmarks.setdefault(row["benchmark"], {})[row["model"]] = float(row["spearman_rho"])
-    return found
+    return scores
 
 
 STUDY = Study(

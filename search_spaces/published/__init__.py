@@ -82,11 +82,11 @@ def rows(table: str) -> tuple[Row, ...]:
 
 def by_group(table: str, group: Callable[[Row], str] = lambda row: row["model"]) -> PublishedTable:
     """Return a table's metrics; `group` maps a row to a study's group. Default corpus: PTB."""
-    found: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
+    table_groups: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
     for row in rows(table):
-        of_corpus = found.setdefault(row.get("corpus", "ptb"), {})
-        of_corpus[group(row)] = _numbers(row)
-    return found
+        groups = table_groups.setdefault(row.get("corpus", "ptb"), {})
+        groups[group(row)] = _numbers(row)
+    return table_groups
 
 
 def _numbers(row: Row) -> dict[str, PublishedNumber]:
@@ -105,28 +105,28 @@ def _numbers(row: Row) -> dict[str, PublishedNumber]:
 
 def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[str, float]]:
     """Return the printed p-values: corpus -> model -> p-value."""
-    found: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, float]] = {}
     for row in rows(table):
         if row[column]:
-            found.setdefault(row.get("corpus", "ptb"), {})[row["model"]] = float(row[column])
-    return found
+            values.setdefault(row.get("corpus", "ptb"), {})[row["model"]] = float(row[column])
+    return values
 
 
 @cache
 def predictions() -> PublishedPredictions:
     """Return SM Table 2 by the paper's model names; true words come from the test text."""
-    following = {
+    next_words = {
         f"{context.group} {context.number}": context.next_token or ""
         for context in published_contexts()
     }
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    by_model: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows("sm_table2_predictions"):
-        words, true = row["words"].split(), following[row["context"]]
+        words, next_word = row["words"].split(), next_words[row["context"]]
         top = tuple(zip(words, map(float, row["probabilities"].split()), strict=True))
-        found.setdefault(row["model"], {})[row["context"]] = {
-            "next": true,
-            "probability": dict(top).get(true),
-            "rank": words.index(true) + 1 if true in words else None,
+        by_model.setdefault(row["model"], {})[row["context"]] = {
+            "next": next_word,
+            "probability": dict(top).get(next_word),
+            "rank": words.index(next_word) + 1 if next_word in words else None,
             "top": top,
         }
-    return found
+    return by_model
