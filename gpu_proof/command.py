@@ -52,8 +52,8 @@ STAGES = {
 MOST_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
-    f"{MOST_MINUTES:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed, 2 something "
-    "could not be tried."
+    f"{MOST_MINUTES:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed, 2 bad input or "
+    "a check could not run."
 )
 
 
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     if options.device == "cuda" and not torch.cuda.is_available():
         print(
-            f"error: torch {torch.__version__} finds no GPU; --device cpu tries the same at a tiny "
-            f"size",
+            f"error: --device: torch {torch.__version__} finds no GPU. Use --device cpu for tiny "
+            f"models.",
             file=sys.stderr,
         )
         return 2
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for name in options.stages:
                 proof.run(name)
         except KeyboardInterrupt:
-            print(f"Interrupted; {options.json} has the stages before.", file=sys.stderr)
+            print(f"Interrupted. {options.json} has the finished stages.", file=sys.stderr)
             return 130
     return proof.verdict()
 
@@ -98,7 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(prog="prove-gpu", description=DESCRIPTION)
     parser.add_argument(
-        "--device", choices=("cuda", "cpu"), default="cuda", help="cpu: the same at a tiny size"
+        "--device",
+        choices=("cuda", "cpu"),
+        default="cuda",
+        help="cpu: the same checks with tiny models",
     )
     parser.add_argument(
         "--stages",
@@ -106,7 +109,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=STAGES,
         default=list(STAGES),
         metavar="STAGE",
-        help=f"only these: {', '.join(STAGES)}",
+        help=f"stages to run (default: all): {', '.join(STAGES)}",
     )
     default = f"gpu-proof-{socket.gethostname()}-{datetime.now(UTC):%Y-%m-%d}.json"
     parser.add_argument(
@@ -114,7 +117,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         default=Path(default),
         metavar="FILE",
-        help=f"results; default: {default}",
+        help=f"file for the results (default: {default})",
     )
     return parser.parse_args(arguments)
 
@@ -134,7 +137,7 @@ class Proof:
         stage = STAGES[name]
         limit_s = stage.limit_s + self._spare_s
         if self._device == "cpu" and not stage.on_cpu:
-            print(f"INFO  {name}: only on a GPU", flush=True)
+            print(f"INFO  {name}: runs only on a GPU", flush=True)
             return
         print(f"{name}, at most {limit_s:.0f} s", flush=True)
         found, started = list[Check](), time.monotonic()
@@ -172,7 +175,7 @@ class Proof:
         """Print the last lines and return the exit status."""
         passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
         if self._device == "cuda":
-            print(f"Please attach {self._file} to an issue: docs/cluster.md, Prove a GPU")
+            print(f"Please attach {self._file} to an issue (docs/cluster.md, Prove a GPU).")
         status = 1 if failed else 2 if skipped or not passed else 0
         word = ("PASS", "FAIL", "INCOMPLETE")[status]
         print(f"{word}  {passed} passed, {failed} failed, {skipped} not tried", flush=True)
@@ -223,7 +226,7 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
     elif process.returncode or not count:
         last = log.read_text(errors="replace").strip().rpartition("\n")[2]
         yield Check(
-            name, "FAIL", f"its process ended with status {process.returncode}: {_anonymous(last)}"
+            name, "FAIL", f"process ended with status {process.returncode}: {_anonymous(last)}"
         )
 
 

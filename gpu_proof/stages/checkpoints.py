@@ -103,7 +103,7 @@ class _Watched:
         """Return the share. Raises NotTriedError with fewer than two saves."""
         if len(self.saves) < 2:
             raise NotTriedError(
-                f"fewer than two saves of each trial in {MOST_S:g} s: this disk is slow to save"
+                f"fewer than two saves per trial in {MOST_S:g} s, because the disk is slow"
             )
         calls = self._calls[self.saves[0] : self.saves[-1]]
         usual = median(seconds for _, seconds in self._calls)

@@ -66,7 +66,7 @@ def _all_launched(launched: Counter[str]) -> str:
 def _raise_if_any(missing: set[str]) -> None:
     if missing:
         raise RuntimeError(
-            f"no launch of a kernel of {', '.join(sorted(missing))}: the fallback ran"
+            f"no kernel of {', '.join(sorted(missing))} was launched: the fallback ran"
         )
 
 
