@@ -49,11 +49,11 @@ STAGES = {
     "speed": Stage(110),
 }
 """In order of execution; at most 540 s."""
-MOST_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
+TOTAL_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
-    f"{MOST_MINUTES:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed, 2 bad input or "
-    "a check could not run."
+    f"{TOTAL_MINUTES:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed, 2 bad "
+    "input or a check that could not run."
 )
 
 
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"error: --json: {options.json} cannot be written ({error.strerror})", file=sys.stderr
         )
         return 2
-    with _signals_raise():
+    with _raise_on_signals():
         try:
             for name in options.stages:
                 proof.run(name)
@@ -140,20 +140,20 @@ class Proof:
             print(f"INFO  {name}: runs only on a GPU", flush=True)
             return
         print(f"{name}, at most {limit_s:.0f} s", flush=True)
-        found, started = list[Check](), time.monotonic()
+        checks, started = list[Check](), time.monotonic()
         with tempfile.TemporaryDirectory(prefix=".gpu-proof-", dir=self._file.parent) as folder:
             log = Path(folder) / "log"
             for check in _checks(name, limit_s, self._device, folder, log):
-                found.append(check)
+                checks.append(check)
                 print(check.line, flush=True)
             tail = _anonymous(log.read_text(errors="replace"))[-LOG_TAIL:]
-        self._counts.update(check.result for check in found)
+        self._counts.update(check.result for check in checks)
         seconds = time.monotonic() - started
         self._spare_s = max(0.0, limit_s - seconds)
         self._stages[name] = {
             "seconds": round(seconds, 1),
             "limit_s": round(limit_s, 1),
-            "checks": [check.__dict__ for check in found],
+            "checks": [check.__dict__ for check in checks],
             "log": tail,
         }
         self.write()
@@ -189,7 +189,7 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
     """Yield a stage's checks as they arrive, and a failed one unless its process ends well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    late, count = Event(), 0
+    timed_out, count = Event(), 0
     with (
         log.open("wb") as errors,
         subprocess.Popen(
@@ -202,11 +202,11 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
         ) as process,
     ):
 
-        def end() -> None:
-            late.set()
+        def stop() -> None:
+            timed_out.set()
             _kill(process)
 
-        timer = Timer(limit_s, end)
+        timer = Timer(limit_s, stop)
         try:
             timer.start()
             assert process.stdout is not None
@@ -221,12 +221,12 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
             if timer.is_alive():  # a signal may have come before start()
                 timer.join()
             _kill(process)
-    if late.is_set():
+    if timed_out.is_set():
         yield Check(name, "FAIL", f"took longer than {limit_s:.0f} s and was killed")
     elif process.returncode or not count:
-        last = log.read_text(errors="replace").strip().rpartition("\n")[2]
+        last_line = log.read_text(errors="replace").strip().rpartition("\n")[2]
         yield Check(
-            name, "FAIL", f"process ended with status {process.returncode}: {_anonymous(last)}"
+            name, "FAIL", f"process ended with status {process.returncode}: {_anonymous(last_line)}"
         )
 
 
@@ -251,7 +251,7 @@ def _anonymous(text: str) -> str:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
+def _raise_on_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP raise, so that the running stage is killed too.
 
     `sweep.py` starts with these and SIGINT blocked, as its other commands need.
@@ -261,14 +261,14 @@ def _signals_raise() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-    heeded = [
+    numbers = [
         number
         for number in (signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) != signal.SIG_IGN
     ]
-    before = {number: signal.signal(number, raise_exit) for number in heeded}
+    handlers = {number: signal.signal(number, raise_exit) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -47,7 +47,7 @@ class Check:
 def answer(question: Question) -> Check:
     """Make the check. NotTriedError skips it; any other error fails it."""
     try:
-        return compared(question, question.ask())
+        return compare(question, question.ask())
     except NotTriedError as reason:
         return Check(question.name, "SKIP", f"not tried: {reason}")
     except Exception as error:
@@ -58,7 +58,7 @@ def answer(question: Question) -> Check:
         )
 
 
-def compared(question: Question, value: float | str) -> Check:
+def compare(question: Question, value: float | str) -> Check:
     """Compare the value with the question's limit. A NaN fails."""
     if isinstance(value, str):
         return Check(question.name, "PASS", value, question.figures)

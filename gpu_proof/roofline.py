@@ -72,9 +72,9 @@ def step_seconds(cost: StepCost, card: Card) -> float:
     """Return the time, with each kind of work bound by memory or products."""
     return sum(
         max(
-            1e-3 * work.gigabytes / (card.copy_tb_s * of_copy),
-            work.teraflop / (card.product_tflop_s * of_product),
+            1e-3 * work.gigabytes / (card.copy_tb_s * copy_share),
+            work.teraflop / (card.product_tflop_s * product_share),
         )
         + KERNEL_S * work.kernels
-        for work, (of_copy, of_product) in zip(cost, SHARES, strict=True)
+        for work, (copy_share, product_share) in zip(cost, SHARES, strict=True)
     )

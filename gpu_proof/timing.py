@@ -192,16 +192,16 @@ class Ceilings(NamedTuple):
 
 def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceilings:
     """Measure the device's peak rates with matrices of `size` x `size`."""
-    reached = {}
+    rates = {}
     for precision in precisions:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         left, right = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
         result = torch.empty_like(left)
         with products_in(precision, device):
-            reached[precision] = (
+            rates[precision] = (
                 2e-12 * size**3 / seconds_a_call(partial(torch.mm, left, right, out=result), device)
             )
     source = torch.ones(4 * size * size, device=device)
     target = torch.empty_like(source)
     seconds = seconds_a_call(partial(target.copy_, source), device)
-    return Ceilings(reached, 1e-9 * 2 * source.nbytes / seconds)
+    return Ceilings(rates, 1e-9 * 2 * source.nbytes / seconds)

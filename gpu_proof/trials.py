@@ -67,7 +67,7 @@ TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
 def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerConfig:
     """Return an output layer as the paper set it, or tiny."""
     layer = UNPUBLISHED.get(name) or output_layer(name, corpus)
-    return _updated(
+    return _update(
         layer,
         {
             key: value
@@ -82,7 +82,7 @@ def trial(
 ) -> TrialConfig:
     """Return an AWD-LSTM trial with matrix products in `precision`."""
     config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
-    return _scaled(config, TINY if scale == "tiny" else {}, precision, training)
+    return _resize(config, TINY if scale == "tiny" else {}, precision, training)
 
 
 def transformer_trial(
@@ -90,17 +90,17 @@ def transformer_trial(
 ) -> TransformerTrialConfig:
     """Return a Transformer trial, with width 512 at paper scale."""
     config = transformer(CorpusConfig(name=corpus, sha256="0" * 64), layer)
-    return _scaled(config, TINY_TRANSFORMER if scale == "tiny" else {}, precision, training)
+    return _resize(config, TINY_TRANSFORMER if scale == "tiny" else {}, precision, training)
 
 
-def _scaled(
-    config: TrialT, small: dict[str, dict[str, Any]], precision: str, training: dict[str, Any]
+def _resize(
+    config: TrialT, tiny_values: dict[str, dict[str, Any]], precision: str, training: dict[str, Any]
 ) -> TrialT:
-    model = _updated(config.model, small.get("model", {}))
-    trained = _updated(
-        config.training, small.get("training", {}) | {"precision": precision} | training
+    model = _update(config.model, tiny_values.get("model", {}))
+    training_config = _update(
+        config.training, tiny_values.get("training", {}) | {"precision": precision} | training
     )
-    return _updated(config, {"model": model, "training": trained})
+    return _update(config, {"model": model, "training": training_config})
 
 
 TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {
@@ -142,8 +142,8 @@ def new_trainers(
         TRIALS[model](corpus, layer_config(name, corpus, scale), precision, scale, **training)
         for name in layers
     ]
-    seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
-    return [Trainer(config, text, Runtime(device=device)) for config in seeded]
+    configs = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
+    return [Trainer(config, text, Runtime(device=device)) for config in configs]
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
@@ -184,5 +184,5 @@ def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     return 6 * weights
 
 
-def _updated(config: ConfigT, values: dict[str, Any]) -> ConfigT:
+def _update(config: ConfigT, values: dict[str, Any]) -> ConfigT:
     return config.model_copy(update=values)

@@ -18,7 +18,7 @@ STACKS = (
     Headline("wikitext-2", "gss", "bf16", 16),
 )
 STEPS = 12
-MOST_PLANNED = 4.0
+PLAN_LIMIT = 4.0
 """Largest passing plan, as a multiple of the peak; larger ones leave a GPU unused."""
 
 
@@ -33,7 +33,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
         yield Question(
             f"plan over peak, {stack}",
             partial(lambda plan, peak: plan / peak(), plan, peak),
-            MOST_PLANNED,
+            PLAN_LIMIT,
         )
 
 

@@ -20,7 +20,7 @@ STACKS = (
 )
 MATRIX = 8192
 """Rows and columns of the product that measures the rate."""
-MOST = 2.0
+LIMIT = 2.0
 """Largest passing time, as a multiple of the prediction."""
 
 
@@ -31,8 +31,8 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
             headline = Headline(corpus, layer, "bf16", 2)
             yield Question(f"step of {headline}", partial(_step_ms, device, headline), unit=" ms")
         return
-    reached = ceilings(["bf16"], device, MATRIX)
-    card = Card(1e-3 * reached.copy_gb_s, reached.tflop_s["bf16"])
+    rates = ceilings(["bf16"], device, MATRIX)
+    card = Card(1e-3 * rates.copy_gb_s, rates.tflop_s["bf16"])
     yield Check(
         "rates",
         "INFO",
@@ -44,9 +44,13 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
             Headline(corpus, layer, "bf16", MODELS),
             1e3 * step_seconds(COSTS[corpus, layer], card),
         )
-        ask = partial(_step_ms, device, headline)
+        measure = partial(_step_ms, device, headline)
         yield Question(
-            f"step of {headline}", ask, MOST * predicted_ms, " ms", {"prediction": predicted_ms}
+            f"step of {headline}",
+            measure,
+            LIMIT * predicted_ms,
+            " ms",
+            {"prediction": predicted_ms},
         )
 
 

@@ -14,7 +14,7 @@ from trainables.stack import Stack
 
 STEPS = {"awd_lstm": 150, "transformer": 20}
 """Enough to capture most window lengths before the last steps."""
-WATCHED = 10
+LAST_STEPS = 10
 """Number of last steps that must not wait."""
 
 
@@ -26,25 +26,25 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
     for model in TRIALS:
         yield Question(
             f"replayed steps of a stack, {model}",
-            partial(_steps_together, device, model, STEPS[model], WATCHED),
+            partial(_steps_together, device, model, STEPS[model], LAST_STEPS),
         )
 
 
 def _steps_alone(device: str, name: str) -> str:
     [trainer] = new_trainers(device, [name])
-    return _steps(trainer.step, steps=5, watched=3)
+    return _steps(trainer.step, steps=5, last_steps=3)
 
 
-def _steps_together(device: str, model: Model, steps: int, watched: int) -> str:
+def _steps_together(device: str, model: Model, steps: int, last_steps: int) -> str:
     trainers = new_trainers(device, STACKED, model)
-    return _steps(Stack(trainers).step, steps, watched)
+    return _steps(Stack(trainers).step, steps, last_steps)
 
 
-def _steps(step: Callable[[], None], steps: int, watched: int) -> str:
+def _steps(step: Callable[[], None], steps: int, last_steps: int) -> str:
     for number in range(steps):
-        torch.cuda.set_sync_debug_mode("error" if number >= steps - watched else "default")
+        torch.cuda.set_sync_debug_mode("error" if number >= steps - last_steps else "default")
         try:
             step()
         finally:
             torch.cuda.set_sync_debug_mode("default")
-    return f"{watched} steps without a wait"
+    return f"{last_steps} steps without a wait"
