@@ -147,7 +147,7 @@ class Bench:
         self, job: Job, config: LanguageTrialConfig, corpus: Corpus, memory: PeakMemory
     ) -> Line:
         if stack_key(config) is None:
-            return Line(job, note="trains alone, never in a stack")
+            return Line(job, note="cannot train in a stack")
         trainers = [usual_trainer(config, corpus, self._device) for _ in range(job.models)]
         # All trials have one seed, like the cells of `gss_grid`.
         pace = stack_pace(Stack(trainers), self._steps)
@@ -156,7 +156,7 @@ class Bench:
         try:
             return replace(line, parts=parts_ms(trainers, calls=min(10, self._steps)))
         except torch.OutOfMemoryError:
-            return replace(line, note="out of memory where the parts are timed")
+            return replace(line, note="out of memory while timing the parts")
         except Exception as error:
             return replace(line, note=f"parts {_failure(error)}", failed=True)
 
@@ -251,7 +251,9 @@ def run_lines(options: argparse.Namespace, name: str) -> int:
     waiting = jobs(options)
     for job in waiting:
         if time.monotonic() > ends_s:
-            print(f"{len(waiting) - len(lines)} lines are left: the {options.budget:g} s are over")
+            print(
+                f"--budget: {options.budget:g} s are over, {len(waiting) - len(lines)} lines skipped"
+            )
             break
         lines.append(bench.line(job))
         print(_table_row(lines[-1], top), flush=True)
@@ -275,20 +277,20 @@ def main() -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--scale", choices=("paper", "tiny"), default="paper")
     parser.add_argument(
-        "--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="of stacks"
+        "--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="models per stack"
     )
     parser.add_argument("--corpora", nargs="+", choices=tuple(CORPORA), default=list(CORPORA))
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument(
-        "--budget", type=float, default=480.0, help="seconds after which no line begins"
+        "--budget", type=float, default=480.0, help="seconds after which no new line starts"
     )
-    parser.add_argument("--json", type=Path, help="a file for the same figures")
+    parser.add_argument("--json", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit(
-            "no GPU here; --device cpu --scale tiny --steps 1 shows that the benchmark runs"
+            "--device: no GPU found. Use --device cpu --scale tiny --steps 1 to try the benchmark."
         )
     if options.scale == "tiny":
         torch.set_num_threads(1)  # for tiny work, threads only add waits

@@ -114,8 +114,8 @@ def run_ptb() -> None:
     rank = press_rank(stream.finish())
     finish_s = time.perf_counter() - start
     print(
-        f"{PTB_ROWS:,} x {PTB_COLUMNS:,}, Press rank {rank}: {adding_s:.1f} s adding rows, "
-        f"{finish_s:.1f} s singular values; peak of the process {memory.peak_mib():.0f} MiB"
+        f"{PTB_ROWS:,} x {PTB_COLUMNS:,}, Press rank {rank}: {adding_s:.1f} s to add rows, "
+        f"{finish_s:.1f} s for singular values; peak memory {memory.peak_mib():.0f} MiB"
     )
 
 
@@ -124,10 +124,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--ptb", action="store_true", help="the full PTB size")
+    parser.add_argument("--ptb", action="store_true", help="spectrum at the size of PTB's test set")
     parser.add_argument("--kl", action="store_true", help="KL ranks")
     parser.add_argument("--hard", action="store_true", help="KL ranks of a harder matrix")
-    parser.add_argument("--threads", type=int, default=1, help="of torch and of BLAS for KL ranks")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="threads of torch and BLAS for KL ranks"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="timed runs of each variant")
     options = parser.parse_args()
     title = f"{ROWS:,} x {COLUMNS:,} log P"

@@ -79,8 +79,8 @@ def main(trials: int) -> None:
     each_s = rest_s / len(rest)
     print(f"{len(warm)} trials, Ray's first start and stop included: {first_s:.1f} s")
     print(
-        f"{len(rest)} trials, Ray's start and stop included: {rest_s:.1f} s, {each_s:.4f} s each "
-        f"(limit {LIMIT_S} s: {'kept' if each_s <= LIMIT_S else 'NOT KEPT'})"
+        f"{len(rest)} trials, Ray's start and stop included: {rest_s:.1f} s, {each_s:.4f} s "
+        f"per trial (limit {LIMIT_S} s: {'met' if each_s <= LIMIT_S else 'EXCEEDED'})"
     )
     print(
         f"the driver's peak memory grew by {peak_mib() - before_mib:.0f} MiB to {peak_mib():.0f} "

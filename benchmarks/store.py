@@ -206,7 +206,7 @@ def main() -> None:
     )
     parser.add_argument("url", nargs="?")
     parser.add_argument(
-        "--step", choices=STEPS, help="one timed step in this process; prints its seconds"
+        "--step", choices=STEPS, help="run one step in this process and print its seconds"
     )
     options = parser.parse_args()
     if options.step is not None:

@@ -67,7 +67,7 @@ exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-
 `--tmpfs /tmp` if TMPDIR is not set. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
-    if touch "$folder/probe" 2>/dev/null; then echo "$folder can be written to"; exit 1; fi
+    if touch "$folder/probe" 2>/dev/null; then echo "$folder is writable"; exit 1; fi
 done
 touch results/probe && rm results/probe && test "$(id -u)" != 0
 """
@@ -211,10 +211,10 @@ def main(folder: Path, arguments: list[str]) -> None:
     finally:
         images("rm", container)
     print(
-        "The image builds, is healthy with Ray alone, and runs a sweep as a user, also from a "
-        "read-only root."
+        "The image builds, is healthy only while Ray runs, and runs a sweep without root, also "
+        "on a read-only root."
     )
-    print("With a noexec /tmp, too, a sweep runs and Triton loads what it compiled.")
+    print("With a noexec /tmp, a sweep runs and Triton loads its compiled modules.")
 
 
 if __name__ == "__main__":

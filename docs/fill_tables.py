@@ -315,7 +315,7 @@ def filled(page: str, head: str, rows: Rows) -> str:
 def main() -> int:
     """Return 1 if a page differs from the reports."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
-    parser.add_argument("storage", type=Path, help="the folder with reports/")
+    parser.add_argument("storage", type=Path, help="folder that holds reports/")
     parser.add_argument("--write", action="store_true", help="replace the tables in the pages")
     options = parser.parse_args()
 
@@ -335,7 +335,7 @@ def main() -> int:
             try:
                 page = filled(page, head, rows(of))
             except (FileNotFoundError, KeyError) as error:
-                print(f"{name}, table {head!r} cannot be filled: {error}")
+                print(f"{name}: cannot fill table {head!r}: {error}")
                 differ = True
         for line in page.splitlines():
             if line not in before.splitlines():
