@@ -54,7 +54,7 @@ SPAM = {
 RESAMPLES = 999
 
 
-def made_up(
+def simulated_curves(
     rng: np.random.Generator,
     sizes: tuple[int, ...],
     factors: tuple[float, ...],
@@ -98,14 +98,14 @@ def head_rank(
 ) -> Iterator[tuple[str, Statistic, float]]:
     """Yield one factor, and E and b of the baseline."""
     factors = (1.0, 0.95, *[1.0] * 5)
-    first, second, *_ = made_up(
+    first, second, *_ = simulated_curves(
         rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise
     )
-    both = fit_laws([first, second])
+    laws = fit_laws([first, second])
     with np.errstate(divide="ignore", invalid="ignore"):
         yield (
             "factor",
-            over_draws((both.factor_KB[1] / both.factor_KB[0]) ** (-1 / both.exponent_B)),
+            over_draws((laws.factor_KB[1] / laws.factor_KB[0]) ** (-1 / laws.exponent_B)),
             0.95,
         )
     yield from _law("head_rank", first, 4.45, 0.8)
@@ -115,7 +115,7 @@ def saturation(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
     """Yield E and b."""
-    [curve] = made_up(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
+    [curve] = simulated_curves(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
     yield from _law("saturation", curve, 4.36, 0.59)
 
 
@@ -174,17 +174,17 @@ def gss_grid(
     The truth is that of infinitely many rows. `length`, in rows, is that of the Gaussian kernel
     that correlates their effects; 0: independent.
     """
-    rows, slope, rest = 9, 0.4, 0.5 / math.sqrt(3)
+    rows, slope, noise = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
     fixed_2K = 0.5 * np.stack([t_K, t_K**2 - np.mean(t_K**2)])
-    together_22, distance_RR = (
+    covariance_22, distance_RR = (
         np.array([[1.0, 0.6], [0.6, 1.0]]),
         np.subtract.outer(np.arange(rows), np.arange(rows)),
     )
     kernel_RR = np.exp(-0.5 * (distance_RR / length) ** 2) if length else np.eye(rows)
     root_RR, root_22 = (
         np.linalg.cholesky(kernel_RR + 1e-9 * np.eye(rows)),
-        np.linalg.cholesky(together_22),
+        np.linalg.cholesky(covariance_22),
     )
     level_2R, slope_2R = (
         scale * root_22 @ rng.standard_normal((2, rows)) @ root_RR.T for scale in (1, slope)
@@ -193,12 +193,12 @@ def gss_grid(
         level_2R[:, :, None]
         + slope_2R[:, :, None] * t_K
         + fixed_2K[:, None, :]
-        + rest * rng.standard_normal((2, rows, columns))
+        + noise * rng.standard_normal((2, rows, columns))
     ).reshape(2, -1)
     truth_22 = (
-        together_22 * (1 + slope**2 * np.mean(t_K**2))
+        covariance_22 * (1 + slope**2 * np.mean(t_K**2))
         + fixed_2K @ fixed_2K.T / columns
-        + np.eye(2) * rest**2
+        + np.eye(2) * noise**2
     )
     grid = pd.DataFrame({"x": x_n, "y": y_n, "c": np.repeat(np.arange(rows), columns)})
     statistic = over_blocks(lambda part: correlate(part["x"], part["y"]), grid, "c")
@@ -212,12 +212,12 @@ def gss_grid(
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
     """Return interval and noise -> share of intervals that contain the truth, and their number."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
-    held: dict[tuple[str, str], list[bool]] = {}
+    hits: dict[tuple[str, str], list[bool]] = {}
 
     def add(noise: str, results: Iterator[tuple[str, Statistic, float]]) -> None:
         for name, statistic, truth in results:
             if statistic.interval is not None:
-                held.setdefault((name, noise), []).append(truth in statistic.interval)
+                hits.setdefault((name, noise), []).append(truth in statistic.interval)
 
     for _ in range(draws):
         for columns, (name, length) in product(
@@ -232,7 +232,7 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
         add("independent", spam(rng, rest=0.08, common=0.0, curvature=0.0))
         add("common", spam(rng, rest=0.05, common=0.08, curvature=0.0))
         add("curved", spam(rng, rest=0.08, common=0.0, curvature=3.0))
-    return {key: (float(np.mean(values)), len(values)) for key, values in held.items()}
+    return {key: (float(np.mean(values)), len(values)) for key, values in hits.items()}
 
 
 def main() -> None:

@@ -93,14 +93,14 @@ def print_errors() -> None:
     """
     matrix_NV = log_p_matrix(USUAL)
     reference = np.linalg.svd(matrix_NV.astype(np.float64), compute_uv=False)
-    above = reference > press_tolerance(reference, rows=ROWS, columns=COLUMNS)
-    print(f"\n{np.count_nonzero(above)} singular values are above the Press tolerance")
+    mask = reference > press_tolerance(reference, rows=ROWS, columns=COLUMNS)
+    print(f"\n{np.count_nonzero(mask)} singular values are above the Press tolerance")
     methods: tuple[Method, ...] = ("gram", "qr")
     for method in methods:
         spectrum = matrix_spectrum(matrix_NV, method=method)
-        error = np.abs(spectrum.singular_values / reference - 1)[above].max()
+        error = np.abs(spectrum.singular_values / reference - 1)[mask].max()
         print(f"{method:<6} largest relative difference {error:.2g}")
-        assert error <= 1e-6 and press_rank(spectrum) == np.count_nonzero(above)
+        assert error <= 1e-6 and press_rank(spectrum) == np.count_nonzero(mask)
 
 
 def run_ptb() -> None:

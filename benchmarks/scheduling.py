@@ -33,7 +33,7 @@ def do_nothing(config: TrialConfig, **_: Any) -> TrialOutcome:
     )
 
 
-def planned(trials: int) -> list[PlannedTrial]:
+def plan_trials(trials: int) -> list[PlannedTrial]:
     """Return trials that differ only in their seed."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
     configs = [
@@ -50,7 +50,7 @@ def peak_mib() -> float:
 
 def main(trials: int) -> None:
     """Run and print the figures."""
-    plan = planned(trials)
+    plan = plan_trials(trials)
     with (
         tempfile.TemporaryDirectory() as folder,
         open_store(f"sqlite:///{folder}/results.db") as store,
@@ -67,20 +67,21 @@ def main(trials: int) -> None:
             functions=TrialFunctions(run_trial=do_nothing),
         )
         start_s = time.perf_counter()
-        warm = plan[: min(8, trials // 2)]
-        run_trials(warm, work)
+        warm_up = plan[: min(8, trials // 2)]
+        run_trials(warm_up, work)
         first_s, before_mib = time.perf_counter() - start_s, peak_mib()
         start_s = time.perf_counter()
-        rest = plan[len(warm) :]
-        run_trials(rest, work)
-        rest_s = time.perf_counter() - start_s
+        trials_left = plan[len(warm_up) :]
+        run_trials(trials_left, work)
+        trials_s = time.perf_counter() - start_s
         states = store.states([trial.trial_id for trial in plan])
     assert set(states.values()) == {"done"}, states
-    each_s = rest_s / len(rest)
-    print(f"{len(warm)} trials, Ray's first start and stop included: {first_s:.1f} s")
+    per_trial_s = trials_s / len(trials_left)
+    print(f"{len(warm_up)} trials, Ray's first start and stop included: {first_s:.1f} s")
     print(
-        f"{len(rest)} trials, Ray's start and stop included: {rest_s:.1f} s, {each_s:.4f} s "
-        f"per trial (limit {LIMIT_S} s: {'met' if each_s <= LIMIT_S else 'EXCEEDED'})"
+        f"{len(trials_left)} trials, Ray's start and stop included: {trials_s:.1f} s, "
+        f"{per_trial_s:.4f} s per trial "
+        f"(limit {LIMIT_S} s: {'met' if per_trial_s <= LIMIT_S else 'EXCEEDED'})"
     )
     print(
         f"the driver's peak memory grew by {peak_mib() - before_mib:.0f} MiB to {peak_mib():.0f} "

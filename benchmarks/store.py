@@ -175,27 +175,27 @@ STEPS: dict[str, Callable[[str], float]] = {
     "check": check,
     "rebuild": rebuild,
 }
-OF_FILES = ("check", "rebuild")
+FILE_STEPS = ("check", "rebuild")
 
 
 def measure(url: str, *, rounds: int = 5) -> None:
     """Fill the store at `url` and print the median seconds of each step."""
     storage = None if "://" in url else _storage(url)
-    keep = None if storage is None else partial(write_study_file, storage)
-    with open_store(url, on_register=keep) as store:
+    write_file = None if storage is None else partial(write_study_file, storage)
+    with open_store(url, on_register=write_file) as store:
         fill(store, epochs=5, storage=storage)
     print(f"{'step':<10}{'process s':>12}{'inside s':>12}{'bound s':>10}")
-    for step in [step for step in STEPS if storage is not None or step not in OF_FILES]:
-        whole, inside = [], []
+    for step in [step for step in STEPS if storage is not None or step not in FILE_STEPS]:
+        process_s, inside_s = [], []
         for _ in range(rounds):
             start = time.perf_counter()
             command = [sys.executable, "-m", "benchmarks.store", "--step", step, url]
-            ended = subprocess.run(command, check=True, capture_output=True, text=True)
-            whole.append(time.perf_counter() - start)
-            inside.append(float(ended.stdout))
+            process = subprocess.run(command, check=True, capture_output=True, text=True)
+            process_s.append(time.perf_counter() - start)
+            inside_s.append(float(process.stdout))
         bound = f"{BOUND_S:.1f}" if step in ("status", "replan") else ""
         print(
-            f"{step:<10}{statistics.median(whole):>12.2f}{statistics.median(inside):>12.2f}{bound:>10}"
+            f"{step:<10}{statistics.median(process_s):>12.2f}{statistics.median(inside_s):>12.2f}{bound:>10}"
         )
 
 

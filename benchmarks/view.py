@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def _viewed(*options: str) -> Iterator[tuple[str, int]]:
+def _serve(*options: str) -> Iterator[tuple[str, int]]:
     """Yield the link to the pages and the id of the server's process."""
     command = [sys.executable, str(ROOT / "sweep.py"), "view", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -47,14 +47,14 @@ def pages(url: str) -> None:
     with open_store(url) as store:
         trials = fill(store, epochs=50)
     with (
-        _viewed("--store", url) as (link, pid),
+        _serve("--store", url) as (link, pid),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
     ):
         address = link.partition("/?")[0]
         with Browser(Path(profile)) as browser:
             browser.open(link, width=1280)
-            for path, shown in _pages(trials).items():
-                seconds = [_seconds(browser, address + path, shown) for _ in range(ROUNDS)]
+            for path, condition in _pages(trials).items():
+                seconds = [_seconds(browser, address + path, condition) for _ in range(ROUNDS)]
                 print(
                     f"{path.partition('?')[0][:40]:<42}{seconds[0]:>7.2f} "
                     f"s{statistics.median(seconds[1:]):>9.2f} s"
@@ -79,10 +79,10 @@ def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
     }
 
 
-def _seconds(browser: Browser, address: str, shown: str) -> float:
+def _seconds(browser: Browser, address: str, condition: str) -> float:
     start = time.perf_counter()
     browser.open(address, width=1280)
-    browser.wait_until(f"Boolean({shown})", timeout_s=60)
+    browser.wait_until(f"Boolean({condition})", timeout_s=60)
     return time.perf_counter() - start
 
 

@@ -89,14 +89,14 @@ class Images:
             "--storage-driver",
             "vfs",
         )
-        shown = arguments[0] in ("build", "run")
-        done = subprocess.run(
+        streams = arguments[0] in ("build", "run")
+        process = subprocess.run(
             ["buildah", *options, *arguments],
             check=True,
             text=True,
-            stdout=None if shown else subprocess.PIPE,
+            stdout=None if streams else subprocess.PIPE,
         )
-        return "" if shown else done.stdout.strip()
+        return "" if streams else process.stdout.strip()
 
 
 def make_base(images: Images) -> None:
@@ -116,8 +116,8 @@ def build(images: Images, arguments: list[str]) -> None:
     dockerfile = str(REPOSITORY / "docker/Dockerfile")
     # PyTorch's CPU build does not include Triton.
     build_args = ("--build-arg", f"BASE={BASE}", "--build-arg", "EXTRAS=triton")
-    choice = ("--isolation", "chroot", "--format", "docker", *build_args, *arguments)
-    images("build", *choice, "--file", dockerfile, "--tag", IMAGE, str(REPOSITORY))
+    options = ("--isolation", "chroot", "--format", "docker", *build_args, *arguments)
+    images("build", *options, "--file", dockerfile, "--tag", IMAGE, str(REPOSITORY))
 
 
 def results_folder(images: Images, name: str, user: int) -> Path:
@@ -145,16 +145,16 @@ def check_contents(root: Path, config: dict[str, Any]) -> None:
     """Raise AssertionError if the image runs as root, or holds unneeded or setuid programs."""
     assert int(config["User"]) > 0, config["User"]
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
-    found = [
+    programs = [
         name
         for name in UNNEEDED
-        for place in ("usr/bin", "opt/venv/bin")
-        if (root / place / name).exists()
+        for folder in ("usr/bin", "opt/venv/bin")
+        if (root / folder / name).exists()
     ]
-    assert not found, f"the image holds {', '.join(found)}"
-    privileged = ["find", str(root), "-xdev", "-type", "f", "-perm", "/6000"]
+    assert not programs, f"the image holds {', '.join(programs)}"
+    command = ["find", str(root), "-xdev", "-type", "f", "-perm", "/6000"]
     assert not (
-        files := subprocess.run(privileged, check=True, capture_output=True, text=True).stdout
+        files := subprocess.run(command, check=True, capture_output=True, text=True).stdout
     ), files
 
 
