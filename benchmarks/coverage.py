@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage --draws 1000
 
-Losses follow a known law with normal noise: per trial (`rest`), per seed (`common`), per seed and
-size (`shared`), or per seed and group (`by layer`). A grid's rows have random effects, independent
-or smooth over the rows. The intervals do not allow for `by layer` and smooth effects.
+Losses follow a known law with normal noise per trial (`rest`), seed (`common`), seed and size
+(`shared`), or seed and group (`by layer`). A grid's rows have random effects, independent or smooth
+over the rows. The intervals do not allow for `by layer` and smooth effects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOISE: Mapping[str, Mapping[str, float]] = {
     "shared": {"rest": 0.004, "shared": 0.01},
 }
 BY_LAYER = {"rest": 0.006, "common": 0.006, "by_layer": 0.006}
-"""A seed moves each layer by its own amount at all ranks."""
+"""A seed moves a layer equally at all ranks."""
 SPAM = {
     "softmax": (1.0, 0.42),
     "sigsoftmax": (1.0, 0.42),
@@ -50,7 +50,7 @@ SPAM = {
     "mos": (1.25, 0.38),
     "softcap": (1.5, 0.46),
 }
-"""a and b of the width a V^b at which the simulated gap is 0.1 nats."""
+"""a and b: the simulated gap is 0.1 nats at width a V^b."""
 RESAMPLES = 999
 
 
@@ -67,7 +67,7 @@ def simulated_curves(
     shared: float = 0.0,
     by_layer: float = 0.0,
 ) -> list[Curve]:
-    """Return a curve of simulated losses, limit + (m x)^-exponent, for each factor m."""
+    """Return simulated losses, limit + (m x)^-exponent: a curve per factor m."""
     effect_S = rng.normal(0, common, seeds)
     shared_RS = rng.normal(0, shared, (len(sizes), seeds))
     layer_GS = (
@@ -96,7 +96,7 @@ def simulated_curves(
 def head_rank(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield one factor, and E and b of the baseline."""
+    """Yield a factor, and the baseline's E and b."""
     factors = (1.0, 0.95, *[1.0] * 5)
     first, second, *_ = simulated_curves(
         rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise
@@ -130,7 +130,7 @@ def _law(
 def spam(
     rng: np.random.Generator, *, rest: float, common: float, curvature: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield each width's ratio to softmax, by spam's design; `curvature` bends the gap in log d."""
+    """Yield widths over softmax's, by spam's design; `curvature` bends the gap in log d."""
     effect_S = rng.normal(0, common, 3)
     trials: dict[str, dict[str, Any]] = {}
     for symbols, widths, layers, seeds in QUICK:
@@ -171,8 +171,8 @@ def gss_grid(
 ) -> Iterator[tuple[str, Statistic, float]]:
     """Yield r over nine random rows by fixed columns, from means of three seeds.
 
-    The truth is that of infinitely many rows. `length`, in rows, is that of the Gaussian kernel
-    that correlates their effects; 0: independent.
+    The truth has infinitely many rows. A Gaussian kernel of `length` rows correlates their effects;
+    0: independent.
     """
     rows, slope, noise = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
@@ -210,7 +210,7 @@ def gss_grid(
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return interval and noise -> share of intervals that contain the truth, and their number."""
+    """Return interval and noise -> share of intervals with the truth, and their number."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     hits: dict[tuple[str, str], list[bool]] = {}
 
@@ -236,7 +236,7 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
 
 
 def main() -> None:
-    """Print a line for each interval and noise."""
+    """Print a line per interval and noise."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

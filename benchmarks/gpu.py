@@ -3,16 +3,16 @@
 Needs torch, numpy and pydantic (and scipy for the spectrum), and the folders benchmarks, gpu_proof,
 trainables and search_spaces.
 
-    python -m benchmarks.gpu --budget 480                           the most wanted figures first
+    python -m benchmarks.gpu --budget 480                           the main figures first
     python -m benchmarks.gpu --model transformer                    Transformers
-    python -m benchmarks.gpu --device cpu --scale tiny --steps 1    check that it runs, on a CPU
+    python -m benchmarks.gpu --device cpu --scale tiny --steps 1    a test on a CPU
 
 Each line trains an output layer on random words: `stack 16` sixteen models as one, `alone` one by
 one through cuDNN, `torch.nn` the framework's LSTM and linear layers one by one, without dropout or
-averaging. Network, output layer and optimiser are milliseconds for a step of one model, timed
-separately; `step` also draws masks. `s/epoch` is one trial's epoch, shared out among trials that
-run together; `V100` is the speed-up over the paper's V100. TFLOP/s count matrix products only (see
-`flop_per_token`), next to the device's peak in that precision.
+averaging. Network, output layer and optimiser are milliseconds per step of one model, timed
+separately; `step` also draws masks. `s/epoch` is one trial's share of an epoch; `V100` is the
+speed-up over the paper's V100. TFLOP/s count matrix products only (see `flop_per_token`); `of` is
+their share of the device's peak.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
 def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
-    """Time the log-P matrix after every test context and its spectrum, for a new model."""
+    """Time the log-P matrix over all test contexts and its spectrum, for a new model."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     return seconds_of(
         lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device
@@ -83,7 +83,7 @@ class Job(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the printed label."""
+        """Printed label."""
         return f"stack {self.models}" if self.how == "stack" else self.how
 
 
@@ -93,7 +93,7 @@ class Line:
 
     job: Job
     seconds: float | None = None
-    """For an epoch of one trial, or a whole spectrum."""
+    """Per epoch of one trial, or per spectrum."""
     times_v100: float | None = None
     """Speed-up over the paper's V100."""
     step_ms: float | None = None
@@ -112,7 +112,7 @@ class Bench:
         self._device, self._scale, self._steps = device, scale, steps
 
     def line(self, job: Job) -> Line:
-        """Do the job; an error, such as too little memory, also gives a line."""
+        """Measure the job; an error, such as too little memory, also gives a line."""
         try:
             return self._measure(job)
         except torch.OutOfMemoryError:
@@ -178,10 +178,7 @@ def _error_text(error: Exception) -> str:
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Return the jobs in the order of the options.
-
-    The first stack size and its rivals precede other sizes; layers after the fourth come last.
-    """
+    """Return the jobs by the options' order; the first stack size and four layers lead."""
     corpora, layers, precisions, sizes = (
         options.corpora,
         options.layers,

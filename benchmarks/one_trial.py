@@ -2,8 +2,8 @@
 
     python -m benchmarks.one_trial softmax gss lms_plif mos [--corpus ptb --data-dir DIR]
 
-A trial trains, validates, tests and measures the spectrum. The second number is for a trial that
-stops half-way and runs again; its excess is the cost of a resume.
+A trial trains, validates, tests and measures the spectrum. The second number is of a trial that
+stops half-way and runs again; its excess is a resume's cost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def seconds_of(
 
 
 def main() -> None:
-    """Print a line for each layer."""
+    """Print a line per layer."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,7 @@
 """Overhead of scheduling and recording, with trials that do nothing.
 
 `python -m benchmarks.scheduling [TRIALS]` prints seconds per trial, with and without Ray's start,
-and the driver's memory. The product promises at most 0.05 s per trial for 1,000 trials.
+and the driver's memory. Limit: 0.05 s per trial for 1,000 trials.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMIT_S = 0.05
 
 
 def do_nothing(config: TrialConfig, **_: Any) -> TrialOutcome:
-    """Return a result to record, without any work."""
+    """Return a result without any work."""
     return TrialOutcome(
         trial_id=config.trial_id, state="done", measurements={"nothing@1": {"number": config.seed}}
     )

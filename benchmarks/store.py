@@ -3,8 +3,8 @@
     python -m benchmarks.store [STORE_URL]
 
 Default: a SQLite store in a temporary folder. A PostgreSQL database must be empty; it is not
-rebuilt. Each step runs in a new process, timed from start to end as a command would be; "inside" is
-the part in the store's own methods.
+rebuilt. Each step runs in a new process, timed from start to end; "inside" is the part in the
+store's methods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CS, KS, SEEDS, TRIALS = 40, 25, 10, 10_000
 SINGULAR_VALUES = 500
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 BOUND_S = 2.0
-"""Bound for `status` and for planning again."""
+"""For `status` and `replan`."""
 
 
 def plan() -> list[PlannedTrial]:
@@ -52,7 +52,7 @@ def plan() -> list[PlannedTrial]:
 def fill(store: Store, *, epochs: int, storage: FolderStorage | None = None) -> list[PlannedTrial]:
     """Record every trial in its own transaction, as a driver does, and print the cost.
 
-    Write the trials' files to `storage`, without syncing the disk.
+    Also write the trials' files to `storage`, without fsync.
     """
     trials, draws = plan(), np.random.default_rng(0)
     start = time.perf_counter()

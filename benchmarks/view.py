@@ -2,7 +2,7 @@
 
     python -m benchmarks.view [STORE_URL]
 
-Prints the seconds until each page shows its content in a real Chromium, and the server's memory.
+Prints the seconds until a real Chromium shows each page's content, and the server's memory.
 Default: a SQLite store in a temporary folder. A PostgreSQL database must be empty.
 """
 
@@ -43,7 +43,7 @@ def _serve(*options: str) -> Iterator[tuple[str, int]]:
 
 
 def pages(url: str) -> None:
-    """Print each page's seconds, first and median of the others, and the server's memory."""
+    """Print each page's seconds (first, median of the others) and the server's memory."""
     with open_store(url) as store:
         trials = fill(store, epochs=50)
     with (
@@ -64,7 +64,7 @@ def pages(url: str) -> None:
 
 
 def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
-    """Return, by path, the JavaScript condition that the page has loaded."""
+    """Return the JavaScript condition for a loaded page, by path."""
     ids = [trial.trial_id[:12] for trial in trials[:6]]
     return {
         "/": "document.querySelector('#overview table')",

@@ -3,9 +3,9 @@
     python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
 
 Sweeps run with a writable root, and with a read-only root without /tmp and with a noexec /tmp.
-Needs root, and Debian's buildah and debootstrap. FOLDER keeps everything, images included. Other
-options go to `buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a
-certificate or a pip.conf.
+Needs root, buildah and debootstrap. FOLDER keeps everything, images included. Other options go to
+`buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a certificate or a
+pip.conf.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ for cache, cause in causes.items():
     triton_problem.cache_clear()
     assert cause in (problem := str(triton_problem("cpu"))), problem
 """
-"""Triton's first launch, with an empty library as the GPU's driver. Triton loads a compiled module
-from its cache: a noexec /tmp refuses, and from the image's folder only driver functions are
-missing."""
+"""Triton's first launch, with an empty library as driver. Triton loads a compiled module from its
+cache: a noexec /tmp refuses, and the image's folder gives only missing driver functions."""
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -63,8 +62,8 @@ mount -o remount,bind,ro "$root"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
     --bounding-set=-all env --chdir=/app "$@"
 """
-"""Does what an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
-`--tmpfs /tmp` if TMPDIR is not set. /dev/shm stays writable."""
+"""Equals an engine's `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and `--tmpfs /tmp`
+if TMPDIR is not set. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
     if touch "$folder/probe" 2>/dev/null; then echo "$folder is writable"; exit 1; fi
@@ -80,7 +79,7 @@ class Images:
         self.folder = folder
 
     def __call__(self, *arguments: str) -> str:
-        """Run a buildah command; show the output of `build` and `run`, return that of others."""
+        """Run a buildah command; print the output of `build` and `run`, return that of others."""
         options = (
             "--root",
             f"{self.folder}/images",
@@ -121,7 +120,7 @@ def build(images: Images, arguments: list[str]) -> None:
 
 
 def results_folder(images: Images, name: str, user: int) -> Path:
-    """Return a new folder that belongs to the image's user."""
+    """Return a new folder of the image's user."""
     folder = images.folder / name
     subprocess.run(["rm", "-rf", folder], check=True)
     folder.mkdir()
@@ -142,7 +141,7 @@ def report_sizes(root: Path) -> None:
 
 
 def check_contents(root: Path, config: dict[str, Any]) -> None:
-    """Raise AssertionError if the image runs as root, or holds unneeded or setuid programs."""
+    """Assert that the image has a user, and no unneeded or setuid programs."""
     assert int(config["User"]) > 0, config["User"]
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
     programs = [

@@ -1,10 +1,10 @@
 """Compare the tables of README.md, docs/results.md and docs/today.md with the reports of a storage.
 
-    python docs/fill_tables.py results            # print what differs; exit status 1 if any
-    python docs/fill_tables.py results --write    # replace them in the pages
+    python docs/fill_tables.py results            # print differences; exit status 1 if any
+    python docs/fill_tables.py results --write    # write them to the pages
 
-Tables are found by their heads. Numbers come from CSV files of reports at scale quick on the Penn
-Treebank. Check sentences that repeat a number by hand.
+Numbers come from CSV files of reports at scale quick on the Penn Treebank. Check sentences that
+repeat a number by hand.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def star(row: Any) -> str:
 
 
 def span(values: Any, spec: str = ",.0f") -> str:
-    """Return the least and the greatest value."""
+    """Format the least and greatest value."""
     least, greatest = show_all((min(values), max(values)), spec)
     return least if least == greatest else f"{least} to {greatest}"
 

@@ -1,4 +1,4 @@
-"""`prove-gpu`: each stage in its own process, with checks on the terminal and in a file."""
+"""`prove-gpu`: stages in their own processes, checks on the terminal and in a file."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from gpu_proof.report import Check
 
 ROOT = Path(__file__).parents[1]
 LOG_TAIL = 4_000
-"""Characters kept of a stage's standard error."""
+"""Characters of a stage's standard error to keep."""
 
 
 class Stage(NamedTuple):
     """Limits of a part of the proof."""
 
     limit_s: float
-    """Extended by time that earlier stages did not use."""
+    """Plus time that earlier stages did not use."""
     on_cpu: bool = True
 
 
@@ -48,7 +48,7 @@ STAGES = {
     "checkpoints": Stage(30),
     "speed": Stage(110),
 }
-"""In order of execution; at most 540 s."""
+"""In order; at most 540 s."""
 TOTAL_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
@@ -65,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the proof and return the exit status.
 
-    0: passed; 1: failed; 2: bad input or not all tried; 130: interrupted.
+    0: passed; 1: failed; 2: bad input, or checks not tried; 130: interrupted.
     """
     options = _options(arguments)
     import torch
@@ -133,7 +133,7 @@ class Proof:
         self._spare_s = 0.0
 
     def run(self, name: str) -> None:
-        """Run a stage in its own process, printing its checks as they arrive."""
+        """Run a stage and print its checks as they arrive."""
         stage = STAGES[name]
         limit_s = stage.limit_s + self._spare_s
         if self._device == "cpu" and not stage.on_cpu:
@@ -187,7 +187,7 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 
 
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
-    """Yield a stage's checks as they arrive, and a failed one unless its process ends well."""
+    """Yield a stage's checks as they arrive, and a FAIL unless its process ends well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     timed_out, count = Event(), 0
     with (
@@ -231,7 +231,7 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a process group. Its process was not waited for, so the id is still its own."""
+    """Kill a process group; the id is still its own, as its process was not waited for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -254,7 +254,7 @@ def _anonymous(text: str) -> str:
 def _raise_on_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP raise, so that the running stage is killed too.
 
-    `sweep.py` starts with these and SIGINT blocked, as its other commands need.
+    `sweep.py` starts with these and SIGINT blocked.
     """
 
     def raise_exit(number: int, _frame: object) -> NoReturn:

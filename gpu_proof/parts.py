@@ -28,7 +28,7 @@ from trainables.training import Trainer, Window
 
 
 class PartsMs(NamedTuple):
-    """Milliseconds for a step of one model at the config's window length, without drawing masks."""
+    """Milliseconds per step of one model at the config's window length, without drawing masks."""
 
     network: float
     """Up to the context vectors, forward and backward."""
@@ -41,7 +41,7 @@ class PartsMs(NamedTuple):
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Time the parts of a stack's step, replayed from graphs on a GPU.
 
-    The trainers' weights change, and leave any stack that they were in.
+    The trainers' weights change and leave their stack.
     """
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
     device, training = weights["embedding_VD"].device, first.config.training
@@ -112,7 +112,7 @@ def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) ->
 
 
 def _capture(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
-    """Run once uncaptured: this compiles kernels, which a capture may not do."""
+    """Run once uncaptured, to compile kernels, which a capture may not do."""
     graphs.run(function)
     return graphs.captured(function)
 
@@ -123,10 +123,7 @@ def stacked_contexts(
     lengths: Sequence[int],
     context_gradients: Tensor,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return contexts G x T x B x C of models without dropout, and gradients of network weights.
-
-    `context_gradients` is the gradient by the contexts.
-    """
+    """Return contexts G x T x B x C of models without dropout, and gradients of network weights."""
     weights = Weights.shared_by(models)
     model = stacked_model(models, weights)
     states = stacked_states([member.zero_state(tokens_GTB.shape[2]) for member in models])
@@ -143,9 +140,9 @@ def stacked_contexts(
 def stacked_losses(
     models: Sequence[LanguageModel], hidden_GNC: Tensor, targets_GN: Tensor, lengths: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return losses G of models without dropout, and their gradients by name with leading G.
+    """Return losses G of models without dropout, and gradients by name with leading G.
 
-    A model's window has `lengths` rows of `hidden_GNC`; their gradient is named "hidden".
+    A model's window has `lengths` rows of `hidden_GNC`, whose gradient is "hidden".
     """
     weights = Weights.shared_by(models)
     model, embedding = stacked_model(models, weights), weights["embedding_VD"]

@@ -43,7 +43,7 @@ STACKED = (
     "lms_plif_frozen",
     "softcap",
 )
-"""Layers that a stack supports; the first four are measured first."""
+"""Layers of stacks; the first four are measured first."""
 LAYERS = (*STACKED, "monotone_nn")
 UNPUBLISHED: dict[str, OutputLayerConfig] = {
     "monotone_nn": MonotoneNnConfig(),
@@ -115,7 +115,7 @@ def scale_on(device: str) -> Scale:
 
 
 def random_corpus(name: str, scale: Scale) -> Corpus:
-    """Return random words; step times do not depend on the words."""
+    """Return random words, on which step times do not depend."""
     train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
     text = np.random.default_rng(0).integers(vocabulary, size=train)
     return Corpus(
@@ -147,7 +147,7 @@ def new_trainers(
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the tensors that the next step depends on, except torch's shared generators."""
+    """Return the tensors that determine the next step, without torch's shared generators."""
     return {
         name: tensor.detach()
         for name, tensor in trainer.snapshot()[0].items()
@@ -158,11 +158,11 @@ def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
 def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     """Return the operations of a training step's matrix products, per token.
 
-    A weight counts 6 per row that it multiplies: product and sum are two, and the backward pass has
-    a product for each factor. An LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A
-    Transformer layer has 4 D^2 + 3 D F; each token also meets its window's T tokens twice, D wide.
-    The output layer has V D; K experts have K V D, and K (C D + C) for latent contexts and prior.
-    An AWD-LSTM on Penn Treebank takes 203 GFLOP for 20 x 70 tokens.
+    A weight counts 6 per row: 2 (product and sum) for the forward pass, 4 for the backward pass. An
+    LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A Transformer layer has
+    4 D^2 + 3 D F, plus 2 T D for attention over T tokens. The output layer has V D; K experts have
+    K V D, plus K (C D + C) for latent contexts and prior. For example, an AWD-LSTM on Penn Treebank
+    takes 203 GFLOP for 20 x 70 tokens.
     """
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width

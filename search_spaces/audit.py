@@ -1,7 +1,4 @@
-"""The study `published`: printed numbers recomputed from each other, configs and files.
-
-The package `published` holds the numbers.
-"""
+"""Study `published`: printed numbers recomputed from each other, configs and files."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
 
 
 def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
-    """Yield 2 trials that count word pairs, which printed numbers do not determine."""
+    """Yield 2 trials that count word pairs, which no printed number determines."""
     del corpus
     for text in TEXTS:
         yield WordPairsConfig(seed=0, text=text)

@@ -25,10 +25,7 @@ def group(row: Row) -> str:
 
 
 def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Return Table 1's gains: reported by the models' own papers, and reproduced by AAAI 2021.
-
-    A reported gain belongs to the averaging rule that its paper used.
-    """
+    """Return Table 1's gains, reported (with the paper's averaging rule) and reproduced."""
     table = {
         row["source"]: row
         for row in rows("table1_reproduction")

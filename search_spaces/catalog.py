@@ -35,21 +35,21 @@ NAMES = (
     "spam",
 )
 MODULES = {"published": "audit"}
-"""Module of a study, if it is not the study's name."""
+"""Module by study, if the names differ."""
 
 ALL = "all"
-"""Runs every built-in study, one after another."""
+"""Name for all built-in studies, one after another."""
 
 
 def is_file(name: str) -> bool:
-    """Return True if the study argument is a file."""
+    """Return True if the study is given as a file."""
     return name.endswith(".py") or "/" in name
 
 
 def load_study(name: str) -> Study:
-    """Return the built-in study `name`, or the study in the Python file `name`.
+    """Return the built-in study `name`, or that in the Python file `name`.
 
-    Raises UserError if it does not exist, or if a file uses a built-in name.
+    Raises UserError if it does not exist or a file uses a built-in name.
     """
     studies = (*NAMES, ALL)
     if is_file(name):
@@ -73,7 +73,7 @@ def _study_in(module: ModuleType, name: str) -> Study:
     if not isinstance(study, Study):
         raise UserError(
             f"{name}: must define STUDY, an instance of search_spaces.study.Study; "
-            f"got {'nothing' if study is None else type(study).__name__}"
+            f"got {type(study).__name__.replace('NoneType', 'nothing')}"
         )
     return study
 

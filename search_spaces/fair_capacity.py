@@ -11,7 +11,7 @@ from search_spaces.tuning import Dimension, Tuning
 from trainables.config import CorpusConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 
 SEARCH_SEED = 28
-"""The authors' seed for MoS on Penn Treebank, for all sides: no side gets a luckier one."""
+"""The authors' seed for MoS on Penn Treebank; all sides share it."""
 
 
 def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], TrialConfig]:
@@ -35,17 +35,17 @@ WEIGHT_DECAY = Dimension(
 
 
 def dropout_embedding(*values: float) -> Dimension:
-    """Return a dimension for locked dropout on the embedding output."""
+    """Return the dimension of locked dropout on the embedding output."""
     return Dimension(key="model.dropout_embedding", short="de", values=values)
 
 
 def dropout_hidden(*values: float) -> Dimension:
-    """Return a dimension for locked dropout between LSTM layers."""
+    """Return the dimension of locked dropout between LSTM layers."""
     return Dimension(key="model.dropout_hidden", short="dh", values=values)
 
 
 def embedding_noise(*values: float) -> Dimension:
-    """Return a dimension for the standard deviation of noise on the embedding output."""
+    """Return the dimension of the standard deviation of noise on the embedding output."""
     return Dimension(key="model.embedding_noise", short="noise", values=values)
 
 

@@ -1,4 +1,4 @@
-"""Bent and mixed heads of rank r compared with plain heads of a higher rank."""
+"""Bent and mixed heads of rank r compared with plain heads of higher rank."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMOKE_SHARE = 1 / 8
 """At scale smoke: 2 of 16."""
 SEED = 1
 MIXTURES = 3
-"""Two components already exceed the head's rank; more only cost time."""
+"""Two already exceed the head's rank; more only cost time."""
 SEVEN: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
@@ -44,7 +44,7 @@ SEVEN: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=MIXTURES),
     MocConfig(mixtures=MIXTURES),
 )
-"""Plain first. The cap is nanochat's. moc is a mixture of bounded rank: a control for mos."""
+"""Plain first. The cap is nanochat's. moc, a mixture of bounded rank, is a control for mos."""
 LAYERS = (
     *SEVEN,
     SoftcapConfig(form="sigmoid", cap=23.0),
@@ -56,7 +56,7 @@ LAYERS = (
 
 
 def ranks(width: int) -> tuple[int, ...]:
-    """Return 4, 8, 16 ... up to the width, at which only d bounds a head W = A B."""
+    """Return 4, 8, 16 ... up to the width."""
     powers = [LEAST_RANK]
     while powers[-1] * 2 <= width:
         powers.append(powers[-1] * 2)
@@ -64,7 +64,7 @@ def ranks(width: int) -> tuple[int, ...]:
 
 
 def lstm(corpus: CorpusConfig, layer: OutputLayerConfig, rank: int) -> TrialConfig:
-    """Return the AWD-LSTM of softmax at this study's width, with an untied head W = A B."""
+    """Return softmax's AWD-LSTM at this study's width, with an untied head W = A B."""
     trial = awd_lstm(corpus, SoftmaxConfig(), seed=SEED)
     widths = {"embedding_width": LSTM_WIDTH, "context_width": LSTM_WIDTH}
     model = trial.model.model_copy(update={**widths, "head_rank": rank})
@@ -97,7 +97,7 @@ def label(config: LanguageTrialConfig) -> str:
 
 
 def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return seven layers and the six largest ranks; smaller ones would scale to 1 or coincide."""
+    """Return seven layers and six ranks; smaller ranks would scale to 1 or coincide."""
     return [
         trial
         for trial in trials
@@ -107,7 +107,7 @@ def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialCon
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return plain and mixed heads; Transformers at as many ranks as a law needs."""
+    """Return plain and mixed heads; Transformers at the ranks that a law needs."""
     return [
         trial
         for trial in trials
@@ -156,7 +156,7 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "All heads are untied and factored as A B, also at r = d, where this bounds nothing and "
+        "All heads are untied and factored as A B, also at r = d: there this bounds nothing and "
         "only changes training. No head is tied or a single matrix.",
         "All layers have softmax's backbone, mixtures too, although the papers gave mixtures "
         "another one. They also have its learning rate, which was tuned for no head rank.",

@@ -21,8 +21,8 @@ LAYERS: dict[str, tuple[int, HiddenLayerConfig]] = {
     "constant gates": (24, ExpertsLayerConfig(experts=4, gates="constant")),
     "softmax gates": (23, ExpertsLayerConfig(experts=4, gates="softmax")),
 }
-"""Width and kind. With 32 inputs and 4 outputs, each network has exactly 3,172 parameters: a unit
-of 4 experts costs 4 x 32 weights and 4 of the output, as much as the gates' 4 x (32 + 1)."""
+"""Width and kind. With 32 inputs and 4 outputs, each network has 3,172 parameters: a unit of 4
+experts costs 4 x 32 + 4 weights, as much as the gates' 4 x (32 + 1)."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:

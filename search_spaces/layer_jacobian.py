@@ -45,7 +45,7 @@ def label(config: LayerJacobianConfig) -> str:
 
 
 def corner(trials: Sequence[LayerJacobianConfig]) -> list[LayerJacobianConfig]:
-    """Return two seeds of a dense layer and of the largest and smallest mixtures."""
+    """Return two seeds of the dense layer and of four mixtures."""
     layers = (LAYERS[0], LAYERS[1], LAYERS[4], LAYERS[5], LAYERS[8])
     return [config for config in trials if config.seed in SEEDS[:2] and config.layer in layers]
 

@@ -18,11 +18,11 @@ OPTION = "--model"
 
 
 def with_model(study: Study, model: str) -> Study:
-    """Return the study with language models of the given kind; "lstm" changes nothing.
+    """Return the study with language models of one kind; "lstm" changes nothing.
 
-    "transformer" replaces each AWD-LSTM by the recipe's Transformer with the same corpus, output
-    layer and seed, and removes published values. Raises UserError for an unknown model or an
-    unsuitable study; iterating the trials raises it if two AWD-LSTMs become the same Transformer.
+    "transformer" replaces each AWD-LSTM by the recipe's Transformer with its corpus, output layer
+    and seed, and removes published values. Raises UserError for an unknown model or unsuitable
+    study; iterating the trials raises it if two AWD-LSTMs give the same Transformer.
     """
     require_model(model)
     if study.tuning is not None:
@@ -63,7 +63,7 @@ def require_model(model: str) -> None:
 
 
 def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Keep configs without a language model, such as a generated language's truth."""
+    """Keep configs without a language model, such as a true rank."""
     configs = list(study.trials(corpus))
     lstms = _require_lstms(study, configs)
     names: dict[str, str] = {}

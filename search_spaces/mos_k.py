@@ -21,7 +21,7 @@ PUBLISHED = by_group("sm_table4_5_mos_k", lambda row: f"mos K={row['mixtures']}"
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Yield a trial per number of mixtures, with NT-ASGD as SM Tables 10 and 12 show."""
+    """Yield a trial per number of mixtures, with NT-ASGD (SM Tables 10 and 12)."""
     for mixtures in WIKITEXT_2_MIXTURES if corpus.name == "wikitext-2" else MIXTURES:
         yield awd_lstm(corpus, MosConfig(mixtures=mixtures), averaging=NtAsgdConfig())
 

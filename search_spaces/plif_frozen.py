@@ -23,7 +23,7 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 
 def published() -> PublishedTable:
-    """Return Table 3 for the frozen model, Table 4's test perplexities for the trained one."""
+    """Return Table 3 (frozen slopes) and Table 4's test perplexities (trained slopes)."""
     frozen_groups = by_group("table3_plif_frozen", lambda _: "lms_plif_frozen")
     trained_numbers = {
         row["corpus"]: PublishedNumber(

@@ -12,7 +12,7 @@ from trainables.config import CorpusConfig, PressNoiseConfig
 SEED = 1
 VARIANCES = tuple(float(row["noise_c"]) for row in rows("sm_table15_16_press_noise"))
 FLOAT32_VARIANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
-"""At 1,000 to 10,000 rows, the law predicts nearly full rank down to ten."""
+"""At 1,000 to 10,000 rows, the law predicts ranks from nearly full to ten."""
 ROUND_TRIPS = len(rows("sm_table14_round_trips"))
 
 
@@ -34,7 +34,7 @@ def label(config: PressNoiseConfig) -> str:
 
 
 def corner(configs: Sequence[PressNoiseConfig]) -> Sequence[PressNoiseConfig]:
-    """Return round trips, and noise near a small matrix's tolerance in both precisions."""
+    """Return round trips, and noise near a small matrix's tolerance."""
     cases = {("float64", 1e-20), ("float64", 1e-26), ("float64", 1e-28), ("float32", 1e-8)}
     return [
         config

@@ -1,6 +1,6 @@
 """Press', epsilon-effective, entropy and stable rank of models (AAAI 2021, Table 6, Fig. 7).
 
-On a generated language, the true log-P matrix is measured too, as the paper's reviewers asked.
+On a generated language, also of the true log-P matrix, as the paper's reviewers asked.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ METRICS = (
     "stable_rank",
 )
 SEED = 1
-"""Seed of the noise on the true matrix."""
+"""Seed of the true matrix's noise."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Yield five ET-ASGD models of `averaging`; if log P is known, the truth and six layers."""
+    """Yield five ET-ASGD models; if log P is known, the truth and six layers."""
     if markov_rank(corpus.name) is not None:
         return _truth_and_models(corpus)
     return (trial(corpus, model) for model in FIVE)
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Every layer gets softmax's model, so that only the layer differs; moc has its rank bound."""
+    """Give all layers softmax's model, so that only the layer differs; moc has its rank bound."""
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float64")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float32")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="noise")

@@ -12,7 +12,7 @@ WIDTHS = (64, 96, 128, 192, 256, 320, 384, 512, 640, 768)
 SMOKE_WIDTHS = (64, 128, 192, 256, 384)
 SEED, SEEDS = 1, 3
 EPOCH_RANK_CONTEXTS = 512
-"""At every scale, because the study asks for ranks over training."""
+"""At every scale, for ranks over training."""
 CLAIM = (
     "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that "
     "\N{LEFT DOUBLE QUOTATION MARK}models based on less than 1000 hidden dimensions tend to adopt "
@@ -47,7 +47,7 @@ def label(config: TransformerTrialConfig) -> str:
 
 
 def corner(trials: Sequence[TransformerTrialConfig]) -> list[TransformerTrialConfig]:
-    """Return five widths, the fewest for a law and a held-out size."""
+    """Return five widths: four for a law and a held-out one."""
     return [trial for trial in trials if trial.model.width in SMOKE_WIDTHS]
 
 

@@ -1,7 +1,7 @@
 """Softcaps (bounded logits): rank of log P and perplexity by cap.
 
 In use: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15 tanh(x / 15) in nanochat (Karpathy 2025),
-23 sigmoid((x + 5) / 7.5) in modded-nanogpt. They bend logits as AAAI 2021 does, for other reasons.
+23 sigmoid((x + 5) / 7.5) in modded-nanogpt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from trainables.config import (
 )
 
 ENDS = (5.0, 30.0)
-"""The smallest and the largest cap."""
+"""Smallest and largest cap."""
 SEEDS = 5
 PLAIN = "softmax"
 
@@ -55,7 +55,7 @@ def _group(layer: SoftcapConfig) -> str:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return softmax, and the smallest and the largest cap of either form."""
+    """Return softmax, and the smallest and largest cap of either form."""
     ends = {PLAIN, *(_group(layer) for layer in SOFTCAPS if layer.cap in ENDS)}
     return [config for config in configs if label(config) in ends]
 
@@ -89,10 +89,9 @@ def _bent_prefix(layer: SoftcapConfig) -> str:
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """Bend the trained softmax's logits without further training; compare with models trained bent.
+    """Compare a trained softmax with bent logits, not trained further, with models trained bent.
 
-    Values are means over seeds. KL is that of the bent softmax from the unbent one, in nats per
-    context.
+    Values are means over seeds. KL is of the bent from the unbent softmax, in nats per context.
     """
     means = results.groupby("group").mean(numeric_only=True)
     softmax = means.to_dict("index").get(PLAIN, {})

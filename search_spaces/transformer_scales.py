@@ -15,9 +15,9 @@ class TransformerScale:
     """Factors and sizes that shrink a Transformer trial. None keeps the value of paper scale."""
 
     width: float
-    """Factor on width and head rank; layers, heads and learning rate follow the ladder."""
+    """Factor on width and head rank; the ladder sets layers, heads and learning rate."""
     learning_rate: float = 1.0
-    """Factor beyond the ladder's: a few hundred steps need larger rates than thousands."""
+    """Factor beyond the ladder's: fewer steps need larger rates."""
     window: int | None = None
     batch_size: int | None = None
     warm_up_tokens: int | None = None
@@ -51,7 +51,7 @@ def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str,
 
 
 def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> dict[str, Any]:
-    """Return the training's settings at this scale, except epochs and their tokens."""
+    """Return the training's settings at this scale, without epochs and their tokens."""
     training, width = config.training, config.model.width
     rate_factor = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
     return {
@@ -63,7 +63,7 @@ def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> 
 
 
 def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
-    """Return a setting at a scale, in the same proportion to the recipe's value, at least 1.
+    """Return a setting at a scale, in proportion to the recipe's value there, at least 1.
 
     `scaled` is the recipe's value at the scale; None keeps `value`.
     """
@@ -71,10 +71,10 @@ def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
 
 
 def scaled_width(scale: TransformerScale, width: int) -> int:
-    """Return an even width: rotary positions rotate pairs."""
+    """Return an even width, as rotary positions rotate pairs."""
     return max(2, 2 * round(width * scale.width / 2))
 
 
 def scaled_rank(rank: int, width: int, narrow_width: int) -> int:
-    """Return a head's rank on the narrow model: the same share of its width, at least 1."""
+    """Return a head's rank on the narrow model: an equal share of its width, at least 1."""
     return max(1, round(rank * narrow_width / width))

@@ -1,4 +1,4 @@
-"""Captured steps compared bit for bit with uncaptured ones, while trials leave and join a stack."""
+"""Bits of captured and uncaptured steps, while trials leave and join a stack."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Compare stacks of both kinds of model. A CPU captures nothing: both runs are equal."""
+    """Compare stacks of both kinds of model. A CPU captures nothing."""
     for model in TRIALS:
         yield Question(
             f"tensors with other bits after {sum(STEPS[device])} steps, {model}",

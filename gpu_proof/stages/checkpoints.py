@@ -22,9 +22,9 @@ from trainables.training import Trainer
 from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
 MODELS, SAVES, TIME_LIMIT_S = 4, 3, 15.0
-"""The run ends after `SAVES` saves per trial, or `TIME_LIMIT_S` seconds."""
+"""Ends after `SAVES` saves per trial or `TIME_LIMIT_S` seconds."""
 LIMIT = 0.05
-"""Largest share of the time. Training would save seldom enough even without its thread."""
+"""Largest passing share. Training would save seldom enough even without its thread."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
@@ -52,10 +52,9 @@ def _save_seconds(device: str, folder: Path) -> float:
 
 
 def _share(device: str, folder: Path) -> float:
-    """Return the share of a stack's time that its saves cost.
+    """Return the share of a stack's time that saves cost, between each trial's first and last save.
 
-    Each trial counts from its first to its last save, less the usual time of `settle` without a
-    save.
+    The time of `settle` without a save does not count.
     """
     trainers = new_trainers(device, ["gss"] * MODELS, epoch_tokens=10**12)
     runs = [

@@ -1,7 +1,7 @@
 """Stacks compared with lone trials, and layers with float64: values and gradients.
 
-A GPU also checks the loss of stacks at the papers' shapes, in several chunks. Errors are relative
-in norm, unless noted.
+On a GPU, losses of stacks also have the papers' shapes, in several chunks. Errors are relative in
+norm, unless noted.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ PAPER_SHAPE_LIMITS: dict[str, dict[Precision, float]] = {
     "mos": {"float32": 1e-5, "bf16": 1e-2},
     "lms_plif": {"float32": 5e-3},
 }
-"""Limits of errors. PLIF has 100,000 intervals with a slope each: near an end, rounding may move a
-logit into the next interval, in bf16 into any of the next ten."""
+"""Limits of errors. PLIF has 100,000 intervals: near an end, rounding may move a logit into the
+next one, in bf16 into any of the next ten."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
@@ -126,10 +126,7 @@ def _step_alone(trainers: list[Trainer]) -> None:
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
-    """Return the largest error of a stack's weights, moments and states.
-
-    It is elementwise, and relative if the value is above 1.
-    """
+    """Return the largest elementwise error of a stack's tensors, relative to values above 1."""
     with _float64_default():
         lone_trainers, stack_trainers = (
             _trainers(device, STACKED, optimizer=optimizer) for _ in range(2)
@@ -148,7 +145,7 @@ def stack_error(device: str, optimizer: Optimizer) -> float:
 def perplexity_error(
     device: str, name: str, precision: Precision = "float32", optimizer: Optimizer = "sgd"
 ) -> float:
-    """Return the largest relative error of three trials' perplexities in a stack."""
+    """Return the largest relative error of three stacked trials' perplexities."""
     lone_trainers, stack_trainers = (
         _trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2)
     )
@@ -169,7 +166,7 @@ def _max_error(errors: Iterable[float]) -> float:
 
 
 def lstm_error(device: str) -> float:
-    """Return the largest error of contexts and gradients of two models with different windows."""
+    """Return the largest error of contexts and gradients of two models; windows differ."""
     width, hidden, lengths, batch = (
         (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
     )
@@ -262,7 +259,7 @@ class StackShape(NamedTuple):
 
     @classmethod
     def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
-        """Return the papers' shapes on a GPU; mixtures get fewer rows, to hold float64 logits."""
+        """Return the papers' shapes on a GPU; mixtures have fewer rows, to hold float64 logits."""
         if not on_gpu(device):
             return cls(TINY_CORPUS[2], 8, models, ROWS)
         mixture = isinstance(layer_config(name, corpus), MixtureConfig)
@@ -272,8 +269,8 @@ class StackShape(NamedTuple):
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
     """Return the largest error of a stack's losses and gradients; windows differ in length.
 
-    Three models use the smallest chunks, larger stacks those of training. Only the first and the
-    last model are compared with float64, on the same device.
+    Three models have the smallest chunks, larger stacks those of training. Only the first and last
+    model are compared with float64, on the same device.
     """
     layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
     config = LanguageModelConfig(
@@ -305,7 +302,7 @@ def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Pre
 
 @contextmanager
 def _small_chunks(shape: StackShape) -> Iterator[None]:
-    """Kernels need at least three chunks per window; without kernels, chunks are minimal."""
+    """Kernels get at least three chunks per window; without kernels, chunks are minimal."""
     config_chunks = patch.multiple(
         "trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1
     )

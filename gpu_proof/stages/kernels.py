@@ -1,4 +1,4 @@
-"""Launches of Triton kernels in a step; a silent fallback gives the same numbers, but slower."""
+"""Launches of Triton kernels in a step; a silent fallback is slower, with equal numbers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _step(
 
 
 def _check_files(counts: Counter[str]) -> str:
-    """Searching the source also finds kernels that a later version adds."""
+    """Search the source, to find kernels of later versions too."""
     folder = Path(trainables.__path__[0])
     files = [
         path.relative_to(folder.parent)

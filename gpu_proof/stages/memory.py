@@ -1,4 +1,4 @@
-"""GPU memory of a stack's steps against the plan, which decides the size of stacks."""
+"""GPU memory of a stack's steps and the plan, which decides the size of stacks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ STACKS = (
 )
 STEPS = 12
 PLAN_LIMIT = 4.0
-"""Largest passing plan, as a multiple of the peak; larger ones leave a GPU unused."""
+"""Largest passing plan, in peaks; larger plans leave a GPU unused."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Compare peak and plan of stacks of 16, both ways."""
+    """Compare peak and plan of stacks of 16."""
     for stack in STACKS:
         plan = stack.planned_bytes(device)
         peak = cache(partial(_peak_bytes, device, stack))
@@ -38,7 +38,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
 
 
 def _peak_bytes(device: str, headline: Headline) -> float:
-    """Each window comes twice, so that steps run with and without capture."""
+    """Use each window twice, for steps with and without capture."""
     stack = headline.stack(device)
     forget_cache(device)
     torch.cuda.reset_peak_memory_stats()

@@ -1,4 +1,4 @@
-"""Time of a stack's step against the roofline's prediction."""
+"""Time of a stack's step and the roofline's prediction."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ STACKS = (
     ("wikitext-2", "gss"),
 )
 MATRIX = 8192
-"""Rows and columns of the product that measures the rate."""
+"""Rows and columns of the measured product."""
 LIMIT = 2.0
-"""Largest passing time, as a multiple of the prediction."""
+"""Largest passing time, in predictions."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Time a step of each stack against the prediction from measured rates."""
+    """Compare each stack's step with the prediction from measured rates."""
     if not on_gpu(device):
         for corpus, layer in STACKS:
             headline = Headline(corpus, layer, "bf16", 2)
@@ -55,7 +55,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
 
 
 def _step_ms(device: str, headline: Headline) -> float:
-    """Scaled to the prediction's window: timed windows differ in length."""
+    """Scale to the prediction's window, as timed windows differ in length."""
     stack = headline.stack(device)
     pace = stack_pace(stack, steps=8 if on_gpu(device) else 1)
     tokens = WINDOW * stack.trainers[0].config.training.batch_size * headline.models

@@ -1,4 +1,4 @@
-"""Steps that never wait for the GPU: torch raises an error at every synchronisation."""
+"""Steps that never wait for the GPU; torch raises at every synchronisation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
 from trainables.stack import Stack
 
 STEPS = {"awd_lstm": 150, "transformer": 20}
-"""Enough to capture most window lengths before the last steps."""
+"""Enough to capture most window lengths."""
 LAST_STEPS = 10
 """Number of last steps that must not wait."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Check steps of lone trials, first steps of a stack, and replayed ones."""
+    """Check steps of lone trials, and first and replayed steps of a stack."""
     for name in LAYERS:
         yield Question(f"a step alone, {name}", partial(_steps_alone, device, name))
     yield Question("first steps of a stack", partial(_steps_together, device, "awd_lstm", 5, 3))

@@ -20,7 +20,7 @@ from trainables.trial_folder import package_versions
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Report what is installed; on a GPU, also try it."""
+    """Report versions; on a GPU, also try them."""
     versions = {"python": platform.python_version(), **package_versions()}
     if device != "cpu":
         cuda = {
