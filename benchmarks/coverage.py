@@ -2,9 +2,9 @@
 
     python -m benchmarks.coverage --draws 1000
 
-Losses follow a known law with normal noise: per trial (`rest`), per seed (`common`), per seed and
-size (`shared`), or per seed and group (`by layer`). A grid's rows have random effects, independent
-or smooth over the rows. The intervals do not allow for `by layer` and smooth effects.
+Losses follow a known law with normal noise per trial (`rest`), seed (`common`), seed and size
+(`shared`), or seed and group (`by layer`). A grid's rows have random effects, independent or smooth
+over the rows. The intervals do not allow for `by layer` and smooth effects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOISE: Mapping[str, Mapping[str, float]] = {
     "shared": {"rest": 0.004, "shared": 0.01},
 }
 BY_LAYER = {"rest": 0.006, "common": 0.006, "by_layer": 0.006}
-"""A seed moves each layer by its own amount at all ranks."""
+"""A seed moves a layer equally at all ranks."""
 SPAM = {
     "softmax": (1.0, 0.42),
     "sigsoftmax": (1.0, 0.42),
@@ -50,11 +50,11 @@ SPAM = {
     "mos": (1.25, 0.38),
     "softcap": (1.5, 0.46),
 }
-"""a and b of the width a V^b at which the simulated gap is 0.1 nats."""
+"""a and b: the simulated gap is 0.1 nats at width a V^b."""
 RESAMPLES = 999
 
 
-def made_up(
+def simulated_curves(
     rng: np.random.Generator,
     sizes: tuple[int, ...],
     factors: tuple[float, ...],
@@ -67,7 +67,7 @@ def made_up(
     shared: float = 0.0,
     by_layer: float = 0.0,
 ) -> list[Curve]:
-    """Return a curve of simulated losses, limit + (m x)^-exponent, for each factor m."""
+    """Return simulated losses, limit + (m x)^-exponent: a curve per factor m."""
     effect_S = rng.normal(0, common, seeds)
     shared_RS = rng.normal(0, shared, (len(sizes), seeds))
     layer_GS = (
@@ -96,16 +96,16 @@ def made_up(
 def head_rank(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield one factor, and E and b of the baseline."""
+    """Yield a factor, and the baseline's E and b."""
     factors = (1.0, 0.95, *[1.0] * 5)
-    first, second, *_ = made_up(
+    first, second, *_ = simulated_curves(
         rng, HEAD_RANKS, factors, seeds=2, limit=4.45, exponent=0.8, **noise
     )
-    both = fit_laws([first, second])
+    laws = fit_laws([first, second])
     with np.errstate(divide="ignore", invalid="ignore"):
         yield (
             "factor",
-            over_draws((both.factor_KB[1] / both.factor_KB[0]) ** (-1 / both.exponent_B)),
+            over_draws((laws.factor_KB[1] / laws.factor_KB[0]) ** (-1 / laws.exponent_B)),
             0.95,
         )
     yield from _law("head_rank", first, 4.45, 0.8)
@@ -115,7 +115,7 @@ def saturation(
     rng: np.random.Generator, noise: Mapping[str, float]
 ) -> Iterator[tuple[str, Statistic, float]]:
     """Yield E and b."""
-    [curve] = made_up(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
+    [curve] = simulated_curves(rng, WIDTHS, (1.0,), seeds=3, limit=4.36, exponent=0.59, **noise)
     yield from _law("saturation", curve, 4.36, 0.59)
 
 
@@ -130,7 +130,7 @@ def _law(
 def spam(
     rng: np.random.Generator, *, rest: float, common: float, curvature: float
 ) -> Iterator[tuple[str, Statistic, float]]:
-    """Yield each width's ratio to softmax, by spam's design; `curvature` bends the gap in log d."""
+    """Yield widths over softmax's, by spam's design; `curvature` bends the gap in log d."""
     effect_S = rng.normal(0, common, 3)
     trials: dict[str, dict[str, Any]] = {}
     for symbols, widths, layers, seeds in QUICK:
@@ -171,20 +171,20 @@ def gss_grid(
 ) -> Iterator[tuple[str, Statistic, float]]:
     """Yield r over nine random rows by fixed columns, from means of three seeds.
 
-    The truth is that of infinitely many rows. `length`, in rows, is that of the Gaussian kernel
-    that correlates their effects; 0: independent.
+    The truth has infinitely many rows. A Gaussian kernel of `length` rows correlates their effects;
+    0: independent.
     """
-    rows, slope, rest = 9, 0.4, 0.5 / math.sqrt(3)
+    rows, slope, noise = 9, 0.4, 0.5 / math.sqrt(3)
     t_K = np.linspace(-1, 1, columns)
     fixed_2K = 0.5 * np.stack([t_K, t_K**2 - np.mean(t_K**2)])
-    together_22, distance_RR = (
+    covariance_22, distance_RR = (
         np.array([[1.0, 0.6], [0.6, 1.0]]),
         np.subtract.outer(np.arange(rows), np.arange(rows)),
     )
     kernel_RR = np.exp(-0.5 * (distance_RR / length) ** 2) if length else np.eye(rows)
     root_RR, root_22 = (
         np.linalg.cholesky(kernel_RR + 1e-9 * np.eye(rows)),
-        np.linalg.cholesky(together_22),
+        np.linalg.cholesky(covariance_22),
     )
     level_2R, slope_2R = (
         scale * root_22 @ rng.standard_normal((2, rows)) @ root_RR.T for scale in (1, slope)
@@ -193,12 +193,12 @@ def gss_grid(
         level_2R[:, :, None]
         + slope_2R[:, :, None] * t_K
         + fixed_2K[:, None, :]
-        + rest * rng.standard_normal((2, rows, columns))
+        + noise * rng.standard_normal((2, rows, columns))
     ).reshape(2, -1)
     truth_22 = (
-        together_22 * (1 + slope**2 * np.mean(t_K**2))
+        covariance_22 * (1 + slope**2 * np.mean(t_K**2))
         + fixed_2K @ fixed_2K.T / columns
-        + np.eye(2) * rest**2
+        + np.eye(2) * noise**2
     )
     grid = pd.DataFrame({"x": x_n, "y": y_n, "c": np.repeat(np.arange(rows), columns)})
     statistic = over_blocks(lambda part: correlate(part["x"], part["y"]), grid, "c")
@@ -210,14 +210,14 @@ def gss_grid(
 
 
 def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return interval and noise -> share of intervals that contain the truth, and their number."""
+    """Return interval and noise -> share of intervals with the truth, and their number."""
     rng, grid_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
-    held: dict[tuple[str, str], list[bool]] = {}
+    hits: dict[tuple[str, str], list[bool]] = {}
 
     def add(noise: str, results: Iterator[tuple[str, Statistic, float]]) -> None:
         for name, statistic, truth in results:
             if statistic.interval is not None:
-                held.setdefault((name, noise), []).append(truth in statistic.interval)
+                hits.setdefault((name, noise), []).append(truth in statistic.interval)
 
     for _ in range(draws):
         for columns, (name, length) in product(
@@ -232,11 +232,11 @@ def coverage(draws: int, *, seed: int = 0) -> dict[tuple[str, str], tuple[float,
         add("independent", spam(rng, rest=0.08, common=0.0, curvature=0.0))
         add("common", spam(rng, rest=0.05, common=0.08, curvature=0.0))
         add("curved", spam(rng, rest=0.08, common=0.0, curvature=3.0))
-    return {key: (float(np.mean(values)), len(values)) for key, values in held.items()}
+    return {key: (float(np.mean(values)), len(values)) for key, values in hits.items()}
 
 
 def main() -> None:
-    """Print a line for each interval and noise."""
+    """Print a line per interval and noise."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

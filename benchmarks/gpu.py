@@ -3,16 +3,16 @@
 Needs torch, numpy and pydantic (and scipy for the spectrum), and the folders benchmarks, gpu_proof,
 trainables and search_spaces.
 
-    python -m benchmarks.gpu --budget 480                           the most wanted figures first
+    python -m benchmarks.gpu --budget 480                           the main figures first
     python -m benchmarks.gpu --model transformer                    Transformers
-    python -m benchmarks.gpu --device cpu --scale tiny --steps 1    check that it runs, on a CPU
+    python -m benchmarks.gpu --device cpu --scale tiny --steps 1    a test on a CPU
 
 Each line trains an output layer on random words: `stack 16` sixteen models as one, `alone` one by
 one through cuDNN, `torch.nn` the framework's LSTM and linear layers one by one, without dropout or
-averaging. Network, output layer and optimiser are milliseconds for a step of one model, timed
-separately; `step` also draws masks. `s/epoch` is one trial's epoch, shared out among trials that
-run together; `V100` is the speed-up over the paper's V100. TFLOP/s count matrix products only (see
-`flop_per_token`), next to the device's peak in that precision.
+averaging. Network, output layer and optimiser are milliseconds per step of one model, timed
+separately; `step` also draws masks. `s/epoch` is one trial's share of an epoch; `V100` is the
+speed-up over the paper's V100. TFLOP/s count matrix products only (see `flop_per_token`); `of` is
+their share of the device's peak.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ from trainables.stack import Stack, stack_key
 from trainables.training import Trainer
 
 PRECISIONS: tuple[Precision, ...] = ("bf16", "tf32", "float32")
-HOW = ("stack", "alone", "torch.nn", "spectrum")
+METHODS = ("stack", "alone", "torch.nn", "spectrum")
 CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
 def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
-    """Time the log-P matrix after every test context and its spectrum, for a new model."""
+    """Time the log-P matrix over all test contexts and its spectrum, for a new model."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     return seconds_of(
         lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device
@@ -75,7 +75,7 @@ class Job(NamedTuple):
     """The measurement of a line."""
 
     how: str
-    """One of `HOW`."""
+    """One of `METHODS`."""
     corpus: str
     layer: str
     precision: Precision
@@ -83,7 +83,7 @@ class Job(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the printed label."""
+        """Printed label."""
         return f"stack {self.models}" if self.how == "stack" else self.how
 
 
@@ -93,7 +93,7 @@ class Line:
 
     job: Job
     seconds: float | None = None
-    """For an epoch of one trial, or a whole spectrum."""
+    """Per epoch of one trial, or per spectrum."""
     times_v100: float | None = None
     """Speed-up over the paper's V100."""
     step_ms: float | None = None
@@ -112,18 +112,18 @@ class Bench:
         self._device, self._scale, self._steps = device, scale, steps
 
     def line(self, job: Job) -> Line:
-        """Do the job; an error, such as too little memory, also gives a line."""
+        """Measure the job; an error, such as too little memory, also gives a line."""
         try:
-            return self._measured(job)
+            return self._measure(job)
         except torch.OutOfMemoryError:
             return Line(job, note="out of memory")
         except Exception as error:  # GPU time is short: go on with the other lines
-            return Line(job, note=_failure(error), failed=True)
+            return Line(job, note=_error_text(error), failed=True)
         finally:
             gc.collect()
             torch.cuda.empty_cache()
 
-    def _measured(self, job: Job) -> Line:
+    def _measure(self, job: Job) -> Line:
         corpus, memory = random_corpus(job.corpus, self._scale), PeakMemory(self._device)
         layer = layer_config(job.layer, job.corpus, self._scale)
         config = self._trial(job.corpus, layer, job.precision, self._scale)
@@ -140,27 +140,27 @@ class Bench:
             case _:
                 assert isinstance(config, TrialConfig)
                 pace = framework_pace(config, len(corpus.vocabulary), self._device, self._steps)
-        line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
+        line = self._rate_line(job, config, corpus, pace.tokens / pace.seconds)
         return replace(line, step_ms=pace.step_ms, peak_mib=memory.peak_mib())
 
     def _stack(
         self, job: Job, config: LanguageTrialConfig, corpus: Corpus, memory: PeakMemory
     ) -> Line:
         if stack_key(config) is None:
-            return Line(job, note="trains alone, never in a stack")
+            return Line(job, note="cannot train in a stack")
         trainers = [usual_trainer(config, corpus, self._device) for _ in range(job.models)]
         # All trials have one seed, like the cells of `gss_grid`.
         pace = stack_pace(Stack(trainers), self._steps)
-        line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
+        line = self._rate_line(job, config, corpus, pace.tokens / pace.seconds)
         line = replace(line, step_ms=pace.step_ms, peak_mib=memory.peak_mib())
         try:
             return replace(line, parts=parts_ms(trainers, calls=min(10, self._steps)))
         except torch.OutOfMemoryError:
-            return replace(line, note="out of memory where the parts are timed")
+            return replace(line, note="out of memory while timing the parts")
         except Exception as error:
-            return replace(line, note=f"parts {_failure(error)}", failed=True)
+            return replace(line, note=f"parts {_error_text(error)}", failed=True)
 
-    def _of_rate(
+    def _rate_line(
         self, job: Job, config: LanguageTrialConfig, corpus: Corpus, tokens_a_second: float
     ) -> Line:
         seconds, flop = (
@@ -173,54 +173,53 @@ class Bench:
         return Line(job, seconds, times, tflop_s=1e-12 * flop * tokens_a_second)
 
 
-def _failure(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"failed: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """Return the jobs in the order of the options.
-
-    The first stack size and its rivals precede other sizes; layers after the fourth come last.
-    """
+    """Return the jobs by the options' order; the first stack size and four layers lead."""
     corpora, layers, precisions, sizes = (
         options.corpora,
         options.layers,
         options.precisions,
         options.sizes,
     )
-    every = list(product(corpora, layers, precisions))
-    chosen = [
-        Job("stack", *of_line, models)
+    combinations = list(product(corpora, layers, precisions))
+    queue = [
+        Job("stack", *settings, models)
         for models in sizes
-        for of_line in every
-        if of_line[1] in STACKED
+        for settings in combinations
+        if settings[1] in STACKED
     ]
-    chosen += [Job("alone", *of_line) for of_line in every]
+    queue += [Job("alone", *settings) for settings in combinations]
     if options.model == "awd_lstm":
-        chosen += [Job("torch.nn", *of_line) for of_line in every if of_line[1] == "softmax"]
-    chosen.append(Job("spectrum", corpora[0], layers[0], "float32"))
+        queue += [
+            Job("torch.nn", *settings) for settings in combinations if settings[1] == "softmax"
+        ]
+    queue.append(Job("spectrum", corpora[0], layers[0], "float32"))
 
-    def place(job: Job) -> tuple[int, ...]:
-        later = sizes.index(job.models) if job.how == "stack" else 0
+    def sort_key(job: Job) -> tuple[int, ...]:
+        size_rank = sizes.index(job.models) if job.how == "stack" else 0
         layer = layers.index(job.layer)
-        places = (
-            later + 3 * (layer >= 4),
+        ranks = (
+            size_rank + 3 * (layer >= 4),
             job.how == "spectrum",
             corpora.index(job.corpus),
             layer,
-            HOW.index(job.how),
+            METHODS.index(job.how),
         )
-        return *places, precisions.index(job.precision) if job.precision in precisions else 0
+        return *ranks, precisions.index(job.precision) if job.precision in precisions else 0
 
-    return sorted(chosen, key=place)
+    return sorted(queue, key=sort_key)
 
 
-def _table_row(line: Line, top: Ceilings) -> str:
+def _table_row(line: Line, peaks: Ceilings) -> str:
     job, parts = line.job, line.parts or (None,) * 3
-    of_ceiling = line.tflop_s / top.tflop_s[job.precision] if line.tflop_s else None
+    ceiling_share = line.tflop_s / peaks.tflop_s[job.precision] if line.tflop_s else None
     figures = [*((part, "9.3f") for part in parts), (line.step_ms, "9.3f"), (line.seconds, "9.3f")]
     figures += [(line.times_v100, "7.1f")]
-    figures += [(line.tflop_s, "9.2f"), (of_ceiling, "6.0%"), (line.peak_mib, "9.0f")]
+    figures += [(line.tflop_s, "9.2f"), (ceiling_share, "6.0%"), (line.peak_mib, "9.0f")]
     columns = "".join(
         "-".rjust(int(f.partition(".")[0])) if value is None else format(value, f)
         for value, f in figures
@@ -243,23 +242,23 @@ def _as_json(line: Line) -> dict[str, Any]:
 def run_lines(options: argparse.Namespace, name: str) -> int:
     """Print the lines and return the exit status."""
     ends_s = time.monotonic() + options.budget
-    top = ceilings(options.precisions, options.device, CEILING_SIZE[options.device])
-    reached = ", ".join(f"{precision} {tflop_s:.4g}" for precision, tflop_s in top.tflop_s.items())
-    print(f"ceilings: products {reached} TFLOP/s; copying {top.copy_gb_s:.4g} GB/s")
+    peaks = ceilings(options.precisions, options.device, CEILING_SIZE[options.device])
+    rates = ", ".join(f"{precision} {tflop_s:.4g}" for precision, tflop_s in peaks.tflop_s.items())
+    print(f"ceilings: products {rates} TFLOP/s; copying {peaks.copy_gb_s:.4g} GB/s")
     print(HEADER, flush=True)
     bench, lines = Bench(options.model, options.device, options.scale, options.steps), list[Line]()
-    waiting = jobs(options)
-    for job in waiting:
+    queue = jobs(options)
+    for job in queue:
         if time.monotonic() > ends_s:
-            print(f"{len(waiting) - len(lines)} lines are left: the {options.budget:g} s are over")
+            print(f"--budget: {options.budget:g} s are over, {len(queue) - len(lines)} skipped")
             break
         lines.append(bench.line(job))
-        print(_table_row(lines[-1], top), flush=True)
+        print(_table_row(lines[-1], peaks), flush=True)
         if options.json is not None:
             figures = {
                 "device": name,
                 "torch": torch.__version__,
-                "ceilings": top._asdict(),
+                "ceilings": peaks._asdict(),
                 "lines": lines,
             }
             options.json.write_text(json.dumps(figures, default=_as_json, indent=1))
@@ -275,20 +274,20 @@ def main() -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--scale", choices=("paper", "tiny"), default="paper")
     parser.add_argument(
-        "--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="of stacks"
+        "--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="models per stack"
     )
     parser.add_argument("--corpora", nargs="+", choices=tuple(CORPORA), default=list(CORPORA))
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument(
-        "--budget", type=float, default=480.0, help="seconds after which no line begins"
+        "--budget", type=float, default=480.0, help="seconds after which no new line starts"
     )
-    parser.add_argument("--json", type=Path, help="a file for the same figures")
+    parser.add_argument("--json", type=Path, help="JSON file for the figures")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit(
-            "no GPU here; --device cpu --scale tiny --steps 1 shows that the benchmark runs"
+            "--device: no GPU found. Use --device cpu --scale tiny --steps 1 to try the benchmark."
         )
     if options.scale == "tiny":
         torch.set_num_threads(1)  # for tiny work, threads only add waits

@@ -1,11 +1,10 @@
 """Training loss of the output layers against the plain formulation: seconds and peak memory.
 
-`python -m benchmarks.loss` runs all; `--only loss` or `--only step` runs one part, `--layers mos
-gss` some layers. `plain` materialises logits, applies f and log_softmax, and uses autograd; for
-mixtures it sums N x K x V probabilities and takes their log, as published. `products` is the floor:
-the three matrix products of any exact loss (logits, and their gradient times weights and times
-hidden states), in the same chunks. `framework` is PyTorch's chunked `linear_cross_entropy` (2.13 or
-later), for softmax only.
+`--only loss` or `--only step` runs one part, `--layers mos gss` some layers. `plain` materialises
+logits, applies f and log_softmax, and uses autograd; for mixtures it sums N x K x V probabilities
+and takes their log, as published. `products` is the floor: the three matrix products of any exact
+loss (logits, and their gradient times weights and times hidden states), in equal chunks.
+`framework` is PyTorch's chunked `linear_cross_entropy` (2.13 or later), for softmax only.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ V, D, N = 10_000, 64, 1_400
 WINDOW = 70
 
 Prepare = Callable[[], Callable[[], object]]
-"""A module-level function that prepares inputs and returns the function to time."""
+"""Module-level function that prepares inputs and returns the function to time."""
 Loss = Callable[[OutputLayer, Tensor, Tensor, Tensor], Tensor]
 _variant: _Variant
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of each round, and peak memory above that of the inputs."""
+    """Seconds per round, and peak memory beyond the inputs."""
 
     all_s: list[float]
     peak_mib: float
@@ -111,7 +110,7 @@ def compare(variants: Mapping[str, Prepare], *, rounds: int, warmup: int = 1) ->
 
 
 def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) -> None:
-    """Print seconds, MiB and ratios to the variant `reference`; above 1 is faster, or larger."""
+    """Print seconds, MiB and ratios to `reference`; above 1 is faster, or larger."""
     base = timings[reference]
     print(f"\n{title}")
     print(
@@ -127,7 +126,7 @@ def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) ->
 
 
 def chunked(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-    """Return the loss as the project computes it."""
+    """Return this project's loss."""
     return layer.loss(hidden_TBC, weight_VD, targets_N)
 
 
@@ -146,7 +145,7 @@ def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: 
 def framework(
     layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor
 ) -> Tensor:
-    """Return softmax's loss as PyTorch computes it in chunks, gradients included."""
+    """Return PyTorch's chunked loss of softmax, gradients included."""
     assert isinstance(layer, PointwiseSoftmax)
     return functional.linear_cross_entropy(
         hidden_TBC.flatten(0, 1),
@@ -186,7 +185,7 @@ def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 
 def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
-    """Prepare only the three matrix products of the loss."""
+    """Prepare the loss's three matrix products."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     total = N * (config.mixtures if isinstance(config, MosConfig | MosPlifConfig) else 1)
     hidden_ND, weight_VD = torch.randn(total, D), torch.empty(V, D).uniform_(-0.1, 0.1)
@@ -230,7 +229,7 @@ def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Print a table for each layer and part."""
+    """Print a table per layer and part."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

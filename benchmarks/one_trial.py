@@ -2,8 +2,8 @@
 
     python -m benchmarks.one_trial softmax gss lms_plif mos [--corpus ptb --data-dir DIR]
 
-A trial trains, validates, tests and measures the spectrum. The second number is for a trial that
-stops half-way and runs again; its excess is the cost of a resume.
+A trial trains, validates, tests and measures the spectrum. The second number is of a trial that
+stops half-way and runs again; its excess is a resume's cost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def seconds_of(
 
 
 def main() -> None:
-    """Print a line for each layer."""
+    """Print a line per layer."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -64,14 +64,14 @@ def main() -> None:
         config = awd_lstm(text, layer_config(name, "ptb"))
         smoke, quick = (apply_scale(SCALES[scale], config) for scale in ("smoke", "quick"))
         with (
-            TemporaryDirectory() as warm,
-            TemporaryDirectory() as whole,
-            TemporaryDirectory() as two,
+            TemporaryDirectory() as warm_up,
+            TemporaryDirectory() as undisturbed,
+            TemporaryDirectory() as resumed,
         ):
-            seconds_of(smoke, warm, runtime)
-            seconds, perplexity = seconds_of(quick, whole, runtime)
-            resumed_s = seconds_of(quick, two, runtime, stops=True)[0]
-            resumed_s += seconds_of(quick, two, runtime)[0]
+            seconds_of(smoke, warm_up, runtime)
+            seconds, perplexity = seconds_of(quick, undisturbed, runtime)
+            resumed_s = seconds_of(quick, resumed, runtime, stops=True)[0]
+            resumed_s += seconds_of(quick, resumed, runtime)[0]
         print(
             f"{name:<16}{seconds:>10.1f}{resumed_s:>12.1f}{3600 / seconds:>13.0f}"
             f"{perplexity:>12.1f}",

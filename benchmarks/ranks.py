@@ -1,9 +1,9 @@
 """Spectrum and KL rank of a log-P matrix of a gss layer with random weights.
 
-    python -m benchmarks.ranks            spectrum of 16,000 x 4,000 by each method, and its error
+    python -m benchmarks.ranks            spectrum of 16,000 x 4,000 and its error, by method
     python -m benchmarks.ranks --ptb      82,430 x 10,000, the size of PTB's test set
     python -m benchmarks.ranks --kl       KL ranks of 16,000 x 4,000 next to its spectrum
-    python -m benchmarks.ranks --hard     the same for a matrix with KL ranks in the thousands
+    python -m benchmarks.ranks --hard     KL ranks in the thousands
 
 Legend: N rows (contexts), V vocabulary, D width.
 """
@@ -39,8 +39,7 @@ CHUNK = 2_000
 Shape = tuple[int, float, float, float]
 USUAL: Shape = (64, 1.5, 0.5, 1.0)
 HARD: Shape = (256, 3.0, 2.5, 0.0)
-"""Width, k, and standard deviations of logits and bias. The usual spectrum crosses the Press
-tolerance."""
+"""Width, k, standard deviations of logits and bias. The usual spectrum crosses Press' tolerance."""
 
 
 def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.float32]]:
@@ -60,7 +59,7 @@ def log_p_chunks(rows: int, columns: int, shape: Shape) -> Iterator[NDArray[np.f
 
 
 def log_p_matrix(shape: Shape) -> NDArray[np.float32]:
-    """Return the ROWS x COLUMNS matrix that the methods share."""
+    """Return the methods' ROWS x COLUMNS matrix."""
     return np.concatenate(list(log_p_chunks(ROWS, COLUMNS, shape)))
 
 
@@ -93,18 +92,18 @@ def print_errors() -> None:
     """
     matrix_NV = log_p_matrix(USUAL)
     reference = np.linalg.svd(matrix_NV.astype(np.float64), compute_uv=False)
-    above = reference > press_tolerance(reference, rows=ROWS, columns=COLUMNS)
-    print(f"\n{np.count_nonzero(above)} singular values are above the Press tolerance")
+    mask = reference > press_tolerance(reference, rows=ROWS, columns=COLUMNS)
+    print(f"\n{np.count_nonzero(mask)} singular values are above the Press tolerance")
     methods: tuple[Method, ...] = ("gram", "qr")
     for method in methods:
         spectrum = matrix_spectrum(matrix_NV, method=method)
-        error = np.abs(spectrum.singular_values / reference - 1)[above].max()
+        error = np.abs(spectrum.singular_values / reference - 1)[mask].max()
         print(f"{method:<6} largest relative difference {error:.2g}")
-        assert error <= 1e-6 and press_rank(spectrum) == np.count_nonzero(above)
+        assert error <= 1e-6 and press_rank(spectrum) == np.count_nonzero(mask)
 
 
 def run_ptb() -> None:
-    """Print the seconds for PTB's whole test set, without making its rows, and the peak memory."""
+    """Print peak memory, and seconds (without making the rows), for PTB's whole test set."""
     stream, memory, adding_s = SpectrumStream("gram", PTB_COLUMNS), PeakMemory(), 0.0
     for chunk_NV in log_p_chunks(PTB_ROWS, PTB_COLUMNS, (PTB_WIDTH, *USUAL[1:])):
         start = time.perf_counter()
@@ -114,20 +113,22 @@ def run_ptb() -> None:
     rank = press_rank(stream.finish())
     finish_s = time.perf_counter() - start
     print(
-        f"{PTB_ROWS:,} x {PTB_COLUMNS:,}, Press rank {rank}: {adding_s:.1f} s adding rows, "
-        f"{finish_s:.1f} s singular values; peak of the process {memory.peak_mib():.0f} MiB"
+        f"{PTB_ROWS:,} x {PTB_COLUMNS:,}, Press rank {rank}: {adding_s:.1f} s to add rows, "
+        f"{finish_s:.1f} s for singular values; peak memory {memory.peak_mib():.0f} MiB"
     )
 
 
 def main() -> None:
-    """Run the comparison that the options name."""
+    """Run the chosen comparison."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--ptb", action="store_true", help="the full PTB size")
+    parser.add_argument("--ptb", action="store_true", help="spectrum at the size of PTB's test set")
     parser.add_argument("--kl", action="store_true", help="KL ranks")
     parser.add_argument("--hard", action="store_true", help="KL ranks of a harder matrix")
-    parser.add_argument("--threads", type=int, default=1, help="of torch and of BLAS for KL ranks")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="threads of torch and BLAS for KL ranks"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="timed runs of each variant")
     options = parser.parse_args()
     title = f"{ROWS:,} x {COLUMNS:,} log P"

@@ -3,8 +3,8 @@
     python -m benchmarks.store [STORE_URL]
 
 Default: a SQLite store in a temporary folder. A PostgreSQL database must be empty; it is not
-rebuilt. Each step runs in a new process, timed from start to end as a command would be; "inside" is
-the part in the store's own methods.
+rebuilt. Each step runs in a new process, timed from start to end; "inside" is the part in the
+store's methods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CS, KS, SEEDS, TRIALS = 40, 25, 10, 10_000
 SINGULAR_VALUES = 500
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 BOUND_S = 2.0
-"""Bound for `status` and for planning again."""
+"""For `status` and `replan`."""
 
 
 def plan() -> list[PlannedTrial]:
@@ -52,7 +52,7 @@ def plan() -> list[PlannedTrial]:
 def fill(store: Store, *, epochs: int, storage: FolderStorage | None = None) -> list[PlannedTrial]:
     """Record every trial in its own transaction, as a driver does, and print the cost.
 
-    Write the trials' files to `storage`, without syncing the disk.
+    Also write the trials' files to `storage`, without fsync.
     """
     trials, draws = plan(), np.random.default_rng(0)
     start = time.perf_counter()
@@ -175,27 +175,27 @@ STEPS: dict[str, Callable[[str], float]] = {
     "check": check,
     "rebuild": rebuild,
 }
-OF_FILES = ("check", "rebuild")
+FILE_STEPS = ("check", "rebuild")
 
 
 def measure(url: str, *, rounds: int = 5) -> None:
     """Fill the store at `url` and print the median seconds of each step."""
     storage = None if "://" in url else _storage(url)
-    keep = None if storage is None else partial(write_study_file, storage)
-    with open_store(url, on_register=keep) as store:
+    write_file = None if storage is None else partial(write_study_file, storage)
+    with open_store(url, on_register=write_file) as store:
         fill(store, epochs=5, storage=storage)
     print(f"{'step':<10}{'process s':>12}{'inside s':>12}{'bound s':>10}")
-    for step in [step for step in STEPS if storage is not None or step not in OF_FILES]:
-        whole, inside = [], []
+    for step in [step for step in STEPS if storage is not None or step not in FILE_STEPS]:
+        process_s, inside_s = [], []
         for _ in range(rounds):
             start = time.perf_counter()
             command = [sys.executable, "-m", "benchmarks.store", "--step", step, url]
-            ended = subprocess.run(command, check=True, capture_output=True, text=True)
-            whole.append(time.perf_counter() - start)
-            inside.append(float(ended.stdout))
+            process = subprocess.run(command, check=True, capture_output=True, text=True)
+            process_s.append(time.perf_counter() - start)
+            inside_s.append(float(process.stdout))
         bound = f"{BOUND_S:.1f}" if step in ("status", "replan") else ""
         print(
-            f"{step:<10}{statistics.median(whole):>12.2f}{statistics.median(inside):>12.2f}{bound:>10}"
+            f"{step:<10}{statistics.median(process_s):>12.2f}{statistics.median(inside_s):>12.2f}{bound:>10}"
         )
 
 
@@ -206,7 +206,7 @@ def main() -> None:
     )
     parser.add_argument("url", nargs="?")
     parser.add_argument(
-        "--step", choices=STEPS, help="one timed step in this process; prints its seconds"
+        "--step", choices=STEPS, help="run one step in this process and print its seconds"
     )
     options = parser.parse_args()
     if options.step is not None:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.view [STORE_URL]
 
-Prints the seconds until each page shows its content in a real Chromium, and the server's memory.
+Prints the seconds until a real Chromium shows each page's content, and the server's memory.
 Default: a SQLite store in a temporary folder. A PostgreSQL database must be empty.
 """
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def _viewed(*options: str) -> Iterator[tuple[str, int]]:
+def _serve(*options: str) -> Iterator[tuple[str, int]]:
     """Yield the link to the pages and the id of the server's process."""
     command = [sys.executable, str(ROOT / "sweep.py"), "view", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -43,18 +43,18 @@ def _viewed(*options: str) -> Iterator[tuple[str, int]]:
 
 
 def pages(url: str) -> None:
-    """Print each page's seconds, first and median of the others, and the server's memory."""
+    """Print each page's seconds (first, median of the others) and the server's memory."""
     with open_store(url) as store:
         trials = fill(store, epochs=50)
     with (
-        _viewed("--store", url) as (link, pid),
+        _serve("--store", url) as (link, pid),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
     ):
         address = link.partition("/?")[0]
         with Browser(Path(profile)) as browser:
             browser.open(link, width=1280)
-            for path, shown in _pages(trials).items():
-                seconds = [_seconds(browser, address + path, shown) for _ in range(ROUNDS)]
+            for path, condition in _pages(trials).items():
+                seconds = [_seconds(browser, address + path, condition) for _ in range(ROUNDS)]
                 print(
                     f"{path.partition('?')[0][:40]:<42}{seconds[0]:>7.2f} "
                     f"s{statistics.median(seconds[1:]):>9.2f} s"
@@ -64,7 +64,7 @@ def pages(url: str) -> None:
 
 
 def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
-    """Return, by path, the JavaScript condition that the page has loaded."""
+    """Return the JavaScript condition for a loaded page, by path."""
     ids = [trial.trial_id[:12] for trial in trials[:6]]
     return {
         "/": "document.querySelector('#overview table')",
@@ -79,10 +79,10 @@ def _pages(trials: list[PlannedTrial]) -> dict[str, str]:
     }
 
 
-def _seconds(browser: Browser, address: str, shown: str) -> float:
+def _seconds(browser: Browser, address: str, condition: str) -> float:
     start = time.perf_counter()
     browser.open(address, width=1280)
-    browser.wait_until(f"Boolean({shown})", timeout_s=60)
+    browser.wait_until(f"Boolean({condition})", timeout_s=60)
     return time.perf_counter() - start
 
 

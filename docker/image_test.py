@@ -3,9 +3,9 @@
     python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
 
 Sweeps run with a writable root, and with a read-only root without /tmp and with a noexec /tmp.
-Needs root, and Debian's buildah and debootstrap. FOLDER keeps everything, images included. Other
-options go to `buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a
-certificate or a pip.conf.
+Needs root, buildah and debootstrap. FOLDER keeps everything, images included. Other options go to
+`buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a certificate or a
+pip.conf.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ for cache, cause in causes.items():
     triton_problem.cache_clear()
     assert cause in (problem := str(triton_problem("cpu"))), problem
 """
-"""Triton's first launch, with an empty library as the GPU's driver. Triton loads a compiled module
-from its cache: a noexec /tmp refuses, and from the image's folder only driver functions are
-missing."""
+"""Triton's first launch, with an empty library as driver. Triton loads a compiled module from its
+cache: a noexec /tmp refuses, and the image's folder gives only missing driver functions."""
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
 mount --bind "$root" "$root"
@@ -63,11 +62,11 @@ mount -o remount,bind,ro "$root"
 exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs \
     --bounding-set=-all env --chdir=/app "$@"
 """
-"""Does what an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and for
-`--tmpfs /tmp` if TMPDIR is not set. /dev/shm stays writable."""
+"""Equals an engine's `--read-only --cap-drop ALL --volume RESULTS:/app/results`, and `--tmpfs /tmp`
+if TMPDIR is not set. /dev/shm stays writable."""
 WRITABLE = """
 for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
-    if touch "$folder/probe" 2>/dev/null; then echo "$folder can be written to"; exit 1; fi
+    if touch "$folder/probe" 2>/dev/null; then echo "$folder is writable"; exit 1; fi
 done
 touch results/probe && rm results/probe && test "$(id -u)" != 0
 """
@@ -80,7 +79,7 @@ class Images:
         self.folder = folder
 
     def __call__(self, *arguments: str) -> str:
-        """Run a buildah command; show the output of `build` and `run`, return that of others."""
+        """Run a buildah command; print the output of `build` and `run`, return that of others."""
         options = (
             "--root",
             f"{self.folder}/images",
@@ -89,14 +88,14 @@ class Images:
             "--storage-driver",
             "vfs",
         )
-        shown = arguments[0] in ("build", "run")
-        done = subprocess.run(
+        streams = arguments[0] in ("build", "run")
+        process = subprocess.run(
             ["buildah", *options, *arguments],
             check=True,
             text=True,
-            stdout=None if shown else subprocess.PIPE,
+            stdout=None if streams else subprocess.PIPE,
         )
-        return "" if shown else done.stdout.strip()
+        return "" if streams else process.stdout.strip()
 
 
 def make_base(images: Images) -> None:
@@ -116,12 +115,12 @@ def build(images: Images, arguments: list[str]) -> None:
     dockerfile = str(REPOSITORY / "docker/Dockerfile")
     # PyTorch's CPU build does not include Triton.
     build_args = ("--build-arg", f"BASE={BASE}", "--build-arg", "EXTRAS=triton")
-    choice = ("--isolation", "chroot", "--format", "docker", *build_args, *arguments)
-    images("build", *choice, "--file", dockerfile, "--tag", IMAGE, str(REPOSITORY))
+    options = ("--isolation", "chroot", "--format", "docker", *build_args, *arguments)
+    images("build", *options, "--file", dockerfile, "--tag", IMAGE, str(REPOSITORY))
 
 
 def results_folder(images: Images, name: str, user: int) -> Path:
-    """Return a new folder that belongs to the image's user."""
+    """Return a new folder of the image's user."""
     folder = images.folder / name
     subprocess.run(["rm", "-rf", folder], check=True)
     folder.mkdir()
@@ -142,19 +141,19 @@ def report_sizes(root: Path) -> None:
 
 
 def check_contents(root: Path, config: dict[str, Any]) -> None:
-    """Raise AssertionError if the image runs as root, or holds unneeded or setuid programs."""
+    """Assert that the image has a user, and no unneeded or setuid programs."""
     assert int(config["User"]) > 0, config["User"]
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
-    found = [
+    programs = [
         name
         for name in UNNEEDED
-        for place in ("usr/bin", "opt/venv/bin")
-        if (root / place / name).exists()
+        for folder in ("usr/bin", "opt/venv/bin")
+        if (root / folder / name).exists()
     ]
-    assert not found, f"the image holds {', '.join(found)}"
-    privileged = ["find", str(root), "-xdev", "-type", "f", "-perm", "/6000"]
+    assert not programs, f"the image holds {', '.join(programs)}"
+    command = ["find", str(root), "-xdev", "-type", "f", "-perm", "/6000"]
     assert not (
-        files := subprocess.run(privileged, check=True, capture_output=True, text=True).stdout
+        files := subprocess.run(command, check=True, capture_output=True, text=True).stdout
     ), files
 
 
@@ -211,10 +210,10 @@ def main(folder: Path, arguments: list[str]) -> None:
     finally:
         images("rm", container)
     print(
-        "The image builds, is healthy with Ray alone, and runs a sweep as a user, also from a "
-        "read-only root."
+        "The image builds, is healthy only while Ray runs, and runs a sweep without root, also "
+        "on a read-only root."
     )
-    print("With a noexec /tmp, too, a sweep runs and Triton loads what it compiled.")
+    print("With a noexec /tmp, a sweep runs and Triton loads its compiled modules.")
 
 
 if __name__ == "__main__":

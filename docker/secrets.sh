@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the token of the Ray cluster and the password of the results store, in docker/secrets. What is there is kept.
+# Make the token of the Ray cluster and the password of the results store, in docker/secrets. Existing files are kept.
 set -eu
 umask 077
 folder=$(dirname "$0")/secrets

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Take from a virtual environment what running does not need: installers, tests, headers, static libraries, Ray's Java,
-# Arrow's remote calls.
+# Remove from a virtual environment all that running does not need: installers, tests, headers, static libraries, Ray's
+# Java, Arrow's remote calls.
 set -eu
 venv=$1
 packages=$(echo "$venv"/lib/python3*/site-packages)

@@ -1,10 +1,10 @@
 """Compare the tables of README.md, docs/results.md and docs/today.md with the reports of a storage.
 
-    python docs/fill_tables.py results            # print what differs; exit status 1 if any
-    python docs/fill_tables.py results --write    # replace them in the pages
+    python docs/fill_tables.py results            # print differences; exit status 1 if any
+    python docs/fill_tables.py results --write    # write them to the pages
 
-Tables are found by their heads. Numbers come from CSV files of reports at scale quick on the Penn
-Treebank. Check sentences that repeat a number by hand.
+Numbers come from CSV files of reports at scale quick on the Penn Treebank. Check sentences that
+repeat a number by hand.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Report:
         mean, deviation = self.means[metric][group], self.deviations[metric][group]
         return f"{show(mean, spec)} ± {show(deviation, spec)}"
 
-    def more(self, group: str) -> str:
+    def difference(self, group: str) -> str:
         """Return a group's difference to softmax, with its star."""
         tests = self["tests"].set_index("group")
         if group not in tests.index:
             return ""
-        return ranged(tests.loc[group], "difference") + star(tests.loc[group])
+        return interval(tests.loc[group], "difference") + star(tests.loc[group])
 
 
 Reports = Callable[..., Report]  # takes a study's name and its kind of model
@@ -70,16 +70,16 @@ def show(value: float, spec: str = ",.0f") -> str:
     return format(float(value), spec).replace("-", MINUS)
 
 
-def shown(values: Any, spec: str = ",.0f") -> list[str]:
+def show_all(values: Any, spec: str = ",.0f") -> list[str]:
     """Format several numbers."""
     return [show(value, spec) for value in values]
 
 
-def ranged(row: Any, name: str, spec: str = "+.2f") -> str:
+def interval(row: Any, name: str, spec: str = "+.2f") -> str:
     """Format a value of a CSV file with its interval."""
     if pd.isna(row[f"{name}_low"]):
         return show(row[name], spec)
-    low, high = shown((row[f"{name}_low"], row[f"{name}_high"]), spec)
+    low, high = show_all((row[f"{name}_low"], row[f"{name}_high"]), spec)
     return f"{show(row[name], spec)} [{low}, {high}]"
 
 
@@ -89,76 +89,85 @@ def star(row: Any) -> str:
 
 
 def span(values: Any, spec: str = ",.0f") -> str:
-    """Return the least and the greatest value."""
-    least, greatest = shown((min(values), max(values)), spec)
+    """Format the least and greatest value."""
+    least, greatest = show_all((min(values), max(values)), spec)
     return least if least == greatest else f"{least} to {greatest}"
 
 
-def front_page(of: Reports) -> Rows:
-    means, over = of("gss_grid")["cells"], of("gss_grid")["correlations"].set_index("over")
-    better = means[means[PERPLEXITY] <= over.window_high["better half"] + 1e-9]
+def front_page(reports: Reports) -> Rows:
+    means, correlations = (
+        reports("gss_grid")["cells"],
+        reports("gss_grid")["correlations"].set_index("over"),
+    )
+    better = means[means[PERPLEXITY] <= correlations.window_high["better half"] + 1e-9]
     rows = ("all", "cells", means, "+0.48"), ("the better half", "better half", better, "+0.24")
-    for name, place, cells, printed in rows:
+    for name, key, cells, printed in rows:
         spans = span(cells[RANK]), span(cells[PERPLEXITY], ".1f")
-        yield name, *spans, show(over.n[place]), ranged(over.loc[place], "pearson"), printed
+        yield (
+            name,
+            *spans,
+            show(correlations.n[key]),
+            interval(correlations.loc[key], "pearson"),
+            printed,
+        )
 
 
-def grid(of: Reports) -> Rows:
-    over = of("gss_grid")["correlations"].set_index("over")
-    partial = of("gss_grid")["partial_correlations"].set_index("left_out")
+def grid(reports: Reports) -> Rows:
+    correlations = reports("gss_grid")["correlations"].set_index("over")
+    partial = reports("gss_grid")["partial_correlations"].set_index("left_out")
 
-    def cells(name: str, place: str) -> Sequence[str]:
-        row = over.loc[place]
+    def cells(name: str, key: str) -> Sequence[str]:
+        row = correlations.loc[key]
         low, high = show(row.independent_low, "+.2f"), show(row.independent_high, "+.2f")
-        return name, ranged(row, "pearson"), f"{row.pearson_p:.2g}", f"[{low}, {high}]"
+        return name, interval(row, "pearson"), f"{row.pearson_p:.2g}", f"[{low}, {high}]"
 
     yield cells("as they are", "cells")
-    without = ranged(over.loc["cells, without what their seeds add"], "pearson")
+    without = interval(correlations.loc["cells, without what their seeds add"], "pearson")
     yield "without what the seeds add to the means", without, "", ""
     yield cells("the better half", "better half")
-    for name, place in (("k", K), ("c", C), ("both", f"{C} {K}")):
-        row = partial.loc[place]
-        yield f"without the levels of {name}", ranged(row, "levels"), f"{row.levels_p:.2g}", ""
+    for name, key in (("k", K), ("c", C), ("both", f"{C} {K}")):
+        row = partial.loc[key]
+        yield f"without the levels of {name}", interval(row, "levels"), f"{row.levels_p:.2g}", ""
 
 
-def definitions(of: Reports) -> Rows:
-    defined = of("gss_grid")["definitions"].set_index("x")
+def definitions(reports: Reports) -> Rows:
+    correlations = reports("gss_grid")["definitions"].set_index("x")
     for name in (RANK, *SPECTRAL, *KL):
-        row, centred = defined.loc[name], ""
-        if f"centred_{name}" in defined.index:
-            centred = ranged(defined.loc[f"centred_{name}"], "pearson")
-        yield title(name), ranged(row, "pearson"), centred, ranged(row, "within")
+        row, centred = correlations.loc[name], ""
+        if f"centred_{name}" in correlations.index:
+            centred = interval(correlations.loc[f"centred_{name}"], "pearson")
+        yield title(name), interval(row, "pearson"), centred, interval(row, "within")
 
 
-def seeds(of: Reports) -> Rows:
-    report = of("seeds")
+def seeds(reports: Reports) -> Rows:
+    report = reports("seeds")
     published = {"sigsoftmax": "0.392", "gss": "0.262", "mos": "2.0e-15", "lms_plif": "1.9e-05"}
     for name in ("softmax", *published):
         test: tuple[str, ...] = ("", "", "")
         if name in published:
             row = report["tests"].set_index("group").loc[name]
-            test = ranged(row, "difference"), f"{row.holm_p:.2g}", published[name]
+            test = interval(row, "difference"), f"{row.holm_p:.2g}", published[name]
         yield name, report.spread(name), *test, report.spread(name, RANK, ".0f")
 
 
-def averaging(of: Reports) -> Rows:
-    means = of("averaging").means
+def averaging(reports: Reports) -> Rows:
+    means = reports("averaging").means
     for layer in (*LAYERS, "moc"):
         ends = means.loc[[f"{layer} ET-ASGD", f"{layer} NT-ASGD"]]
-        yield layer, *shown(ends[PERPLEXITY], ".1f"), *shown(ends[RANK])
+        yield layer, *show_all(ends[PERPLEXITY], ".1f"), *show_all(ends[RANK])
 
 
 def by_group(study: str) -> Callable[[Reports], Rows]:
-    def rows(of: Reports) -> Rows:
-        means = of(study).means
-        yield "test perplexity", *shown(means[PERPLEXITY], ".1f")
-        yield "Press rank", *shown(means[RANK])
+    def rows(reports: Reports) -> Rows:
+        means = reports(study).means
+        yield "test perplexity", *show_all(means[PERPLEXITY], ".1f")
+        yield "Press rank", *show_all(means[RANK])
 
     return rows
 
 
-def capacity(of: Reports) -> Rows:
-    report = of("fair_capacity")
+def capacity(reports: Reports) -> Rows:
+    report = reports("fair_capacity")
     for side, row in report["tuning"].set_index("side").iterrows():
         final = f"{side} final"
         parameters = f"{report.means.parameters[final] / 1000:.1f}k"
@@ -166,91 +175,94 @@ def capacity(of: Reports) -> Rows:
         yield str(side), parameters, show(row["validation perplexity"], ".1f"), *ends
 
 
-def rank_metrics(of: Reports) -> Rows:
-    means = of("rank_metrics").means
+def rank_metrics(reports: Reports) -> Rows:
+    means = reports("rank_metrics").means
     specs = dict.fromkeys((RANK, *EFFECTIVE), ".0f") | {"entropy_rank": ".1f", "stable_rank": ".3f"}
     for layer in LAYERS:
         yield layer, *(show(means[metric][layer], spec) for metric, spec in specs.items())
 
 
-def word_similarity(of: Reports) -> Rows:
-    for name, rho in of("word_similarity")["word_similarity"].groupby("benchmark"):
+def word_similarity(reports: Reports) -> Rows:
+    for name, rho in reports("word_similarity")["word_similarity"].groupby("benchmark"):
         pairs = rho.pairs.iloc[0]
         if pairs >= 100:
             rhos, chance = span(rho.rho.astype(float), "+.2f"), show(2 / np.sqrt(pairs), ".2f")
             yield str(name), show(pairs), rhos, chance
 
 
-def cost(of: Reports) -> Rows:
-    for name, row in of("plif_lm").means.iterrows():
+def cost(reports: Reports) -> Rows:
+    for name, row in reports("plif_lm").means.iterrows():
         yield str(name), show(row.parameters), show(row[PERPLEXITY], ".1f"), show(row[RANK])
 
 
-def confounders(of: Reports) -> Rows:
-    lines = of("confounders")["confounding"].set_index(["metric", "taken_away"])
+def confounders(reports: Reports) -> Rows:
+    lines = reports("confounders")["confounding"].set_index(["metric", "taken_away"])
     for metric in (*KL, *SPECTRAL, "gradient_lost_share"):
-        taken = [lines.loc[metric, s] for s in ("none", "lines", "levels", "pairs", "triples")]
-        yield title(metric), *(ranged(row, "rho") + star(row) for row in taken)
+        cells = [lines.loc[metric, s] for s in ("none", "lines", "levels", "pairs", "triples")]
+        yield title(metric), *(interval(row, "rho") + star(row) for row in cells)
 
 
-def softcaps(of: Reports) -> Rows:
-    report = of("softcap")
+def softcaps(reports: Reports) -> Rows:
+    report = reports("softcap")
     means = report.means
     capped = sorted(means.index.drop("softmax"), key=lambda name: -float(name.split()[2]))
     forms = [name for form in ("tanh", "sigmoid") for name in capped if form in name]
     for name in ("softmax", *forms):
         row, layer = means.loc[name], name + CAPS.get(name.removeprefix("softcap "), "")
-        ranks = show(row[RANK]), *shown(row[[*KL[1:]]], ".1f")
-        yield layer, show(row[PERPLEXITY], ".1f"), report.more(name), *ranks
+        ranks = show(row[RANK]), *show_all(row[[*KL[1:]]], ".1f")
+        yield layer, show(row[PERPLEXITY], ".1f"), report.difference(name), *ranks
 
 
-def bent_afterwards(of: Reports) -> Rows:
-    means = of("softcap").means
+def softcaps_after_training(reports: Reports) -> Rows:
+    means = reports("softcap").means
     bent = means.loc["softmax"]
     for cap in (30, 15):
         after, kl = bent[f"bent tanh {cap} press_rank"], bent[f"bent tanh {cap} kl_from_softmax"]
         yield str(cap), show(after), show(means[RANK][f"softcap tanh {cap}"]), show(kl, ".2g")
 
 
-def trivial_language(of: Reports) -> Rows:
+def trivial_language(reports: Reports) -> Rows:
     x, layers = "model.embedding_width", "output_layer.name"
-    points = of("spam")["thresholds"].set_index([layers, "V"])
-    for layer, law in of("spam")["threshold_laws"].set_index(layers).iterrows():
+    points = reports("spam")["thresholds"].set_index([layers, "V"])
+    for layer, law in reports("spam")["threshold_laws"].set_index(layers).iterrows():
         widths = [points.loc[(str(layer), size), :] for size in (500, 1000, 2000, 4000)]
         cells = [
-            ranged(row, x, ".1f") + star(row) if np.isfinite(row[x]) else "none trained"
+            interval(row, x, ".1f") + star(row) if np.isfinite(row[x]) else "none trained"
             for row in widths
         ]
-        yield str(layer), *cells, ranged(law, "b", ".2f")
+        yield str(layer), *cells, interval(law, "b", ".2f")
 
 
-def saturation(of: Reports) -> Rows:
-    for _, row in of("saturation")["extrapolation"].iterrows():
-        predicted, difference = ranged(row, "predicted", ".3f"), ranged(row, "difference", "+.3f")
-        found = show(row.detectable, ".2f"), f"{row.bonferroni_p:.2g}"
-        yield show(row["model.width"]), show(row.mean_loss, ".3f"), predicted, difference, *found
+def saturation(reports: Reports) -> Rows:
+    for _, row in reports("saturation")["extrapolation"].iterrows():
+        predicted, difference = (
+            interval(row, "predicted", ".3f"),
+            interval(row, "difference", "+.3f"),
+        )
+        tests = show(row.detectable, ".2f"), f"{row.bonferroni_p:.2g}"
+        yield show(row["model.width"]), show(row.mean_loss, ".3f"), predicted, difference, *tests
 
 
-def gradient(of: Reports) -> Rows:
+def gradient(reports: Reports) -> Rows:
     widths = [8, 16, 32, 64, 96]
-    means = of("saturation").trials.groupby("model.width").mean(numeric_only=True).loc[widths]
+    means = reports("saturation").trials.groupby("model.width").mean(numeric_only=True).loc[widths]
     identity = np.sqrt(1 - means.index / 2000)
-    yield "gradient norm lost", *shown(means.gradient_norm_lost, ".3f")
-    yield f"√(1 {MINUS} d/V), V = 2,000", *shown(identity, ".3f")
-    yield "share of the square out of reach", *shown(means.gradient_lost_share, ".3f")
-    yield "angle of gradient and step, degrees", *shown(means.gradient_angle_degrees, ".1f")
+    yield "gradient norm lost", *show_all(means.gradient_norm_lost, ".3f")
+    yield f"√(1 {MINUS} d/V), V = 2,000", *show_all(identity, ".3f")
+    yield "share of the square out of reach", *show_all(means.gradient_lost_share, ".3f")
+    yield "angle of gradient and step, degrees", *show_all(means.gradient_angle_degrees, ".1f")
 
 
-def transformer_seeds(of: Reports) -> Rows:
-    report = of("seeds", "transformer")
+def transformer_seeds(reports: Reports) -> Rows:
+    report = reports("seeds", "transformer")
     specs = {RANK: ".0f", "entropy_rank": ".1f", "effective_rank_1e-3": ".1f"}
     for name in map(str, report.means[PERPLEXITY].sort_values().index):
         ranks = [show(report.means[metric][name], spec) for metric, spec in specs.items()]
-        yield name, report.spread(name), report.more(name), *ranks
+        yield name, report.spread(name), report.difference(name), *ranks
 
 
-def head_rank(of: Reports) -> Rows:
-    report, kinds = of("head_rank"), ("LSTM", "Transformer")
+def head_rank(reports: Reports) -> Rows:
+    report, kinds = reports("head_rank"), ("LSTM", "Transformer")
     factors = report["factors"].set_index(["output_layer", "kind"])
     trials = report.trials.copy()
     trials[["kind", "layer"]] = trials.group.str.extract(r"^(\S+) (.*) r=")
@@ -261,19 +273,19 @@ def head_rank(of: Reports) -> Rows:
         cells = ["1", "1"]
         if layer != "softmax":
             rows = [factors.loc[layer, kind] for kind in ("language_model", "transformer")]
-            cells = [ranged(row, "factor", ".3f") + star(row) for row in rows]
+            cells = [interval(row, "factor", ".3f") + star(row) for row in rows]
         yield layer, *cells, *(show(ends[layer, kind], ".1f") for kind in kinds)
 
 
-def transformer_grid(of: Reports) -> Rows:
-    report = of("gss_grid", "transformer")
-    over = report["correlations"].set_index("over")
+def transformer_grid(reports: Reports) -> Rows:
+    report = reports("gss_grid", "transformer")
+    correlations = report["correlations"].set_index("over")
     partial = report["partial_correlations"].set_index("left_out")
-    for name, place in (("cells", "cells"), ("the better half of them", "better half")):
-        yield name, ranged(over.loc[place], "pearson")
-    for name, place in (("c", C), ("k", K), ("c and k", f"{C} {K}")):
-        yield f"cells, without {name}", ranged(partial.loc[place], "levels")
-    yield "seeds of one cell", ranged(over.loc["seeds of one cell"], "pearson")
+    for name, key in (("cells", "cells"), ("the better half of them", "better half")):
+        yield name, interval(correlations.loc[key], "pearson")
+    for name, key in (("c", C), ("k", K), ("c and k", f"{C} {K}")):
+        yield f"cells, without {name}", interval(partial.loc[key], "levels")
+    yield "seeds of one cell", interval(correlations.loc["seeds of one cell"], "pearson")
 
 
 # Page -> start of a table's head -> its rows.
@@ -294,7 +306,7 @@ TABLES: dict[str, dict[str, Callable[[Reports], Rows]]] = {
     "docs/today.md": {
         "metric | as it is": confounders,
         "layer | test perplexity | more than softmax by | Press rank | KL": softcaps,
-        "cap (tanh)": bent_afterwards,
+        "cap (tanh)": softcaps_after_training,
         "layer | V = 500": trivial_language,
         "width | test loss": saturation,
         "width | 8 | 16": gradient,
@@ -305,42 +317,42 @@ TABLES: dict[str, dict[str, Callable[[Reports], Rows]]] = {
 }
 
 
-def filled(page: str, head: str, rows: Rows) -> str:
+def fill_table(page: str, head: str, rows: Rows) -> str:
     """Return the page with `rows` in the table whose head begins with `head`."""
     lines = ["".join(f"| {cell} " if cell else "| " for cell in row) + "|\n" for row in rows]
     table = rf"^(\| {re.escape(head)}.*\n\|.*\n)(?:\|.*\n)*"
-    return re.sub(table, lambda found: found[1] + "".join(lines), page, count=1, flags=re.MULTILINE)
+    return re.sub(table, lambda match: match[1] + "".join(lines), page, count=1, flags=re.MULTILINE)
 
 
 def main() -> int:
     """Return 1 if a page differs from the reports."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
-    parser.add_argument("storage", type=Path, help="the folder with reports/")
+    parser.add_argument("storage", type=Path, help="folder that holds reports/")
     parser.add_argument("--write", action="store_true", help="replace the tables in the pages")
     options = parser.parse_args()
 
     @cache
-    def of(study: str, model: str = "lstm") -> Report:
+    def reports(study: str, model: str = "lstm") -> Report:
         for path in options.storage.glob(f"reports/{study}-quick-*/summary.json"):
             summary = json.loads(path.read_text())
-            found = "transformer" if "ransformer" in summary["variant"] else "lstm"
-            if (summary["study"], found) == (study, model):
+            kind = "transformer" if "ransformer" in summary["variant"] else "lstm"
+            if (summary["study"], kind) == (study, model):
                 return Report(path.parent)
         raise FileNotFoundError(f"no report of {study} ({model}) at scale quick")
 
     differ = False
     for name, tables in TABLES.items():
-        page = before = (ROOT / name).read_text(encoding="utf-8")
+        page = original = (ROOT / name).read_text(encoding="utf-8")
         for head, rows in tables.items():
             try:
-                page = filled(page, head, rows(of))
+                page = fill_table(page, head, rows(reports))
             except (FileNotFoundError, KeyError) as error:
-                print(f"{name}, table {head!r} cannot be filled: {error}")
+                print(f"{name}: cannot fill table {head!r}: {error}")
                 differ = True
         for line in page.splitlines():
-            if line not in before.splitlines():
+            if line not in original.splitlines():
                 print(f"{name}: {line}")
-        differ |= page != before
+        differ |= page != original
         if options.write:
             (ROOT / name).write_text(page, encoding="utf-8")
     return int(differ)

@@ -1,4 +1,4 @@
-"""`prove-gpu`: each stage in its own process, with checks on the terminal and in a file."""
+"""`prove-gpu`: stages in their own processes, checks on the terminal and in a file."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from gpu_proof.report import Check
 
 ROOT = Path(__file__).parents[1]
 LOG_TAIL = 4_000
-"""Characters kept of a stage's standard error."""
+"""Characters of a stage's standard error to keep."""
 
 
 class Stage(NamedTuple):
     """Limits of a part of the proof."""
 
     limit_s: float
-    """Extended by time that earlier stages did not use."""
+    """Plus time that earlier stages did not use."""
     on_cpu: bool = True
 
 
@@ -48,12 +48,12 @@ STAGES = {
     "checkpoints": Stage(30),
     "speed": Stage(110),
 }
-"""In order of execution; at most 540 s."""
-MOST_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
+"""In order; at most 540 s."""
+TOTAL_MINUTES = sum(stage.limit_s for stage in STAGES.values()) / 60
 DESCRIPTION = (
     "Prove that the GPU of this machine computes the right numbers, and fast enough, in at most "
-    f"{MOST_MINUTES:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed, 2 something "
-    "could not be tried."
+    f"{TOTAL_MINUTES:.0f} minutes. Exit status: 0 all checks passed, 1 a check failed, 2 bad "
+    "input or a check that could not run."
 )
 
 
@@ -65,15 +65,15 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the proof and return the exit status.
 
-    0: passed; 1: failed; 2: bad input or not all tried; 130: interrupted.
+    0: passed; 1: failed; 2: bad input, or checks not tried; 130: interrupted.
     """
     options = _options(arguments)
     import torch
 
     if options.device == "cuda" and not torch.cuda.is_available():
         print(
-            f"error: torch {torch.__version__} finds no GPU; --device cpu tries the same at a tiny "
-            f"size",
+            f"error: --device: torch {torch.__version__} finds no GPU. Use --device cpu for tiny "
+            f"models.",
             file=sys.stderr,
         )
         return 2
@@ -85,12 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"error: --json: {options.json} cannot be written ({error.strerror})", file=sys.stderr
         )
         return 2
-    with _signals_raise():
+    with _raise_on_signals():
         try:
             for name in options.stages:
                 proof.run(name)
         except KeyboardInterrupt:
-            print(f"Interrupted; {options.json} has the stages before.", file=sys.stderr)
+            print(f"Interrupted. {options.json} has the finished stages.", file=sys.stderr)
             return 130
     return proof.verdict()
 
@@ -98,7 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(prog="prove-gpu", description=DESCRIPTION)
     parser.add_argument(
-        "--device", choices=("cuda", "cpu"), default="cuda", help="cpu: the same at a tiny size"
+        "--device",
+        choices=("cuda", "cpu"),
+        default="cuda",
+        help="cpu: the same checks with tiny models",
     )
     parser.add_argument(
         "--stages",
@@ -106,7 +109,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=STAGES,
         default=list(STAGES),
         metavar="STAGE",
-        help=f"only these: {', '.join(STAGES)}",
+        help=f"stages to run (default: all): {', '.join(STAGES)}",
     )
     default = f"gpu-proof-{socket.gethostname()}-{datetime.now(UTC):%Y-%m-%d}.json"
     parser.add_argument(
@@ -114,7 +117,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         default=Path(default),
         metavar="FILE",
-        help=f"results; default: {default}",
+        help=f"file for the results (default: {default})",
     )
     return parser.parse_args(arguments)
 
@@ -130,27 +133,27 @@ class Proof:
         self._spare_s = 0.0
 
     def run(self, name: str) -> None:
-        """Run a stage in its own process, printing its checks as they arrive."""
+        """Run a stage and print its checks as they arrive."""
         stage = STAGES[name]
         limit_s = stage.limit_s + self._spare_s
         if self._device == "cpu" and not stage.on_cpu:
-            print(f"INFO  {name}: only on a GPU", flush=True)
+            print(f"INFO  {name}: runs only on a GPU", flush=True)
             return
         print(f"{name}, at most {limit_s:.0f} s", flush=True)
-        found, started = list[Check](), time.monotonic()
+        checks, started = list[Check](), time.monotonic()
         with tempfile.TemporaryDirectory(prefix=".gpu-proof-", dir=self._file.parent) as folder:
             log = Path(folder) / "log"
             for check in _checks(name, limit_s, self._device, folder, log):
-                found.append(check)
+                checks.append(check)
                 print(check.line, flush=True)
             tail = _anonymous(log.read_text(errors="replace"))[-LOG_TAIL:]
-        self._counts.update(check.result for check in found)
+        self._counts.update(check.result for check in checks)
         seconds = time.monotonic() - started
         self._spare_s = max(0.0, limit_s - seconds)
         self._stages[name] = {
             "seconds": round(seconds, 1),
             "limit_s": round(limit_s, 1),
-            "checks": [check.__dict__ for check in found],
+            "checks": [check.__dict__ for check in checks],
             "log": tail,
         }
         self.write()
@@ -172,7 +175,7 @@ class Proof:
         """Print the last lines and return the exit status."""
         passed, failed, skipped = (self._counts[result] for result in ("PASS", "FAIL", "SKIP"))
         if self._device == "cuda":
-            print(f"Please attach {self._file} to an issue: docs/cluster.md, Prove a GPU")
+            print(f"Please attach {self._file} to an issue (docs/cluster.md, Prove a GPU).")
         status = 1 if failed else 2 if skipped or not passed else 0
         word = ("PASS", "FAIL", "INCOMPLETE")[status]
         print(f"{word}  {passed} passed, {failed} failed, {skipped} not tried", flush=True)
@@ -184,9 +187,9 @@ def _command(name: str, device: str, folder: str) -> list[str]:
 
 
 def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> Iterator[Check]:
-    """Yield a stage's checks as they arrive, and a failed one unless its process ends well."""
+    """Yield a stage's checks as they arrive, and a FAIL unless its process ends well."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    late, count = Event(), 0
+    timed_out, count = Event(), 0
     with (
         log.open("wb") as errors,
         subprocess.Popen(
@@ -199,11 +202,11 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
         ) as process,
     ):
 
-        def end() -> None:
-            late.set()
+        def stop() -> None:
+            timed_out.set()
             _kill(process)
 
-        timer = Timer(limit_s, end)
+        timer = Timer(limit_s, stop)
         try:
             timer.start()
             assert process.stdout is not None
@@ -218,17 +221,17 @@ def _checks(name: str, limit_s: float, device: str, folder: str, log: Path) -> I
             if timer.is_alive():  # a signal may have come before start()
                 timer.join()
             _kill(process)
-    if late.is_set():
+    if timed_out.is_set():
         yield Check(name, "FAIL", f"took longer than {limit_s:.0f} s and was killed")
     elif process.returncode or not count:
-        last = log.read_text(errors="replace").strip().rpartition("\n")[2]
+        last_line = log.read_text(errors="replace").strip().rpartition("\n")[2]
         yield Check(
-            name, "FAIL", f"its process ended with status {process.returncode}: {_anonymous(last)}"
+            name, "FAIL", f"process ended with status {process.returncode}: {_anonymous(last_line)}"
         )
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kill a process group. Its process was not waited for, so the id is still its own."""
+    """Kill a process group; the id is still its own, as its process was not waited for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -248,24 +251,24 @@ def _anonymous(text: str) -> str:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
+def _raise_on_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP raise, so that the running stage is killed too.
 
-    `sweep.py` starts with these and SIGINT blocked, as its other commands need.
+    `sweep.py` starts with these and SIGINT blocked.
     """
 
     def raise_exit(number: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + number)
 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-    heeded = [
+    numbers = [
         number
         for number in (signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) != signal.SIG_IGN
     ]
-    before = {number: signal.signal(number, raise_exit) for number in heeded}
+    handlers = {number: signal.signal(number, raise_exit) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -28,7 +28,7 @@ from trainables.training import Trainer, Window
 
 
 class PartsMs(NamedTuple):
-    """Milliseconds for a step of one model at the config's window length, without drawing masks."""
+    """Milliseconds per step of one model at the config's window length, without drawing masks."""
 
     network: float
     """Up to the context vectors, forward and backward."""
@@ -41,10 +41,10 @@ class PartsMs(NamedTuple):
 def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Time the parts of a stack's step, replayed from graphs on a GPU.
 
-    The trainers' weights change, and leave any stack that they were in.
+    The trainers' weights change and leave their stack.
     """
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
-    where, training = weights["embedding_VD"].device, first.config.training
+    device, training = weights["embedding_VD"].device, first.config.training
     length = training.bptt if isinstance(training, TrainingConfig) else training.window
     window = Window(0, length, length)
     with products_in(first.config.training.precision, first.runtime.device):
@@ -52,9 +52,9 @@ def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
             *_forward_and_back(trainers, weights, window),
             _optimiser(trainers, weights, window),
         )
-        graphs = graphs_on(where)
+        graphs = graphs_on(device)
         replays = (
-            functions if graphs is None else [_captured(function, graphs) for function in functions]
+            functions if graphs is None else [_capture(function, graphs) for function in functions]
         )
         seconds = [seconds_a_call(replay, first.runtime.device, calls) for replay in replays]
     return PartsMs(*(1e3 * s / len(trainers) for s in seconds))
@@ -69,9 +69,11 @@ def _forward_and_back(
     embedding, lengths = weights["embedding_VD"], [window.steps] * len(trainers)
     rows = targets_GN, embedding.new_full(targets_GN.shape, 1 / targets_GN.shape[1])
     lengths_G = torch.tensor(lengths, device=embedding.device)
-    of_models = [draws_of(trainer.config, embedding.shape[1], window.steps) for trainer in trainers]
+    model_draws = [
+        draws_of(trainer.config, embedding.shape[1], window.steps) for trainer in trainers
+    ]
     draws = StackedDraws(
-        of_models, [trainer.masks for trainer in trainers], embedding, window.steps
+        model_draws, [trainer.masks for trainer in trainers], embedding, window.steps
     )
     draws.draw(lengths)
     masks = draws.masks
@@ -79,24 +81,26 @@ def _forward_and_back(
     hidden = (
         model.contexts(tokens_GTB, states, lengths_G, masks).dropped_GTBC.detach().requires_grad_()
     )
-    by_contexts = torch.full_like(hidden, 1e-3)
-    of_output = [w for name, _, w in weights.named() if name.startswith(OUTPUT) and w.requires_grad]
-    of_network = [w for name, _, w in weights.named() if not name.startswith(OUTPUT)]
+    context_gradients = torch.full_like(hidden, 1e-3)
+    output_weights = [
+        w for name, _, w in weights.named() if name.startswith(OUTPUT) and w.requires_grad
+    ]
+    network_weights = [w for name, _, w in weights.named() if not name.startswith(OUTPUT)]
 
     def network() -> None:
         contexts = model.contexts(tokens_GTB, states, lengths_G, masks)
-        torch.autograd.grad(contexts.dropped_GTBC, of_network, by_contexts)
+        torch.autograd.grad(contexts.dropped_GTBC, network_weights, context_gradients)
 
     def output() -> None:
         losses_G = model.losses(hidden, model.output_weight(), rows, masks)
-        torch.autograd.grad(losses_G.sum(), [hidden, embedding, *of_output])
+        torch.autograd.grad(losses_G.sum(), [hidden, embedding, *output_weights])
 
     return network, output
 
 
 def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) -> Callable[[], None]:
-    update, where = StackedUpdate(trainers, weights), weights["embedding_VD"].device
-    rates = torch.tensor(update.rates([window] * len(trainers)), dtype=torch.float64, device=where)
+    update, device = StackedUpdate(trainers, weights), weights["embedding_VD"].device
+    rates = torch.tensor(update.rates([window] * len(trainers)), dtype=torch.float64, device=device)
     gradients = [(weight, torch.zeros_like(weight)) for weight in weights if weight.requires_grad]
 
     def optimiser() -> None:
@@ -107,34 +111,38 @@ def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) ->
     return optimiser
 
 
-def _captured(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
-    """Run once uncaptured: this compiles kernels, which a capture may not do."""
+def _capture(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
+    """Run once uncaptured, to compile kernels, which a capture may not do."""
     graphs.run(function)
     return graphs.captured(function)
 
 
 def stacked_contexts(
-    models: Sequence[LanguageModel], tokens_GTB: Tensor, lengths: Sequence[int], by_contexts: Tensor
+    models: Sequence[LanguageModel],
+    tokens_GTB: Tensor,
+    lengths: Sequence[int],
+    context_gradients: Tensor,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return contexts G x T x B x C of models without dropout, and gradients of network weights.
-
-    `by_contexts` is the gradient by the contexts.
-    """
+    """Return contexts G x T x B x C of models without dropout, and gradients of network weights."""
     weights = Weights.shared_by(models)
     model = stacked_model(models, weights)
-    states = stacked_states([alone.zero_state(tokens_GTB.shape[2]) for alone in models])
+    states = stacked_states([member.zero_state(tokens_GTB.shape[2]) for member in models])
     contexts = model.contexts(tokens_GTB, states, torch.tensor(lengths, device=tokens_GTB.device))
-    named = {name: weight for name, _, weight in weights.named() if not name.startswith(OUTPUT)}
-    gradients = torch.autograd.grad(contexts.dropped_GTBC, list(named.values()), by_contexts)
-    return contexts.dropped_GTBC.detach(), dict(zip(named, gradients, strict=True))
+    network_weights = {
+        name: weight for name, _, weight in weights.named() if not name.startswith(OUTPUT)
+    }
+    gradients = torch.autograd.grad(
+        contexts.dropped_GTBC, list(network_weights.values()), context_gradients
+    )
+    return contexts.dropped_GTBC.detach(), dict(zip(network_weights, gradients, strict=True))
 
 
 def stacked_losses(
     models: Sequence[LanguageModel], hidden_GNC: Tensor, targets_GN: Tensor, lengths: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return losses G of models without dropout, and their gradients by name with leading G.
+    """Return losses G of models without dropout, and gradients by name with leading G.
 
-    A model's window has `lengths` rows of `hidden_GNC`; their gradient is named "hidden".
+    A model's window has `lengths` rows of `hidden_GNC`, whose gradient is "hidden".
     """
     weights = Weights.shared_by(models)
     model, embedding = stacked_model(models, weights), weights["embedding_VD"]
@@ -144,11 +152,11 @@ def stacked_losses(
     losses_G = model.losses(
         hidden.unsqueeze(2), model.output_weight(), (targets_GN, weights_GN), {}
     )
-    named = {"hidden": hidden, "embedding_VD": embedding}
-    named |= {
+    parameters = {"hidden": hidden, "embedding_VD": embedding}
+    parameters |= {
         name: weight
         for name, _, weight in weights.named()
         if name.startswith(OUTPUT) and weight.requires_grad
     }
-    gradients = torch.autograd.grad(losses_G.sum(), list(named.values()))
-    return {"loss": losses_G.detach()} | dict(zip(named, gradients, strict=True))
+    gradients = torch.autograd.grad(losses_G.sum(), list(parameters.values()))
+    return {"loss": losses_G.detach()} | dict(zip(parameters, gradients, strict=True))

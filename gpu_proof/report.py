@@ -12,7 +12,7 @@ Result = Literal["PASS", "FAIL", "SKIP", "INFO"]
 
 
 class NotTriedError(Exception):
-    """A check cannot be made here, for the reason in the text."""
+    """A check cannot be made here; the text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Question:
 
     name: str
     ask: Callable[[], float | str]
-    """Returns a number to compare, or a text that passes."""
+    """Returns a number to compare, or a text, which passes."""
     limit: float | None = None
-    """Largest number that passes; None only reports it."""
+    """Largest passing number; None: only report it."""
     unit: str = ""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """Further values for the file."""
+    """Values for the file."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Check:
 
     @property
     def line(self) -> str:
-        """Return its line on the terminal."""
+        """Return the printed line."""
         return f"{self.result}  {self.name}: {self.text}"
 
 
 def answer(question: Question) -> Check:
     """Make the check. NotTriedError skips it; any other error fails it."""
     try:
-        return compared(question, question.ask())
+        return compare(question, question.ask())
     except NotTriedError as reason:
         return Check(question.name, "SKIP", f"not tried: {reason}")
     except Exception as error:
@@ -58,8 +58,8 @@ def answer(question: Question) -> Check:
         )
 
 
-def compared(question: Question, value: float | str) -> Check:
-    """Compare the value with the question's limit. A NaN fails."""
+def compare(question: Question, value: float | str) -> Check:
+    """Compare a value with the limit. NaN fails."""
     if isinstance(value, str):
         return Check(question.name, "PASS", value, question.figures)
     number = value if math.isfinite(value) else str(value)

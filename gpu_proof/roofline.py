@@ -1,7 +1,7 @@
 """Best-case time of a stack's step on a GPU.
 
 Costs are of sixteen of the papers' AWD-LSTMs in bf16 with weight averaging and windows of 70
-tokens, counted on the device "meta" on 27 November 2026.
+tokens, counted on the device "meta" (27 November 2026).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ MODELS = 16
 WINDOW = 70
 """Mean length of a window, in tokens."""
 KERNEL_S = 1.5e-6
-"""Overhead of a replayed kernel."""
+"""Overhead per replayed kernel."""
 
 
 class Work(NamedTuple):
@@ -32,7 +32,7 @@ class StepCost(NamedTuple):
     """Everything except matrix products."""
     products: Work
     recurrent: Work
-    """Products with a time step's hidden state, as many rows as the batch."""
+    """Products with a time step's hidden state, B rows each."""
 
 
 class Card(NamedTuple):
@@ -64,17 +64,16 @@ COSTS: dict[tuple[str, str], StepCost] = {
 }
 """Keys: corpus, output layer."""
 SHARES = ((0.85, 1.0), (0.85, 0.6), (0.7, 0.3))
-"""Share of the copy and product rates that each kind of work reaches. A tile of 64 rows holds a
-batch of 20."""
+"""Share of the copy and product rates by kind of work. A tile of 64 rows holds a batch of 20."""
 
 
 def step_seconds(cost: StepCost, card: Card) -> float:
-    """Return the time, with each kind of work bound by memory or products."""
+    """Return the time; memory or products bound each kind of work."""
     return sum(
         max(
-            1e-3 * work.gigabytes / (card.copy_tb_s * of_copy),
-            work.teraflop / (card.product_tflop_s * of_product),
+            1e-3 * work.gigabytes / (card.copy_tb_s * copy_share),
+            work.teraflop / (card.product_tflop_s * product_share),
         )
         + KERNEL_S * work.kernels
-        for work, (of_copy, of_product) in zip(cost, SHARES, strict=True)
+        for work, (copy_share, product_share) in zip(cost, SHARES, strict=True)
     )

@@ -1,6 +1,6 @@
 """One stage: `python -m gpu_proof.stage NAME DEVICE FOLDER` writes a JSON line per check.
 
-It needs its own process: a CUDA error makes a process unusable, and a kernel may hang.
+Its own process, because a CUDA error makes a process unusable and a kernel may hang.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def checks(name: str, device: str, folder: Path) -> Iterator[Check]:
 
 
 def main() -> None:
-    """Write the checks to standard output, and any other output to standard error."""
+    """Write checks to standard output, and other output to standard error."""
     name, device, folder = sys.argv[1:]
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first use of cuBLAS
     torch.set_num_threads(1)  # for tiny work, threads only add waits

@@ -1,7 +1,4 @@
-"""Times of steps (stacks, lone trials, the framework's LSTM) and the device's peak rates.
-
-Times are between GPU events, or by the CPU's clock.
-"""
+"""Times of steps (stacks, lone trials, the framework's LSTM) and peak rates of a device."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from trainables.stack import Stack, stack_bytes
 from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
-"""Passes over the timed windows; a stack captures a length that it has seen before."""
+"""Passes over the timed windows; a stack captures a length at its second use."""
 
 
 class Pace(NamedTuple):
@@ -45,12 +42,12 @@ class Pace(NamedTuple):
 
     @property
     def step_ms(self) -> float:
-        """Return the milliseconds for a step of one model."""
+        """Milliseconds per step of one model."""
         return 1e3 * self.seconds / self.model_steps
 
 
 def seconds_of(function: Callable[[], object], device: str) -> float:
-    """Return the time that a call keeps the device busy, waits for the host included."""
+    """Return the device's time for a call, by GPU events or the CPU's clock, with host waits."""
     wait(device)
     if on_gpu(device):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -71,7 +68,7 @@ def seconds_a_call(function: Callable[[], object], device: str, calls: int = 10)
 
 
 def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> Trainer:
-    """Return a new trial; an AWD-LSTM already averages its weights, as in most epochs."""
+    """Return a new trial; AWD-LSTMs already average weights, as in most epochs."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     if isinstance(config, TrialConfig):
         trainer.average = WeightAverage(trainer.model)
@@ -79,7 +76,7 @@ def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> T
 
 
 class Headline(NamedTuple):
-    """Equal AWD-LSTMs in a stack, at the papers' shapes on a GPU, tiny on a CPU."""
+    """Stack of equal AWD-LSTMs, at the papers' shapes on a GPU, tiny on a CPU."""
 
     corpus: str
     layer: str
@@ -97,7 +94,7 @@ class Headline(NamedTuple):
         )
 
     def planned_bytes(self, device: str) -> float:
-        """Return the free GPU memory that a plan asks for."""
+        """Return the GPU memory that a plan asks for."""
         return stack_bytes(self.config(device), CORPORA[self.corpus][2], self.models)
 
     def stack(self, device: str) -> Stack:
@@ -121,7 +118,7 @@ def alone_pace(trainer: Trainer, steps: int) -> Pace:
 
 
 def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> Pace:
-    """Every pass has the same window lengths."""
+    """Give all passes equal window lengths."""
     draws = trainers[0].draws.get_state()
 
     def run() -> None:
@@ -154,9 +151,9 @@ class _Framework(nn.Module):
 
 
 def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
-    """Time `steps` steps of the framework's modules for a softmax, the floor for lone models.
+    """Time `steps` steps of the framework's modules for a softmax, the floor of lone models.
 
-    In bf16, the parameters are bf16 too.
+    In bf16, parameters are bf16 too.
     """
     training = config.training
     model = _Framework(config, vocabulary).to(device)
@@ -192,16 +189,16 @@ class Ceilings(NamedTuple):
 
 def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceilings:
     """Measure the device's peak rates with matrices of `size` x `size`."""
-    reached = {}
+    rates = {}
     for precision in precisions:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         left, right = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
         result = torch.empty_like(left)
         with products_in(precision, device):
-            reached[precision] = (
+            rates[precision] = (
                 2e-12 * size**3 / seconds_a_call(partial(torch.mm, left, right, out=result), device)
             )
     source = torch.ones(4 * size * size, device=device)
     target = torch.empty_like(source)
     seconds = seconds_a_call(partial(target.copy_, source), device)
-    return Ceilings(reached, 1e-9 * 2 * source.nbytes / seconds)
+    return Ceilings(rates, 1e-9 * 2 * source.nbytes / seconds)

@@ -43,7 +43,7 @@ STACKED = (
     "lms_plif_frozen",
     "softcap",
 )
-"""Layers that a stack supports; the first four are measured first."""
+"""Layers of stacks; the first four are measured first."""
 LAYERS = (*STACKED, "monotone_nn")
 UNPUBLISHED: dict[str, OutputLayerConfig] = {
     "monotone_nn": MonotoneNnConfig(),
@@ -67,7 +67,7 @@ TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
 def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerConfig:
     """Return an output layer as the paper set it, or tiny."""
     layer = UNPUBLISHED.get(name) or output_layer(name, corpus)
-    return _updated(
+    return _update(
         layer,
         {
             key: value
@@ -82,7 +82,7 @@ def trial(
 ) -> TrialConfig:
     """Return an AWD-LSTM trial with matrix products in `precision`."""
     config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
-    return _scaled(config, TINY if scale == "tiny" else {}, precision, training)
+    return _resize(config, TINY if scale == "tiny" else {}, precision, training)
 
 
 def transformer_trial(
@@ -90,17 +90,17 @@ def transformer_trial(
 ) -> TransformerTrialConfig:
     """Return a Transformer trial, with width 512 at paper scale."""
     config = transformer(CorpusConfig(name=corpus, sha256="0" * 64), layer)
-    return _scaled(config, TINY_TRANSFORMER if scale == "tiny" else {}, precision, training)
+    return _resize(config, TINY_TRANSFORMER if scale == "tiny" else {}, precision, training)
 
 
-def _scaled(
-    config: TrialT, small: dict[str, dict[str, Any]], precision: str, training: dict[str, Any]
+def _resize(
+    config: TrialT, tiny_values: dict[str, dict[str, Any]], precision: str, training: dict[str, Any]
 ) -> TrialT:
-    model = _updated(config.model, small.get("model", {}))
-    trained = _updated(
-        config.training, small.get("training", {}) | {"precision": precision} | training
+    model = _update(config.model, tiny_values.get("model", {}))
+    training_config = _update(
+        config.training, tiny_values.get("training", {}) | {"precision": precision} | training
     )
-    return _updated(config, {"model": model, "training": trained})
+    return _update(config, {"model": model, "training": training_config})
 
 
 TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {
@@ -115,7 +115,7 @@ def scale_on(device: str) -> Scale:
 
 
 def random_corpus(name: str, scale: Scale) -> Corpus:
-    """Return random words; step times do not depend on the words."""
+    """Return random words, on which step times do not depend."""
     train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
     text = np.random.default_rng(0).integers(vocabulary, size=train)
     return Corpus(
@@ -142,12 +142,12 @@ def new_trainers(
         TRIALS[model](corpus, layer_config(name, corpus, scale), precision, scale, **training)
         for name in layers
     ]
-    seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
-    return [Trainer(config, text, Runtime(device=device)) for config in seeded]
+    configs = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
+    return [Trainer(config, text, Runtime(device=device)) for config in configs]
 
 
 def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
-    """Return the tensors that the next step depends on, except torch's shared generators."""
+    """Return the tensors that determine the next step, without torch's shared generators."""
     return {
         name: tensor.detach()
         for name, tensor in trainer.snapshot()[0].items()
@@ -158,11 +158,11 @@ def numbers_of(trainer: Trainer) -> dict[str, Tensor]:
 def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     """Return the operations of a training step's matrix products, per token.
 
-    A weight counts 6 per row that it multiplies: product and sum are two, and the backward pass has
-    a product for each factor. An LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A
-    Transformer layer has 4 D^2 + 3 D F; each token also meets its window's T tokens twice, D wide.
-    The output layer has V D; K experts have K V D, and K (C D + C) for latent contexts and prior.
-    An AWD-LSTM on Penn Treebank takes 203 GFLOP for 20 x 70 tokens.
+    A weight counts 6 per row: 2 (product and sum) for the forward pass, 4 for the backward pass. An
+    LSTM layer with I inputs and H outputs has 4 H (I + H) weights. A Transformer layer has
+    4 D^2 + 3 D F, plus 2 T D for attention over T tokens. The output layer has V D; K experts have
+    K V D, plus K (C D + C) for latent contexts and prior. For example, an AWD-LSTM on Penn Treebank
+    takes 203 GFLOP for 20 x 70 tokens.
     """
     layer = config.output_layer
     width, context = config.model.embedding_width, config.model.context_width
@@ -184,5 +184,5 @@ def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     return 6 * weights
 
 
-def _updated(config: ConfigT, values: dict[str, Any]) -> ConfigT:
+def _update(config: ConfigT, values: dict[str, Any]) -> ConfigT:
     return config.model_copy(update=values)

@@ -1,4 +1,4 @@
-"""Questions that a study can ask about its results.
+"""Questions of a study about its results.
 
 A group is a trial's name without its seed: "mos K=15" for "mos K=15 seed=28".
 """
@@ -16,7 +16,7 @@ from search_spaces.published import PublishedPredictions, PublishedTable
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """One question, answered in orchestrator/report/questions.py."""
+    """One question; orchestrator/report/questions.py answers it."""
 
     @property
     def has_published(self) -> bool:
@@ -24,41 +24,41 @@ class Analysis:
         return bool(getattr(self, "published", None))
 
     def without_published(self) -> Self:
-        """Return the question without published values."""
+        """Return a copy without published values."""
         return replace(self, **{"published": {}}) if hasattr(self, "published") else self
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCorrelation:
-    """Pearson correlations printed for one corpus, without intervals."""
+    """Printed Pearson correlations for one corpus."""
 
     all_cells: float
     windowed: float
-    """Inside the perplexity window only."""
+    """Inside the perplexity window."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation(Analysis):
-    """Correlation of two metrics over all trials, and inside a window of `y`."""
+    """Correlation of two metrics over all trials and inside a window of `y`."""
 
     x: str = "press_rank"
     y: str = "test_perplexity"
     definitions: tuple[str, ...] = ()
-    """Other metrics to correlate with `y`, each next to its variant with centred rows."""
+    """Further metrics to correlate with `y`, also with centred rows."""
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Published window (low, high) of `y` by corpus, ends included. At paper scale only, because
-    perplexities of smaller models differ; other scales take the better half of the trials."""
+    """Published closed window of `y` by corpus, for paper scale. Other scales, with other
+    perplexities, take the better half of the trials."""
     published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
 
     @override
     def without_published(self) -> Self:
-        """Return the question without published values and windows."""
+        """Return a copy without published values and windows."""
         return replace(self, published={}, windows={})
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridMap(Analysis):
-    """Tables and heat maps of metrics over two config values, given by dotted paths."""
+    """Tables and heat maps of metrics over two config values (dotted paths)."""
 
     row: str
     column: str
@@ -67,7 +67,7 @@ class GridMap(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupTable(Analysis):
-    """Mean and standard deviation of metrics in each group, next to published ones."""
+    """Mean and standard deviation of metrics by group, next to published ones."""
 
     metrics: tuple[str, ...]
     groups: tuple[str, ...] = ()
@@ -79,41 +79,40 @@ class GroupTable(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class AgainstBaselines(Analysis):
-    """A metric in groups, each compared with a baseline."""
+    """A metric by group, compared with a baseline."""
 
     baselines: Mapping[str, str]
     """Baseline by group."""
     metric: str = "test_perplexity"
 
     def __post_init__(self) -> None:
-        """Raise TypeError unless `baselines` is a mapping; it would show only after training."""
+        """Raise TypeError now, not after training, unless `baselines` is a mapping."""
         if not isinstance(self.baselines, Mapping):
             raise TypeError(
-                f"baselines of {type(self).__name__} map a group to the group that it is held "
-                f"against, as in "
+                f"{type(self).__name__}.baselines: must map each group to its baseline, such as "
                 f"{{'mos': 'softmax'}}; got {self.baselines!r}"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Differences(AgainstBaselines):
-    """How much lower each group's mean is than its baseline's (positive: better)."""
+    """Each group's mean below its baseline's (positive: better)."""
 
     source: str = ""
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
-    """Corpus -> group -> who reported it -> difference."""
+    """Corpus -> group -> source -> difference."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(AgainstBaselines):
     """Significance tests of a metric between each group and its baseline.
 
-    Tests are paired by seed, because trials of one seed share initial draws and data order;
-    unpaired if groups share fewer than two seeds. All tests are one family for Holm's correction.
+    Paired by seed (equal seeds share initial draws and data order), unpaired with fewer than two
+    common seeds. All tests are one family for Holm's correction.
     """
 
     seeds: tuple[int, ...] | None = None
-    """If None, all. Exclude hand-picked seeds: they are not random draws."""
+    """Default: all. Exclude hand-picked seeds: they are not random draws."""
     source: str = ""
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Corpus -> group -> p-value of Student's unpaired test."""
@@ -121,7 +120,7 @@ class Comparison(AgainstBaselines):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Analysis):
-    """Number of trials in each group for each value of a metric with few values."""
+    """Number of trials by group and value of a metric with few values."""
 
     metric: str
     values: tuple[float, ...] = ()
@@ -130,10 +129,10 @@ class Counts(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Analysis):
-    """Curves of metrics over a setting, a point per trial, next to published ones."""
+    """Metrics over a setting, a point per trial, next to published curves."""
 
     x: str
-    """Dotted path of a config value, or a metric."""
+    """Dotted path of a config value, or metric."""
     metrics: tuple[str, ...]
     caption: str
     published: PublishedTable = field(default_factory=dict)
@@ -146,7 +145,7 @@ class Reach:
     metric: str
     value: float
     at_most: bool = False
-    """If True, reached at or below `value`; otherwise at or above."""
+    """True: at or below `value`; False: at or above."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +161,7 @@ class Claim:
     panels: tuple[Any, ...] = ()
     """Values of `panel`; empty for all."""
     x_up_to: float | None = None
-    """Largest x that the claim covers; None for all."""
+    """Largest x covered; None for all."""
     lower_is_better: bool = False
 
 
@@ -170,8 +169,8 @@ class Claim:
 class Lines(Analysis):
     """Metrics over `x`, with a line per value of `by` and a panel per value of `panel`.
 
-    The three are dotted paths of config values; trials without one of them are left out. A point is
-    the mean over trials that differ only in their seed, with minimum and maximum.
+    These are dotted paths of config values; trials without one are excluded. A point is the mean
+    over trials that differ only in seed, with minimum and maximum.
     """
 
     x: str
@@ -181,23 +180,23 @@ class Lines(Analysis):
     panel: str | None = None
     """If None, one panel per metric."""
     reference: str = ""
-    """A group without such config values, drawn as a level line."""
+    """Group without these config values, drawn as a level line."""
     title: str = ""
     logarithmic_x: bool = False
     logarithmic_y: tuple[str, ...] = ()
-    """Metrics; all their values must be positive."""
+    """Metrics, with positive values only."""
     reaches: tuple[Reach, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
     """Remarks on the source and the method."""
     after: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """Settings applied after training: prefix of metrics -> line and x. With "bent tanh 15 " ->
-    ("bent", 15.0), a trial's "bent tanh 15 press_rank" is a Press rank at 15 on the line "bent"."""
+    """Settings applied after training: prefix of metrics -> line and x. "bent tanh 15 " ->
+    ("bent", 15.0) puts "bent tanh 15 press_rank" at 15 on the line "bent"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions(Analysis):
-    """Likeliest next words at chosen contexts, next to published ones."""
+    """Likeliest next words at contexts, next to published ones."""
 
     source: str = ""
     published: Mapping[str, PublishedPredictions] = field(default_factory=dict)
@@ -220,8 +219,8 @@ class Tuned(Analysis):
 class TrueRank(Analysis):
     """Metrics compared with the known rank of a generated language's log-P matrix.
 
-    The matrix is exact, rounded or with noise, and as each group learned it; the answer includes
-    each group's perplexity above the truth's. Corpora without a known truth give no answer.
+    The matrix is exact, rounded, with noise, or as learned by each group, whose excess perplexity
+    is shown too. Corpora without a known truth give no answer.
     """
 
     metrics: tuple[str, ...]
@@ -231,7 +230,7 @@ class TrueRank(Analysis):
 class Spectra(Analysis):
     """Singular values of each trial's log-P matrix, coloured by Press rank.
 
-    A study that asks for no spectra gets this question.
+    Added to a study without spectra.
     """
 
 
@@ -260,7 +259,7 @@ class RankOverTraining(Analysis):
 class PartialCorrelations(Analysis):
     """Rank correlations of metrics with `y`, raw and with the settings' effect removed.
 
-    The effect is a straight line, a level per value, per pair, or per triple of values.
+    The effect is a straight line, or a level per value, pair or triple of values.
     """
 
     metrics: tuple[str, ...]
@@ -269,20 +268,20 @@ class PartialCorrelations(Analysis):
     y: str = "test_perplexity"
     title: str = ""
     claim: str = ""
-    """A sentence with its source."""
+    """Text with its source."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JacobianSpectra(Analysis):
-    """Mean spectra of layers' Jacobians, and the post's claims about them."""
+    """Mean spectra of layers' Jacobians, and the post's claims."""
 
     benchmark: str = ""
-    """The study that trains such layers."""
+    """Study that trains such layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoise(Analysis):
-    """Ranks under noise and round trips, next to a law's."""
+    """Ranks under noise and round trips, next to those of a law."""
 
     @property
     @override
@@ -293,4 +292,4 @@ class PressNoise(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(Analysis):
-    """Printed numbers that follow from others, recomputed, and an account of the rest."""
+    """Printed numbers recomputed from others, and an account of all others."""

@@ -1,7 +1,4 @@
-"""The study `published`: printed numbers recomputed from each other, configs and files.
-
-The package `published` holds the numbers.
-"""
+"""Study `published`: printed numbers recomputed from each other, configs and files."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
 
 
 def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
-    """Yield 2 trials that count word pairs, which printed numbers do not determine."""
+    """Yield 2 trials that count word pairs, which no printed number determines."""
     del corpus
     for text in TEXTS:
         yield WordPairsConfig(seed=0, text=text)
@@ -31,8 +28,7 @@ STUDY = Study(
     name="published",
     title="The papers' printed numbers, recomputed",
     question=(
-        "Which of the numbers that the papers print follow from the others that they print, and "
-        "which do not?"
+        "Which printed numbers of the papers follow from other printed numbers, and which do not?"
     ),
     source=(
         "Every table of On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021) and its "
@@ -46,11 +42,10 @@ STUDY = Study(
     measurements=("word_pairs@1",),
     analyses=(Audit(),),
     deviations=(
-        "The tables are those that this project has as data; the qualitative contexts are "
-        "positions that were looked "
-        "up in the text, not printed numbers, and are left to the study qualitative.",
-        "Parameter counts are arithmetic on this project's configurations, which take their widths "
-        "from SM Table 6.",
-        "Deviations are taken to have n \N{MINUS SIGN} 1 in the denominator.",
+        "The tables are those that this project stores as data. The qualitative contexts are "
+        "positions in the text, not printed numbers; the study qualitative covers them.",
+        "Parameter counts follow from this project's configurations, whose widths are from SM "
+        "Table 6.",
+        "Standard deviations are assumed to have n \N{MINUS SIGN} 1 in the denominator.",
     ),
 )

@@ -1,4 +1,4 @@
-"""AWD-LSTM trials of the papers with their hyper-parameters (AAAI 2021, SM Table 6)."""
+"""AWD-LSTM trials with the papers' hyper-parameters (AAAI 2021, SM Table 6)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from trainables.config import (
 )
 
 WIKITEXT_2_RANK_CONTEXTS = 33_320
-"""The paper stops there "due to time and space complexities"; on PTB it uses all contexts. A GPU
-can, too: `--set evaluation.rank_contexts=null`."""
+"""The paper's limit, "due to time and space complexities"; on PTB it uses all contexts. A GPU can
+use all: `--set evaluation.rank_contexts=null`."""
 
 V100_SECONDS_PER_EPOCH = {
     "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},
@@ -94,9 +94,9 @@ def awd_lstm(
     seed: int | None = None,
     averaging: AveragingConfig | None = None,
 ) -> TrialConfig:
-    """Return a trial at paper scale, with MoS settings for mixtures and softmax's for other layers.
+    """Return a trial at paper scale: MoS settings for mixtures, softmax's for other layers.
 
-    Defaults: ET-ASGD, the authors' seed, and for other corpora the settings of Penn Treebank.
+    Defaults: ET-ASGD, the authors' seed, Penn Treebank's settings for other corpora.
     """
     wikitext = corpus.name == "wikitext-2"
     kind = "mixture" if isinstance(output_layer, MixtureConfig) else "softmax"

@@ -35,30 +35,29 @@ NAMES = (
     "spam",
 )
 MODULES = {"published": "audit"}
-"""Module of a study, if it is not the study's name."""
+"""Module by study, if the names differ."""
 
 ALL = "all"
-"""Runs every built-in study, one after another."""
+"""Name for all built-in studies, one after another."""
 
 
 def is_file(name: str) -> bool:
-    """Return True if the study argument is a file."""
+    """Return True if the study is given as a file."""
     return name.endswith(".py") or "/" in name
 
 
 def load_study(name: str) -> Study:
-    """Return the built-in study `name`, or the study in the Python file `name`.
+    """Return the built-in study `name`, or that in the Python file `name`.
 
-    Raises UserError if it does not exist, or if a file uses a built-in name.
+    Raises UserError if it does not exist or a file uses a built-in name.
     """
     studies = (*NAMES, ALL)
     if is_file(name):
         study = _study_in(_import_file(Path(name)), name)
         if study.name in studies:
             raise UserError(
-                f"a study of your own needs a name of its own, as results are kept by it; {name} "
-                f"calls its study "
-                f"{study.name!r}, which is a built-in name: rename it"
+                f"{name}: {study.name!r} is the name of a built-in study. Rename your study: "
+                f"results are stored by name."
             )
         return study
     if name not in NAMES:
@@ -73,8 +72,8 @@ def _study_in(module: ModuleType, name: str) -> Study:
     study = getattr(module, "STUDY", None)
     if not isinstance(study, Study):
         raise UserError(
-            f"the study file {name} must define STUDY, a search_spaces.study.Study; "
-            f"it defines {'none' if study is None else type(study).__name__}"
+            f"{name}: must define STUDY, an instance of search_spaces.study.Study; "
+            f"got {type(study).__name__.replace('NoneType', 'nothing')}"
         )
     return study
 
@@ -82,9 +81,7 @@ def _study_in(module: ModuleType, name: str) -> Study:
 def _import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"user_study_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UserError(
-            f"a study given by path is a Python file; there is no {path}: check the path"
-        )
+        raise UserError(f"{path}: no such Python file. Check the path of the study.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     # The file can import modules of its own folder, like a script.
@@ -92,10 +89,10 @@ def _import_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except UserError as error:
-        raise UserError(f"the study file {path}: {error}") from error
+        raise UserError(f"{path}: {error}") from error
     except (Exception, SystemExit) as error:
         # Any exception that a user's file raises is a fault of that file.
         raise UserError(
-            f"the study file {path} cannot be read: {type(error).__name__}: {error}; fix it"
+            f"{path}: the import raised {type(error).__name__}: {error}. Fix the file."
         ) from error
     return module

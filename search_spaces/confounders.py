@@ -19,7 +19,7 @@ TOKEN_FACTORS = (0.25, 0.5, 1.0, 2.0)
 
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
     """Yield 108 trials."""
-    plain = transformer(corpus, SoftmaxConfig(), seed=SEED, width=WIDTH, head="untied")
+    base = transformer(corpus, SoftmaxConfig(), seed=SEED, width=WIDTH, head="untied")
     for batch, decay, rate, tokens in product(
         BATCH_FACTORS, WEIGHT_DECAYS, RATE_FACTORS, TOKEN_FACTORS
     ):
@@ -29,7 +29,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
             "learning_rate": rate * ladder(WIDTH).learning_rate,
             "epochs": round(tokens * recipe_epochs(corpus)),
         }
-        yield plain.model_copy(update={"training": plain.training.model_copy(update=training)})
+        yield base.model_copy(update={"training": base.training.model_copy(update=training)})
 
 
 def label(config: TransformerTrialConfig) -> str:
@@ -43,9 +43,11 @@ def label(config: TransformerTrialConfig) -> str:
 
 STUDY = Study(
     name="confounders",
-    title="Ranks and loss, with the settings of the training taken away",
-    question="Does any rank go with the loss once batch size, weight decay, learning rate and "
-    "tokens are taken away?",
+    title="Ranks and loss without the effects of training settings",
+    question=(
+        "Does any rank correlate with the loss once the effects of batch size, weight decay, "
+        "learning rate and tokens are removed?"
+    ),
     source="Kulkarni et al. (2026), Disentangling Geometry, Performance, and Training in Language "
     "Models, arXiv 2602.20433",
     trials=trials,
@@ -72,22 +74,22 @@ STUDY = Study(
                 "training.learning_rate",
                 "training.epochs",
             ),
-            claim="Kulkarni et al. (2026, arXiv 2602.20433), of 108 OLMo-style models and "
-            "geometric metrics of the unembedding matrix and the last layer: these "
-            "\N{LEFT DOUBLE QUOTATION MARK}are largely aligned, but none can reliably predict "
-            "downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). The "
-            "coefficients could not be read, so none stands here.",
+            claim=(
+                "Kulkarni et al. (2026, arXiv 2602.20433), on 108 OLMo-style models: geometric "
+                "metrics of the unembedding matrix and the last layer "
+                "\N{LEFT DOUBLE QUOTATION MARK}are largely aligned, but none can reliably predict "
+                "downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (abstract). Their "
+                "coefficients could not be read, so none are shown."
+            ),
         ),
     ),
     deviations=(
-        "The paper varies the size of the model too, and trains on far more text; here all have "
-        "one size and pass over "
-        "a small text several times.",
-        "The paper's metrics are of weights and representations; these are of log P, which the "
-        "loss is made of.",
-        "The settings are taken away by least squares in four ways, all of which the page shows; "
-        "the paper's way "
-        "could not be read.",
-        "One seed a setting: what a seed does is in what is left of rank and loss alike.",
+        "The paper also varies the model's size and trains on far more text. Here all models have "
+        "one size and pass over a small text several times.",
+        "The paper's metrics are of weights and representations. These are of log P, from which "
+        "the loss is computed.",
+        "The settings' effects are removed by least squares in four ways, all shown on the page. "
+        "The paper's own way could not be read.",
+        "One seed per setting: a seed's effect remains in the residuals of both rank and loss.",
     ),
 )

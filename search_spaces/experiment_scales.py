@@ -1,4 +1,4 @@
-"""Scales of trials without a language model: the same computation on smaller arrays."""
+"""Scales of trials without a language model: smaller arrays."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trainables.config import (
 
 Config = TypeVar("Config", bound=ExperimentConfig)
 Changes = Callable[[Any], Mapping[str, Any]]
-"""Returns the fields that a scale replaces."""
+"""Fields that a scale replaces."""
 
 
 def shrink(scale: str, config: Config) -> Config:
-    """Return the config at the named scale; unchanged if its kind has no rule there."""
+    """Return the config at the scale; unchanged if no rule applies."""
     changes = RULES.get(scale, {}).get(type(config))
     return config if changes is None else config.model_copy(update=changes(config))
 
@@ -31,8 +31,8 @@ def _dirichlet(size: int) -> Changes:
     }
 
 
-def _inputs(most: int) -> Changes:
-    return lambda config: {"inputs": min(most, config.inputs)}
+def _inputs(count: int) -> Changes:
+    return lambda config: {"inputs": min(count, config.inputs)}
 
 
 def _steps(steps: int, examples: int) -> Changes:

@@ -11,7 +11,7 @@ from search_spaces.tuning import Dimension, Tuning
 from trainables.config import CorpusConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 
 SEARCH_SEED = 28
-"""The authors' seed for MoS on Penn Treebank, for all sides: no side gets a luckier one."""
+"""The authors' seed for MoS on Penn Treebank; all sides share it."""
 
 
 def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], TrialConfig]:
@@ -35,17 +35,17 @@ WEIGHT_DECAY = Dimension(
 
 
 def dropout_embedding(*values: float) -> Dimension:
-    """Return a dimension for locked dropout on the embedding output."""
+    """Return the dimension of locked dropout on the embedding output."""
     return Dimension(key="model.dropout_embedding", short="de", values=values)
 
 
 def dropout_hidden(*values: float) -> Dimension:
-    """Return a dimension for locked dropout between LSTM layers."""
+    """Return the dimension of locked dropout between LSTM layers."""
     return Dimension(key="model.dropout_hidden", short="dh", values=values)
 
 
 def embedding_noise(*values: float) -> Dimension:
-    """Return a dimension for the standard deviation of noise on the embedding output."""
+    """Return the dimension of the standard deviation of noise on the embedding output."""
     return Dimension(key="model.embedding_noise", short="noise", values=values)
 
 
@@ -71,9 +71,11 @@ FINALS = tuple(f"{name} final" for name in TUNING.sides)
 
 STUDY = Study(
     name="fair_capacity",
-    title="Mixture of Softmaxes against Softmax with as many parameters and as much tuning",
-    question="Is a mixture of softmaxes better than a softmax model of the same capacity that was "
-    "tuned as much?",
+    title="Mixture of Softmaxes and Softmax with equal parameters and equal tuning",
+    question=(
+        "Is a mixture of softmaxes better than a softmax model of equal capacity and equal tuning "
+        "budget?"
+    ),
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 5 and SM "
     "Tables 6 to 9",
     tuning=TUNING,
@@ -106,18 +108,14 @@ STUDY = Study(
         Tuned(),
     ),
     deviations=(
-        "The paper searched the cross product of its values in both stages (SM 2.3), which is "
-        "--search grid; by "
-        "default stage 2 is a search within these values, with the same number of trials for each "
-        "model.",
-        "By SM Table 9 the final MoS-dagger has the values of one cell of stage 1 and defaults: "
-        "stage 2 changed only "
-        "Softmax-double-dagger. Here stage 2 may change every side.",
-        "Table 5 prints p = 0.62; from the means and deviations that it prints, Student's test "
-        "with ten seeds each "
-        "gives 0.39 (0.30 to 0.48 with their rounding).",
-        "The final settings of a model are those of its least validation loss in tuning; the final "
-        "seeds are not "
-        "the authors'.",
+        "The paper searched the cross product of its values in both stages (SM 2.3): that is "
+        "--search grid. By default, stage 2 is a search within these values, with the same number "
+        "of trials for each model.",
+        "In SM Table 9, the final MoS-dagger has the values of one cell of stage 1 and defaults: "
+        "stage 2 changed only Softmax-double-dagger. Here stage 2 may change every side.",
+        "Table 5 prints p = 0.62. From its printed means and deviations, Student's test with ten "
+        "seeds each gives 0.39 (0.30 to 0.48 with their rounding).",
+        "A model's final settings are those with the lowest validation loss in tuning. The final "
+        "seeds are not the authors'.",
     ),
 )

@@ -46,7 +46,7 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     ]
 
 
-def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
+def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """Return three slopes k for every c: fewer cells, each with several seeds."""
     return [
         trial
@@ -63,7 +63,7 @@ STUDY = Study(
     trials=trials,
     label=label,
     corner=corner,
-    quick=coarse,
+    quick=quick_trials,
     seeds={"quick": 3},
     corpora=("ptb", "wikitext-2"),
     measurements=("perplexity@1", "spectrum@1", "centred_spectrum@1", "kl_rank@1"),

@@ -1,4 +1,4 @@
-"""Bent and mixed heads of rank r compared with plain heads of a higher rank."""
+"""Bent and mixed heads of rank r compared with plain heads of higher rank."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMOKE_SHARE = 1 / 8
 """At scale smoke: 2 of 16."""
 SEED = 1
 MIXTURES = 3
-"""Two components already exceed the head's rank; more only cost time."""
+"""Two already exceed the head's rank; more only cost time."""
 SEVEN: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
@@ -44,7 +44,7 @@ SEVEN: tuple[OutputLayerConfig, ...] = (
     MosConfig(mixtures=MIXTURES),
     MocConfig(mixtures=MIXTURES),
 )
-"""Plain first. The cap is nanochat's. moc is a mixture of bounded rank: a control for mos."""
+"""Plain first. The cap is nanochat's. moc, a mixture of bounded rank, is a control for mos."""
 LAYERS = (
     *SEVEN,
     SoftcapConfig(form="sigmoid", cap=23.0),
@@ -56,7 +56,7 @@ LAYERS = (
 
 
 def ranks(width: int) -> tuple[int, ...]:
-    """Return 4, 8, 16 ... up to the width, at which only d bounds a head W = A B."""
+    """Return 4, 8, 16 ... up to the width."""
     powers = [LEAST_RANK]
     while powers[-1] * 2 <= width:
         powers.append(powers[-1] * 2)
@@ -64,7 +64,7 @@ def ranks(width: int) -> tuple[int, ...]:
 
 
 def lstm(corpus: CorpusConfig, layer: OutputLayerConfig, rank: int) -> TrialConfig:
-    """Return the AWD-LSTM of softmax at this study's width, with an untied head W = A B."""
+    """Return softmax's AWD-LSTM at this study's width, with an untied head W = A B."""
     trial = awd_lstm(corpus, SoftmaxConfig(), seed=SEED)
     widths = {"embedding_width": LSTM_WIDTH, "context_width": LSTM_WIDTH}
     model = trial.model.model_copy(update={**widths, "head_rank": rank})
@@ -96,8 +96,8 @@ def label(config: LanguageTrialConfig) -> str:
     return f"{kind} {layer.name}{form} r={config.model.head_rank} seed={config.seed}"
 
 
-def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return seven layers and the six largest ranks; smaller ones would scale to 1 or coincide."""
+def quick_trials(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
+    """Return seven layers and six ranks; smaller ranks would scale to 1 or coincide."""
     return [
         trial
         for trial in trials
@@ -107,7 +107,7 @@ def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """Return plain and mixed heads; Transformers at as many ranks as a law needs."""
+    """Return plain and mixed heads; Transformers at the ranks that a law needs."""
     return [
         trial
         for trial in trials
@@ -119,13 +119,15 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 STUDY = Study(
     name="head_rank",
-    title="The rank of the head, and what bends and mixtures are worth in it",
+    title="Head rank, and what bends and mixtures add to it",
     question="Does a bent or mixed head of rank r behave like a plain one of a higher rank?",
-    source="What bends and mixtures promise (Yang et al. 2018; Kanai et al. 2018; AAAI 2021), "
-    "asked of heads of a given rank, as Godey and Artzi (2026, arXiv 2603.10145) do of plain ones",
+    source=(
+        "Claims about bends and mixtures (Yang et al. 2018; Kanai et al. 2018; AAAI 2021), tested "
+        "on heads of a given rank, as Godey and Artzi (2026, arXiv 2603.10145) test plain ones"
+    ),
     trials=trials,
     label=label,
-    quick=coarse,
+    quick=quick_trials,
     corner=corner,
     seeds={"smoke": 2, "quick": 2, "small": 2, "paper": 2},
     corpora=("ptb",),
@@ -136,32 +138,31 @@ STUDY = Study(
             by="output_layer",
             baseline="softmax",
             panel="kind",
-            title="What a head's rank is worth",
-            claim="No printed factor is known to stand beside. That of plain heads one of a lower "
-            "rank trains worse is said by Godey, de la Clergerie and Sagot (2024, arXiv "
-            "2404.07647) and by Godey and Artzi (2026, arXiv 2603.10145), of whom only the "
-            "abstracts could be read.",
+            title="Worth of a bend or mixture in head rank",
+            claim=(
+                "No printed factor is known to compare with. Godey, de la Clergerie and Sagot "
+                "(2024, arXiv 2404.07647) and Godey and Artzi (2026, arXiv 2603.10145) report "
+                "that plain heads of lower rank train worse; only their abstracts could be read."
+            ),
         ),
         Lines(
             x="model.head_rank",
             by="output_layer",
             metrics=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank"),
             panel="kind",
-            title="Ranks of log P by the rank of the head",
+            title="Ranks of log P by head rank",
             logarithmic_x=True,
             logarithmic_y=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank"),
         ),
     ),
     deviations=(
-        "All heads are untied and written as A B, at r = d too, where that bounds nothing and only "
-        "trains otherwise: a "
-        "tied head, or one matrix, is not among them.",
-        "One backbone for all layers: that of softmax, for mixtures too, which the papers gave "
-        "another one; with its "
-        "learning rate, which was tuned for no rank of the head.",
-        "At scale quick seven layers, since its whole command is to take less than 25 minutes: "
-        "monotone_nn, mos_plif, "
-        "frozen PLIF and the softcap by a sigmoid are asked at scales small and paper alone.",
-        f"Mixtures have {MIXTURES} components here, and the papers' 15.",
+        "All heads are untied and factored as A B, also at r = d: there this bounds nothing and "
+        "only changes training. No head is tied or a single matrix.",
+        "All layers have softmax's backbone, mixtures too, although the papers gave mixtures "
+        "another one. They also have its learning rate, which was tuned for no head rank.",
+        "Scale quick has seven layers, so that its whole command takes less than 25 minutes. "
+        "monotone_nn, mos_plif, frozen PLIF and the sigmoid softcap run only at scales small and "
+        "paper.",
+        f"Mixtures have {MIXTURES} components here and 15 in the papers.",
     ),
 )

@@ -12,14 +12,14 @@ from search_spaces.analyses import Analysis
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLaw(Analysis):
-    """Each group's law L(x) = E + a x^-b, and its factor of x relative to the baseline's.
+    """Laws L(x) = E + a x^-b by group, and their factors of x relative to the baseline.
 
-    L is in nats per token: the logarithm of a perplexity.
+    L, the logarithm of a perplexity, is in nats per token.
     """
 
     x: str
     by: str
-    """One law for each value."""
+    """One law per value."""
     baseline: str
     """A value of `by`."""
     panel: str | None = None
@@ -31,10 +31,7 @@ class PowerLaw(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Extrapolation(Analysis):
-    """Sizes at which the loss leaves the law E + a x^-b fitted to wider models.
-
-    Each size is compared with the law of all larger sizes, if there are at least four.
-    """
+    """Sizes at which the loss leaves the law E + a x^-b of all (at least four) larger sizes."""
 
     x: str
     metric: str = "test_perplexity"
@@ -44,20 +41,17 @@ class Extrapolation(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(Analysis):
-    """Smallest x at which each group's metric is as low as `value`.
-
-    A law x = a z^b over another setting z is fitted, too.
-    """
+    """Smallest x at which each group's metric falls to `value`, and its law x = a z^b."""
 
     x: str
     by: str
-    """One law for each value."""
+    """One law per value."""
     baseline: str
-    """Value of `by` to compare with at the same z."""
+    """Value of `by`, compared at the same z."""
     over: str
-    """z: positive, or a name that ends in a number, such as spam-1000."""
+    """z: positive, or a name ending in a number, such as spam-1000."""
     over_name: str
-    """Name of z in sentences."""
+    """Name of z in texts."""
     metric: str
     """Must fall as x grows."""
     value: float

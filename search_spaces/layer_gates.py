@@ -21,8 +21,8 @@ LAYERS: dict[str, tuple[int, HiddenLayerConfig]] = {
     "constant gates": (24, ExpertsLayerConfig(experts=4, gates="constant")),
     "softmax gates": (23, ExpertsLayerConfig(experts=4, gates="softmax")),
 }
-"""Width and kind. With 32 inputs and 4 outputs, each network has exactly 3,172 parameters: a unit
-of 4 experts costs 4 x 32 weights and 4 of the output, as much as the gates' 4 x (32 + 1)."""
+"""Width and kind. With 32 inputs and 4 outputs, each network has 3,172 parameters: a unit of 4
+experts costs 4 x 32 + 4 weights, as much as the gates' 4 x (32 + 1)."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LayerTaskConfig]:
@@ -51,7 +51,7 @@ def corner(trials: Sequence[LayerTaskConfig]) -> list[LayerTaskConfig]:
     return [config for config in trials if config.seed in SEEDS[:2] and config.task == "regions"]
 
 
-def _against(pairs: dict[str, str]) -> dict[str, str]:
+def _by_task(pairs: dict[str, str]) -> dict[str, str]:
     return {
         f"{task}: {layer}": f"{task}: {baseline}"
         for task in TASKS
@@ -61,10 +61,11 @@ def _against(pairs: dict[str, str]) -> dict[str, str]:
 
 STUDY = Study(
     name="layer_gates",
-    title="Gates that look at the input, against constant ones and none",
-    question="At equal parameter counts, does a mixture of experts learn better than a dense "
-    "layer, and is that due to its gates or to breaking the degeneracy, which constant gates do "
-    "too?",
+    title="Input-dependent gates, constant gates and no gates",
+    question=(
+        "At equal parameter counts, does a mixture of experts learn better than a dense layer? If "
+        "so, is the reason its gates, or the broken degeneracy, for which constant gates suffice?"
+    ),
     source='the question that Orhan (2018) leaves open: "I haven\'t yet run detailed benchmarks"',
     trials=trials,
     label=label,
@@ -73,10 +74,10 @@ STUDY = Study(
     measurements=("layer_task@2",),
     analyses=(
         Comparison(
-            baselines=_against({"softmax gates": "constant gates", "constant gates": "dense"}),
+            baselines=_by_task({"softmax gates": "constant gates", "constant gates": "dense"}),
             metric="test_error_percent",
         ),
-        Comparison(baselines=_against({"softmax gates": "dense"}), metric="test_error_percent"),
+        Comparison(baselines=_by_task({"softmax gates": "dense"}), metric="test_error_percent"),
         GroupTable(
             metrics=(
                 "parameters",
@@ -90,20 +91,16 @@ STUDY = Study(
     ),
     deviations=(
         "The post has no such benchmark. This is a small one on invented functions without noise: "
-        "it says which layer "
-        "learns these, not which would win on images or text.",
-        "Errors are mean squared errors in percent of the variance of the targets: 0 is the "
-        "function itself, 100 its "
-        "mean. The task regions is made like a mixture with hard gates, wide like a dense layer, "
-        "deep like neither.",
-        "Each seed draws a function, the examples, the weights and the batches; at a seed, "
-        "function, examples and "
-        "batches are the same for all three layers, and the tests are over these pairs.",
+        "it shows which layer learns these, not which would win on images or text.",
+        "Errors are mean squared errors in percent of the targets' variance: 0 is the function "
+        "itself, 100 its mean. The task regions is built like a mixture with hard gates, wide "
+        "like a dense layer, deep like neither.",
+        "Each seed draws a function, the examples, the weights and the batches. At a seed, all "
+        "three layers share function, examples and batches, and the tests are over these pairs.",
         "Each trial trains at five learning rates and keeps the one with the lowest validation "
-        "error. Experts have no "
-        "biases, as in the post, gates have; four experts with 4 outputs are what makes the counts "
-        "exactly equal.",
-        "The tests of input-dependent against dense are a family of their own for Holm's "
+        "error. Experts have no biases, as in the post; gates have biases. Four experts with 4 "
+        "outputs make the parameter counts exactly equal.",
+        "The tests of input-dependent gates against dense are a separate family for Holm's "
         "correction.",
     ),
 )

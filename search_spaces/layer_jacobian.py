@@ -45,7 +45,7 @@ def label(config: LayerJacobianConfig) -> str:
 
 
 def corner(trials: Sequence[LayerJacobianConfig]) -> list[LayerJacobianConfig]:
-    """Return two seeds of a dense layer and of the largest and smallest mixtures."""
+    """Return two seeds of the dense layer and of four mixtures."""
     layers = (LAYERS[0], LAYERS[1], LAYERS[4], LAYERS[5], LAYERS[8])
     return [config for config in trials if config.seed in SEEDS[:2] and config.layer in layers]
 
@@ -92,27 +92,21 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "The post shows figures and prints no numbers, so none stands beside ours: its claims are "
-        "put as "
-        "rules here, and each is said to hold or not.",
-        "The post does not say how many experts its lines have; these have 2, 4, 8 and 16 (the "
-        "released program, "
-        "jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, is set to 20). The post "
-        "averages over "
-        '"a bunch of inputs" of one layer; here ten layers are drawn.',
-        "The post says that inputs are standard normal, and so they are here; the released program "
-        "draws them "
-        "uniformly from [0, 1). For that: --set input_distribution=uniform.",
-        "The condition number without the zeros is larger the more rows are left, of any matrix. "
-        "Better conditioned is "
-        "judged by what it has above that of a Gaussian matrix with the same rows set to zero, "
-        "which the post has not.",
-        "Gates: the post's formula leaves open whether a gate is for an expert or for each of its "
-        "units. Here it is "
-        "one for an expert, as in the author's released DenseMoE.py; weights of each gate are "
-        "Glorot-uniform for 128 "
-        "inputs and 1 output, as there.",
-        "Not here: the post's convolutional mixture of experts, its non-local layer, and networks "
-        "of several layers.",
+        "The post shows figures without numbers, so none can be compared with ours. Its claims "
+        "are rules here, each reported to hold or not.",
+        "The post does not give the number of experts of its lines; these have 2, 4, 8 and 16. "
+        "The released program, jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, "
+        "is set to 20.",
+        'The post averages over "a bunch of inputs" of one layer; here ten layers are drawn.',
+        "Inputs are standard normal, as in the post. The released program draws them uniformly "
+        "from [0, 1): for that, use --set input_distribution=uniform.",
+        "For any matrix, the condition number without the zeros grows with the number of rows "
+        "left. Better conditioned is therefore judged by the excess over a Gaussian matrix with "
+        "the same rows set to zero, which the post does not have.",
+        "The post's formula leaves open whether a gate is for an expert or for each of its units. "
+        "Here it is one for an expert, as in the author's released DenseMoE.py. Each gate's "
+        "weights are Glorot-uniform for 128 inputs and 1 output, as there.",
+        "Not included: the post's convolutional mixture of experts, its non-local layer, and "
+        "networks of several layers.",
     ),
 )

@@ -18,23 +18,21 @@ OPTION = "--model"
 
 
 def with_model(study: Study, model: str) -> Study:
-    """Return the study with language models of the given kind; "lstm" changes nothing.
+    """Return the study with language models of one kind; "lstm" changes nothing.
 
-    "transformer" replaces each AWD-LSTM by the recipe's Transformer with the same corpus, output
-    layer and seed, and removes published values. Raises UserError for an unknown model or an
-    unsuitable study; iterating the trials raises it if two AWD-LSTMs become the same Transformer.
+    "transformer" replaces each AWD-LSTM by the recipe's Transformer with its corpus, output layer
+    and seed, and removes published values. Raises UserError for an unknown model or unsuitable
+    study; iterating the trials raises it if two AWD-LSTMs give the same Transformer.
     """
     require_model(model)
     if study.tuning is not None:
         raise UserError(
-            f"{OPTION} is for studies that tune nothing, and {study.name} tunes settings of an "
-            f"AWD-LSTM: leave it out"
+            f"{OPTION}: {study.name} tunes settings of an AWD-LSTM. Leave {OPTION} out."
         )
     if not (study.reads_text and study.trains):
         raise UserError(
-            f"{OPTION} is for studies that train language models on the text of --corpus, and "
-            f"{study.name} does not: "
-            "leave it out"
+            f"{OPTION}: {study.name} does not train language models on the text of --corpus. "
+            f"Leave {OPTION} out."
         )
     if model == LSTM:
         return replace(
@@ -49,9 +47,8 @@ def with_model(study: Study, model: str) -> Study:
         ),
         deviations=(
             *study.deviations,
-            "Transformers stand in place of the source's AWD-LSTMs, with a recipe of this "
-            "project's: nothing that the "
-            "source has printed is of such models.",
+            "Transformers with this project's recipe replace the source's AWD-LSTMs. The source "
+            "prints no values of such models.",
         ),
     )
 
@@ -66,32 +63,27 @@ def require_model(model: str) -> None:
 
 
 def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Keep configs without a language model, such as a generated language's truth."""
-    written = list(study.trials(corpus))
-    lstms = _require_lstms(study, written)
+    """Keep configs without a language model, such as a true rank."""
+    configs = list(study.trials(corpus))
+    lstms = _require_lstms(study, configs)
     names: dict[str, str] = {}
     for config in lstms:
         if not isinstance(config, TrialConfig):
             yield config
             continue
-        changed = transformer(config.corpus, config.output_layer, seed=config.seed)
-        if changed.trial_id in names:
+        replacement = transformer(config.corpus, config.output_layer, seed=config.seed)
+        if replacement.trial_id in names:
             raise UserError(
-                f"{OPTION} {TRANSFORMER} keeps corpus, output layer and seed of every trial, and "
-                f"{study.name} has "
-                f"{names[changed.trial_id]!r} and {study.label(config)!r}, which differ in their "
-                f"AWD-LSTM alone: leave "
-                "it out"
+                f"{OPTION}: {names[replacement.trial_id]!r} and {study.label(config)!r} of "
+                f"{study.name} differ only in their AWD-LSTM. Leave {OPTION} out."
             )
-        names[changed.trial_id] = study.label(config)
-        yield changed
+        names[replacement.trial_id] = study.label(config)
+        yield replacement
 
 
 def _require_lstms(study: Study, configs: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
     models = [config for config in configs if isinstance(config, LanguageTrialConfig)]
     if not models or not all(isinstance(config, TrialConfig) for config in models):
-        has = "has its own Transformers" if models else "trains none"
-        raise UserError(
-            f"{OPTION} is for studies of AWD-LSTMs, and {study.name} {has}: leave it out"
-        )
+        models_text = "its own Transformers" if models else "no AWD-LSTMs"
+        raise UserError(f"{OPTION}: {study.name} trains {models_text}. Leave {OPTION} out.")
     return configs

@@ -29,7 +29,7 @@ AVERAGING: dict[str, AveragingConfig] = {"NT-ASGD": NtAsgdConfig(), "ET-ASGD": E
 
 
 def output_layer(model: str, corpus: str) -> OutputLayerConfig:
-    """Return a model's output layer as the paper set it for a corpus."""
+    """Return a model's output layer with the paper's settings for a corpus."""
     layers: dict[str, OutputLayerConfig] = {
         "softmax": SoftmaxConfig(),
         "sigsoftmax": SigSoftmaxConfig(),

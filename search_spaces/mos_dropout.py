@@ -22,7 +22,7 @@ PUBLISHED = by_group(
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Yield three dropout rates of context vectors, with NT-ASGD as SM Table 10 shows."""
+    """Yield three dropout rates of context vectors, with NT-ASGD (SM Table 10)."""
     for rate in LATENT_DROPOUTS:
         yield awd_lstm(corpus, MosConfig(latent_dropout=rate), averaging=NtAsgdConfig())
 
@@ -36,7 +36,7 @@ def label(config: LanguageTrialConfig) -> str:
 STUDY = Study(
     name="mos_dropout",
     title="Less dropout in a mixture of softmaxes",
-    question="If less dropout raises the rank of a mixture, does the perplexity follow?",
+    question="If less dropout raises the rank of a mixture, does it also lower the perplexity?",
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Table 12 and "
     "Fig. 5",
     trials=trials,
@@ -64,8 +64,7 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "For WikiText-2 at full dropout SM Table 12 prints a train perplexity of 39.11, SM Tables "
-        "5 and 11 print 35.92 "
-        "for the same model.",
+        "For WikiText-2 at full dropout, SM Table 12 prints a train perplexity of 39.11; SM "
+        "Tables 5 and 11 print 35.92 for the same model.",
     ),
 )

@@ -21,7 +21,7 @@ PUBLISHED = by_group("sm_table4_5_mos_k", lambda row: f"mos K={row['mixtures']}"
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Yield a trial per number of mixtures, with NT-ASGD as SM Tables 10 and 12 show."""
+    """Yield a trial per number of mixtures, with NT-ASGD (SM Tables 10 and 12)."""
     for mixtures in WIKITEXT_2_MIXTURES if corpus.name == "wikitext-2" else MIXTURES:
         yield awd_lstm(corpus, MosConfig(mixtures=mixtures), averaging=NtAsgdConfig())
 
@@ -34,9 +34,10 @@ def label(config: LanguageTrialConfig) -> str:
 
 STUDY = Study(
     name="mos_k",
-    title="How many softmaxes a mixture needs",
-    question="Does a larger number of mixtures lower the perplexity by its rank, or by its "
-    "parameters?",
+    title="Number of softmaxes in a mixture",
+    question=(
+        "Do more mixtures lower the perplexity through a higher rank, or through more parameters?"
+    ),
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), SM Tables 4 and 5, "
     "Figs. 5 and 6",
     trials=trials,

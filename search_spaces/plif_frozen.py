@@ -23,24 +23,24 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 
 def published() -> PublishedTable:
-    """Return Table 3 for the frozen model, Table 4's test perplexities for the trained one."""
-    frozen = by_group("table3_plif_frozen", lambda _: "lms_plif_frozen")
-    trained = {
+    """Return Table 3 (frozen slopes) and Table 4's test perplexities (trained slopes)."""
+    frozen_groups = by_group("table3_plif_frozen", lambda _: "lms_plif_frozen")
+    trained_numbers = {
         row["corpus"]: PublishedNumber(
             value=float(row["lms_plif_test_mean"]), deviation=float(row["lms_plif_test_sd"])
         )
         for row in rows("table4_plif_vs_frozen")
     }
     return {
-        corpus: {"lms_plif": {"test_perplexity": trained[corpus]}, **groups}
-        for corpus, groups in frozen.items()
+        corpus: {"lms_plif": {"test_perplexity": trained_numbers[corpus]}, **groups}
+        for corpus, groups in frozen_groups.items()
     }
 
 
 STUDY = Study(
     name="plif_frozen",
-    title="LMS-PLIF with its slopes left as drawn",
-    question="Is LMS-PLIF better than the same model whose random slopes are never trained?",
+    title="LMS-PLIF with untrained slopes",
+    question="Is LMS-PLIF better than the same model with random slopes that are never trained?",
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Tables 3 and 4",
     trials=trials,
     label=model_and_seed,

@@ -50,11 +50,9 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "On Penn Treebank the talk's mixtures have 26.6 and 28.6 million parameters; these have "
-        "the 21.5 and 22.5 "
-        "million of the AAAI-2021 settings.",
-        "The talk takes its rows of softmax and of mixtures from the literature, trained with "
-        "NT-ASGD; here every "
-        "model has ET-ASGD.",
+        "On Penn Treebank the talk's mixtures have 26.6 and 28.6 million parameters. These have "
+        "21.5 and 22.5 million, from the AAAI-2021 settings.",
+        "The talk takes its rows of softmax and mixtures from the literature, trained with "
+        "NT-ASGD. Here every model has ET-ASGD.",
     ),
 )

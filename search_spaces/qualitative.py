@@ -34,9 +34,11 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 STUDY = Study(
     name="qualitative",
-    title="The likeliest next words at chosen contexts",
-    question="Do high-rank models have the true next word among their five likeliest where "
-    "low-rank ones do not?",
+    title="Likeliest next words at chosen contexts",
+    question=(
+        "Do high-rank models have the true next word among their five likeliest when low-rank "
+        "models do not?"
+    ),
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 3 and SM "
     "Table 2",
     trials=trials,
@@ -46,17 +48,18 @@ STUDY = Study(
     analyses=(
         Predictions(
             source="SM Table 2",
-            published={"ptb": {MODELS[model]: at for model, at in predictions().items()}},
+            published={
+                "ptb": {MODELS[model]: contexts for model, contexts in predictions().items()}
+            },
         ),
         GroupTable(metrics=("valid_perplexity", "test_perplexity", "press_rank")),
     ),
     deviations=(
         "Fig. 3 is rebuilt from SM Table 2. That table also has the MoS and MoC of Yang et al. "
-        "(2018), at their six "
-        "contexts; no trial trains these.",
-        "On another corpus than Penn Treebank the contexts are eighteen evenly spaced ones of its "
+        "(2018), at their six contexts; no trial trains these.",
+        "On corpora other than Penn Treebank, the contexts are eighteen evenly spaced ones of the "
         "test text.",
-        "At contexts random 4 to 6, SM Table 2 prints the same probabilities for all models: "
-        "compare only words there.",
+        "At contexts random 4 to 6, SM Table 2 prints the same probabilities for all models. "
+        "Compare only words there.",
     ),
 )

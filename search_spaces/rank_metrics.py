@@ -1,6 +1,6 @@
 """Press', epsilon-effective, entropy and stable rank of models (AAAI 2021, Table 6, Fig. 7).
 
-On a generated language, the true log-P matrix is measured too, as the paper's reviewers asked.
+On a generated language, also of the true log-P matrix, as the paper's reviewers asked.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ METRICS = (
     "stable_rank",
 )
 SEED = 1
-"""Seed of the noise on the true matrix."""
+"""Seed of the true matrix's noise."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Yield five ET-ASGD models of `averaging`; if log P is known, the truth and six layers."""
+    """Yield five ET-ASGD models; if log P is known, the truth and six layers."""
     if markov_rank(corpus.name) is not None:
         return _truth_and_models(corpus)
-    return (trial(corpus, each) for each in FIVE)
+    return (trial(corpus, model) for model in FIVE)
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """Every layer gets softmax's model, so that only the layer differs; moc has its rank bound."""
+    """Give all layers softmax's model, so that only the layer differs; moc has its rank bound."""
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float64")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="float32")
     yield TrueRankConfig(seed=SEED, corpus=corpus, variant="noise")
@@ -67,7 +67,7 @@ def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
 STUDY = Study(
     name="rank_metrics",
     title="Four ways to count a rank",
-    question="How high is the rank of the log-P matrix if directions without weight do not count?",
+    question="How high is the rank of the log-P matrix if negligible directions do not count?",
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 6, Fig. 7 "
     "and SM Figs. 2 to 5",
     trials=trials,
@@ -86,12 +86,11 @@ STUDY = Study(
         GroupSpectra(),
     ),
     deviations=(
-        "On a generated language (markov, markov-R), which the paper has not, the true log-P "
-        "matrix is measured too; "
-        "its singular values come from a QR decomposition in float64, those of the models from the "
-        "Gram matrix. All "
-        "output layers sit on the model that the paper gives softmax there, and at scale quick "
-        "train for 30 epochs, as "
-        "in the first ones a model learns no more than how often words come.",
+        "On a generated language (markov, markov-R), which the paper does not have, the true "
+        "log-P matrix is measured too. Its singular values come from a QR decomposition in "
+        "float64, those of the models from the Gram matrix.",
+        "On a generated language, all output layers sit on the model that the paper gives "
+        "softmax. At scale quick they train for 30 epochs, because in the first epochs a model "
+        "learns only word frequencies.",
     ),
 )

@@ -12,22 +12,22 @@ WIDTHS = (64, 96, 128, 192, 256, 320, 384, 512, 640, 768)
 SMOKE_WIDTHS = (64, 128, 192, 256, 384)
 SEED, SEEDS = 1, 3
 EPOCH_RANK_CONTEXTS = 512
-"""At every scale, because the study asks for ranks over training."""
+"""At every scale, for ranks over training."""
 CLAIM = (
     "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that "
     "\N{LEFT DOUBLE QUOTATION MARK}models based on less than 1000 hidden dimensions tend to adopt "
     "degenerate latent representations in late pretraining, which leads to reduced evaluation "
-    "performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). How far its small models lie off "
-    "the law of larger ones stands in the paper, of which only the abstract could be read: that "
-    "number is not here. Kulkarni et al. (2026, arXiv 2602.20433) find "
-    "\N{LEFT DOUBLE QUOTATION MARK}that low effective rank does not cause late-stage performance "
-    "degradation in small models, but instead co-occurs with it\N{RIGHT DOUBLE QUOTATION MARK}."
+    "performance\N{RIGHT DOUBLE QUOTATION MARK} (abstract). The distance of its small models from "
+    "the law of larger ones is missing here: only the paper's abstract could be read. Kulkarni et "
+    "al. (2026, arXiv 2602.20433) find \N{LEFT DOUBLE QUOTATION MARK}that low effective rank does "
+    "not cause late-stage performance degradation in small models, but instead co-occurs with "
+    "it\N{RIGHT DOUBLE QUOTATION MARK}."
 )
 
 LOST = (
     "Godey and Artzi (2026, arXiv 2603.10145) write that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
-    "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} (the "
-    "abstract; widths and vocabularies stand in the paper, which could not be read). "
+    "the gradient norm is suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} "
+    "(abstract; the paper, with its widths and vocabularies, could not be read). "
     "gradient_norm_lost is that number: a norm, pooled over contexts. For weights without "
     "structure it is about the square root of 1 - d/V, so it falls with the width and rises with "
     "the vocabulary."
@@ -47,13 +47,13 @@ def label(config: TransformerTrialConfig) -> str:
 
 
 def corner(trials: Sequence[TransformerTrialConfig]) -> list[TransformerTrialConfig]:
-    """Return five widths, the fewest for a law and a held-out size."""
+    """Return five widths: four for a law and a held-out one."""
     return [trial for trial in trials if trial.model.width in SMOKE_WIDTHS]
 
 
 STUDY = Study(
     name="saturation",
-    title="Where small Transformers leave the law of larger ones",
+    title="Deviation of small Transformers from the law of larger ones",
     question="Does the loss of narrow models leave the law fitted to wider ones?",
     source="Godey, de la Clergerie and Sagot (2024), Why do small language models underperform? "
     "Studying Language Model Saturation via the Softmax Bottleneck, arXiv 2404.07647",
@@ -71,9 +71,9 @@ STUDY = Study(
     ),
     analyses=(
         Extrapolation(
-            x="model.width", claim=CLAIM, title="Where the loss leaves the law of wider models"
+            x="model.width", claim=CLAIM, title="Loss compared with the law of wider models"
         ),
-        Extrapolation(x="parameters", title="The same over the number of parameters"),
+        Extrapolation(x="parameters", title="Loss compared with the law of more parameters"),
         Lines(
             x="model.width",
             by="output_layer.name",
@@ -85,7 +85,7 @@ STUDY = Study(
             x="model.width",
             by="output_layer.name",
             metrics=("gradient_norm_lost", "gradient_lost_share", "gradient_angle_degrees"),
-            title="What of the gradient the head does not pass on",
+            title="Part of the gradient that the head does not pass on",
             logarithmic_x=True,
             note=LOST,
         ),
@@ -93,12 +93,11 @@ STUDY = Study(
         RankOverTraining(ranks=("kl_rank", "entropy_rank")),
     ),
     deviations=(
-        "The paper looks at what happens late in the training of Pythia models; here the models of "
-        "this project pass over a small text several times, so that what is asked is where size "
-        "leaves the law, and not when.",
-        "All sizes see as many tokens, so the law is one over size alone. Depth, heads and "
-        "learning rate go with the width by the ladder, and no size was tuned.",
-        "Ranks are of log P, as everywhere in this project, and not of the weights of the head; "
-        "for those of open checkpoints, Pythia's among them, there is the command rank.",
+        "The paper studies late training of Pythia models. Here models pass over a small text "
+        "several times, so the question is at which size they leave the law, not when.",
+        "All sizes see equally many tokens, so the law is one over size alone. Depth, heads and "
+        "learning rate follow the width by the ladder; no size was tuned.",
+        "Ranks are of log P, as everywhere in this project, not of the head's weights. For those "
+        "of open checkpoints, Pythia's included, use the command rank.",
     ),
 )

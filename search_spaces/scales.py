@@ -1,6 +1,6 @@
-"""Scales, which map a config down from paper scale.
+"""Scales, which map configs down from paper scale.
 
-The resolved config identifies a trial, so trials of two scales never mix.
+The scaled config identifies a trial, so trials of two scales never mix.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ from trainables.config import (
 class Scale:
     """Factors and limits that shrink a config. None keeps the value of paper scale.
 
-    `TRANSFORMER_SCALES` has the Transformer's counterparts of an AWD-LSTM's fields, such as
-    `width`.
+    Fields of AWD-LSTMs, such as `width`, have counterparts in `TRANSFORMER_SCALES`.
     """
 
     name: str
     summary: str
     """Printed at the start of a run."""
     width: float = 1.0
-    """Factor on widths and on both activation regularisers. A regulariser is a mean over the width,
-    so in a narrow layer the same coefficient would weigh more on each unit."""
+    """Factor on widths and both activation regularisers: these are means over the width, so the
+    same coefficient would weigh more on a narrow layer's units."""
     dropout: float = 1.0
-    """Factor on dropout rates and noise; a model that cannot overfit needs less."""
+    """Factor on dropout rates and noise; small models overfit less."""
     optimizer: Literal["adam"] | None = None
     learning_rate: float = 1.0
     """Factor. The papers' 20 is for SGD; Adam needs another magnitude."""
@@ -60,25 +59,25 @@ class Scale:
     start: Literal["scaled"] | None = None
     """`trainables.training.start` gives the reasons."""
     knots: int | None = None
-    """Maximum; a piecewise linear function's step goes through all knots."""
+    """Maximum; a step of a piecewise linear function visits all knots."""
     batch_size: int | None = None
-    """One for all output layers, so that they take equally many steps; the papers' are smaller if
-    memory was short."""
+    """One for all output layers, for equally many steps; the papers' are smaller if memory was
+    short."""
     bptt: int | None = None
     epochs: int | None = None
     generated_epochs: int | None = None
-    """Replaces `epochs` on a generated language, whose first passes teach only word frequencies."""
+    """`epochs` on a generated language, whose first passes teach only word frequencies."""
     averaged_share: float | None = None
-    """Share of epochs that ET-ASGD averages; the papers' 0.8 is too much of a short run."""
+    """Share of epochs that ET-ASGD averages; the papers' 0.8 is too much for short runs."""
     epoch_tokens: int | None = None
     vocabulary_limit: int | None = None
     valid_tokens: int | None = None
     test_tokens: int | None = None
     test_batch_size: int | None = None
-    """Parallel streams of test text; with one, a core waits between products of single rows."""
+    """Parallel streams of test text; with one, products have single rows."""
     rank_contexts: int | None = None
-    """Number of test contexts in the log-P matrix. With 1,024 of 82,430, the Press rank is 1.7
-    times that over all; models rank in nearly the same order (rho 0.96)."""
+    """Test contexts in the log-P matrix. With 1,024 of 82,430, the Press rank is 1.7 times that of
+    all, in nearly the same order of models (rho 0.96)."""
     epoch_rank_contexts: int | None = None
 
 
@@ -87,7 +86,7 @@ SCALES = {
     for scale in (
         Scale(
             name="smoke",
-            summary="a few trials with tiny models, seconds: does everything work?",
+            summary="a few trials with tiny models, seconds: a check that everything works",
             width=0.03,
             dropout=0.1,
             optimizer="adam",
@@ -244,7 +243,7 @@ def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> Evaluation
 
 
 def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> EvaluationConfig:
-    """Keep all contexts if the true rank is known: a sample may have fewer distinct ones."""
+    """Keep all contexts if the true rank is known: a sample may miss some."""
     evaluation = config.evaluation
     rank_contexts = scale.rank_contexts if markov_rank(config.corpus.name) is None else None
     return evaluation.model_copy(
@@ -258,7 +257,7 @@ def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> E
 
 
 def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return four trials spread over a study, about the corners of a grid."""
+    """Return four trials spread over a study."""
     if len(trials) <= 4:
         return list(trials)
     last = len(trials) - 1

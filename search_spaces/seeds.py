@@ -29,8 +29,10 @@ def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 STUDY = Study(
     name="seeds",
     title="Output layers over many seeds",
-    question="Do the output layers that raise the rank lower the perplexity by more than the seed "
-    "does?",
+    question=(
+        "Do the output layers that raise the rank lower the perplexity by more than the seed "
+        "changes it?"
+    ),
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 2 and SM "
     "Table 1",
     trials=trials,
@@ -59,8 +61,7 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "The paper does not print its ten random seeds; these are ten others. As there, the tests "
-        "leave the authors' "
-        "seed out and the table of means has all.",
+        "The paper does not print its ten random seeds; these are ten others. As in the paper, "
+        "the tests exclude the authors' seed and the table of means includes it.",
     ),
 )

@@ -1,7 +1,7 @@
 """Softcaps (bounded logits): rank of log P and perplexity by cap.
 
 In use: 30 tanh(x / 30) in Gemma 2 (arXiv 2408.00118), 15 tanh(x / 15) in nanochat (Karpathy 2025),
-23 sigmoid((x + 5) / 7.5) in modded-nanogpt. They bend logits as AAAI 2021 does, for other reasons.
+23 sigmoid((x + 5) / 7.5) in modded-nanogpt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from trainables.config import (
 )
 
 ENDS = (5.0, 30.0)
-"""The smallest and the largest cap."""
+"""Smallest and largest cap."""
 SEEDS = 5
 PLAIN = "softmax"
 
@@ -55,7 +55,7 @@ def _group(layer: SoftcapConfig) -> str:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return softmax, and the smallest and the largest cap of either form."""
+    """Return softmax, and the smallest and largest cap of either form."""
     ends = {PLAIN, *(_group(layer) for layer in SOFTCAPS if layer.cap in ENDS)}
     return [config for config in configs if label(config) in ends]
 
@@ -70,12 +70,12 @@ METRICS = (
     "kl_rank_1e-2",
     "kl_rank_1e-3",
 )
-DRAWN = ("test_perplexity", "press_rank", "kl_rank_1e-2")
-TRAINED = {
+FIGURE_METRICS = ("test_perplexity", "press_rank", "kl_rank_1e-2")
+TRAINED_TITLES = {
     "press_rank": "Press rank, trained",
     "test_perplexity": "test perplexity, trained",
 }
-AFTER = {
+BENT_TITLES = {
     "press_rank": "Press rank, bent after",
     "test_perplexity": "test perplexity, bent after",
     "kl_from_softmax": "KL (nats)",
@@ -84,42 +84,44 @@ PUBLISHED = ("softcap tanh 15", "softcap tanh 30", "softcap sigmoid 23")
 """Caps of nanochat, Gemma 2 and modded-nanogpt."""
 
 
-def _after(layer: SoftcapConfig) -> str:
+def _bent_prefix(layer: SoftcapConfig) -> str:
     return f"bent {layer.form} {layer.cap:g} "
 
 
 def softmax_bent_after_training(results: Any) -> list[Any]:
-    """Bend the trained softmax's logits without further training; compare with models trained bent.
+    """Compare a trained softmax with bent logits, not trained further, with models trained bent.
 
-    Values are means over seeds. KL is that of the bent softmax from the unbent one, in nats per
-    context.
+    Values are means over seeds. KL is of the bent from the unbent softmax, in nats per context.
     """
     means = results.groupby("group").mean(numeric_only=True)
     softmax = means.to_dict("index").get(PLAIN, {})
-    table = means.reindex(index=list(BASELINES), columns=list(TRAINED)).rename(columns=TRAINED)
-    for name, title in AFTER.items():
-        table[title] = [softmax.get(_after(layer) + name) for layer in SOFTCAPS]
-    table = table.dropna(subset=list(AFTER.values())).rename_axis("bend").reset_index()
+    table = means.reindex(index=list(BASELINES), columns=list(TRAINED_TITLES)).rename(
+        columns=TRAINED_TITLES
+    )
+    for name, title in BENT_TITLES.items():
+        table[title] = [softmax.get(_bent_prefix(layer) + name) for layer in SOFTCAPS]
+    table = table.dropna(subset=list(BENT_TITLES.values())).rename_axis("bend").reset_index()
     parts = [
-        f"{row[AFTER['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
-        f"({row[TRAINED['press_rank']]:.0f} if trained with it; KL "
-        f"{row[AFTER['kl_from_softmax']]:.2g} nats)"
+        f"{row[BENT_TITLES['press_rank']]:.0f} at {row['bend'].removeprefix('softcap ')} "
+        f"({row[TRAINED_TITLES['press_rank']]:.0f} if trained with it; KL "
+        f"{row[BENT_TITLES['kl_from_softmax']]:.2g} nats)"
         for row in table.to_dict("records")
-        if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED["press_rank"]])
+        if row["bend"] in PUBLISHED and math.isfinite(row[TRAINED_TITLES["press_rank"]])
     ]
     if table.empty:
-        return ["No trained softmax was bent yet."]
+        return ["No trained softmax has been bent yet."]
     if not parts:
         return [table]
     return [
-        f"Bending the logits of the untouched trained softmax gives Press rank {', '.join(parts)}.",
+        f"Bending a trained softmax's logits without further training gives Press rank "
+        f"{', '.join(parts)}.",
         table,
     ]
 
 
 STUDY = Study(
     name="softcap",
-    title="Softcaps, the bounded logits of today's models",
+    title="Softcaps: bounded logits of today's models",
     question="Does bounding the logits change the rank of the log-P matrix, and the perplexity "
     "with it?",
     trials=trials,
@@ -131,22 +133,25 @@ STUDY = Study(
         Lines(
             x="output_layer.cap",
             by="output_layer.form",
-            metrics=DRAWN,
+            metrics=FIGURE_METRICS,
             reference=PLAIN,
-            title="Over the cap",
+            title="Perplexity and ranks over the cap",
             logarithmic_y=("test_perplexity", "press_rank"),
-            note="tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: "
-            "modded-nanogpt's 23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three "
-            "numbers in proportion. So the sigmoid form has half the range of the tanh form of the "
-            "same cap, and a slope of 0.77 at most. No source printed a rank. After training: the "
-            "logits of a trained softmax go through the same function, and nothing is trained "
-            "again.",
+            note=(
+                "tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: "
+                "modded-nanogpt's 23 sigmoid((x + 5) / 7.5), with all three numbers in proportion "
+                "at other caps. The sigmoid form therefore has half the range of the tanh form "
+                "with the same cap, and a slope of at most 0.77. No source printed a rank. After "
+                "training: the logits of a trained softmax pass through the same function, "
+                "without further training."
+            ),
             after={
-                _after(layer): (f"{layer.form} after training", layer.cap) for layer in SOFTCAPS
+                _bent_prefix(layer): (f"{layer.form} after training", layer.cap)
+                for layer in SOFTCAPS
             },
         ),
         softmax_bent_after_training,
-        *(Comparison(baselines=BASELINES, metric=metric) for metric in DRAWN),
+        *(Comparison(baselines=BASELINES, metric=metric) for metric in FIGURE_METRICS),
         Correlation(),
         Correlation(x="kl_rank_1e-2"),
         GroupTable(metrics=METRICS, title="Perplexity and ranks by cap"),
@@ -154,9 +159,8 @@ STUDY = Study(
         RankOverTraining(),
     ),
     deviations=(
-        "The sources cap the logits of Transformers without an output bias; here they have one, "
-        "and at scale quick it "
-        "starts at the frequencies of the words, as far as the cap lets it.",
-        "The sources tune a cap together with the rest of a model; here it alone changes.",
+        "The sources cap the logits of Transformers without an output bias. Here there is one; at "
+        "scale quick it starts at the word frequencies, as far as the cap allows.",
+        "The sources tune a cap together with the rest of a model; here only the cap changes.",
     ),
 )

@@ -1,8 +1,8 @@
 """Output layers on a trivial language over V symbols (Godey and Artzi 2026, arXiv 2603.10145).
 
-Every text of `spam-V` repeats one symbol, so the loss beyond ln V for its first token has a closed
-form. The paper blames the head, which passes a gradient of V numbers through d. Here only d
-changes: recurrent layers before the last one keep their width.
+Every text of `spam-V` repeats one symbol, so the least loss is known: ln V for its first token. The
+paper blames the head, which passes a gradient of V numbers through d. Here only d changes:
+recurrent layers before the last keep their width.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ SEEDS = (1, 2, 3)
 HIDDEN_WIDTH = 64
 EPOCHS, EPOCH_TOKENS = 10, 32_000
 WARM_UP_SHARE = 0.1
-"""Share of train tokens. Without warm-up, or with a long one in a short training, layers would be
-compared by their start."""
+"""Share of train tokens. Without warm-up, or with a longer one, the comparison would be of the
+layers' starts."""
 LEARNED = 0.1
-"""Nats per token above the entropy: 1/60 of the excess of an untrained model at V = 1,000."""
+"""Nats per token above the entropy: 1/60 of an untrained model's excess at V = 1,000."""
 EXCESS = "excess_cross_entropy"
 ALL = tuple(layer.name for layer in LAYERS)
 UNCAPPED = tuple(name for name in ALL if name != "softcap")
@@ -65,23 +65,21 @@ QUICK = (
     (4_000, (48, 64), ("softcap",), 1),
     (32_000, (32,), ("softmax", "softcap"), 1),
 )
-"""V, widths, layers, number of seeds. Widths surround the one at which a layer learns. A step's
-time is proportional to V d; slow ones get fewer seeds."""
+"""V, widths, layers, number of seeds. Widths surround the threshold. A step's time is proportional
+to V d; slow trials get fewer seeds."""
 CLAIM = (
-    "No printed width stands beside: of Godey and Artzi (2026, arXiv 2603.10145) only the abstract "
-    "could be read. It "
-    "says that the bottleneck makes \N{LEFT DOUBLE QUOTATION MARK}trivial patterns "
-    "unlearnable\N{RIGHT DOUBLE QUOTATION MARK} and that \N{LEFT DOUBLE QUOTATION MARK}95-99% of "
-    "the gradient norm is "
-    "suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK}, and not at which width or "
-    "number of symbols."
+    "No printed width is known to compare with: only the abstract of Godey and Artzi (2026, arXiv "
+    "2603.10145) could be read. It states that the bottleneck makes "
+    "\N{LEFT DOUBLE QUOTATION MARK}trivial patterns unlearnable\N{RIGHT DOUBLE QUOTATION MARK} "
+    "and that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is suppressed by the "
+    "output layer\N{RIGHT DOUBLE QUOTATION MARK}. It gives no width or number of symbols."
 )
 SMOKE = (1_000, 8, 1)
 """V, d, seed."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Yield 900 small trials; the language follows from V, not from `corpus`."""
+    """Yield 900 small trials; V, not `corpus`, sets the language."""
     del corpus
     for symbols in SYMBOLS:
         text = identity(f"{SPAM}-{symbols}", data_dir=None)
@@ -97,7 +95,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 
 def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: int) -> TrialConfig:
-    """Return a trial without dropout and regularisers; there is nothing to memorise."""
+    """Return a trial without dropout and regularisers: there is nothing to memorise."""
     return TrialConfig(
         seed=seed,
         corpus=corpus,
@@ -145,8 +143,8 @@ def _symbols(config: TrialConfig) -> int:
     return symbols
 
 
-def part(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return the trials of scale quick, which two cores train in minutes."""
+def quick_trials(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
+    """Return trials that two cores train in minutes."""
     return [config for config in configs if isinstance(config, TrialConfig) and _is_quick(config)]
 
 
@@ -161,15 +159,15 @@ def _is_quick(config: TrialConfig) -> bool:
 
 
 def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
-    """Return two layers at one V and d, with a sixteenth of the training."""
-    shorter = {
+    """Return two layers at one V and d, trained for a sixteenth."""
+    short_training = {
         "epochs": 2,
         "epoch_tokens": 10_000,
         "warm_up_tokens": 2_000,
         "averaging": EtAsgdConfig(switch_epoch=1),
     }
     return [
-        config.model_copy(update={"training": config.training.model_copy(update=shorter)})
+        config.model_copy(update={"training": config.training.model_copy(update=short_training)})
         for config in configs
         if isinstance(config, TrialConfig)
         and (_symbols(config), config.model.embedding_width, config.seed) == SMOKE
@@ -180,14 +178,16 @@ def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
 STUDY = Study(
     name="spam",
     title="A trivial language over many symbols",
-    question="At which width does a model with each output layer learn that every text repeats its "
-    "first symbol?",
+    question=(
+        "With each output layer, at which width does a model learn that every text repeats its "
+        "first symbol?"
+    ),
     source="Lost in Backpropagation: The LM Head is a Gradient Bottleneck (arXiv 2603.10145), "
     "SpamLang",
     trials=trials,
     label=label,
     corner=corner,
-    quick=part,
+    quick=quick_trials,
     reads_text=False,
     scaled=False,
     measurements=("perplexity@1",),
@@ -200,7 +200,7 @@ STUDY = Study(
             over_name="V",
             metric=EXCESS,
             value=LEARNED,
-            title="The width at which the language is learned",
+            title="Width at which the language is learned",
             claim=CLAIM,
         ),
         Lines(
@@ -208,31 +208,30 @@ STUDY = Study(
             by="output_layer.name",
             metrics=(EXCESS,),
             panel="corpus.name",
-            title="What is not learned, by width and number of symbols",
+            title="Remaining gap by width and number of symbols",
             logarithmic_x=True,
             logarithmic_y=(EXCESS,),
-            note="The gap is the test loss less ln V / 8, the entropy of the language in nats a "
-            "token: texts of eight "
-            f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}; "
-            f"more training moves "
-            "the width at which it is.",
+            note=(
+                "The gap is the test loss less ln V / 8, the entropy of the language in nats per "
+                "token: texts have eight tokens, of which only the first is uncertain. Learned "
+                f"means a gap of at most {LEARNED}; more training changes the width at which it "
+                "is reached."
+            ),
         ),
         GroupTable(
             metrics=(EXCESS, "test_perplexity", "parameters", "seconds"), title="By layer, V and d"
         ),
     ),
     deviations=(
-        "The source trains Transformers; this study an AWD-LSTM, whose first two layers keep their "
-        "width of "
-        f"{HIDDEN_WIDTH} whatever d is, so that d narrows the head and what is tied to it.",
-        "The source's texts, sizes and training were not read in full: seven repeats and an end of "
-        "text, and all else "
-        "of the training, are this project's.",
-        f"Every V is trained with as many tokens, {EPOCHS * EPOCH_TOKENS:,} at every scale but "
-        f"smoke: a symbol is then "
-        "seen in 80 texts at V = 500 and in 10 at V = 4,000, and the width grows with V as it does "
-        "at this training.",
-        "MoS has 3 mixtures without dropout, and its parameters come on top: at equal d it is the "
-        "larger model.",
+        "The source trains Transformers. This study trains an AWD-LSTM whose first two layers "
+        f"have width {HIDDEN_WIDTH} at every d: d narrows only the head and the weights tied to "
+        "it.",
+        "The source's texts, sizes and training were not read in full. Seven repeats, the end of "
+        "text and all other settings of the training are this project's.",
+        f"Every V is trained on {EPOCHS * EPOCH_TOKENS:,} tokens at every scale except smoke. A "
+        "symbol is then seen in 80 texts at V = 500 and in 10 at V = 4,000. The growth of the "
+        "width with V depends on this training.",
+        "MoS has 3 mixtures without dropout and more parameters than the others: at equal d it is "
+        "the larger model.",
     ),
 )

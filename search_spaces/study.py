@@ -29,7 +29,7 @@ from trainables.errors import UserError
 
 
 def describe(config: AnyConfig) -> str:
-    """Return layer, settings and seed: "gss c=-1.5 k=2.5 seed=1111". Without a layer, the kind."""
+    """Return layer (or kind), settings and seed: "gss c=-1.5 k=2.5 seed=1111"."""
     layer = output_layer_of(config)
     if layer is None:
         return f"{config.kind} seed={config.seed}"
@@ -37,11 +37,11 @@ def describe(config: AnyConfig) -> str:
     name = settings.pop("name")
     if isinstance(layer, CustomConfig):
         name, settings = layer.layer, layer.settings
-    shown = (
+    values = (
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in settings.items()
     )
-    return " ".join([name, *shown, f"seed={config.seed}"])
+    return " ".join([name, *values, f"seed={config.seed}"])
 
 
 def group_of(name: str) -> str:
@@ -51,57 +51,56 @@ def group_of(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A question, the trials that answer it at paper scale, and the analyses of their results."""
+    """A question, trials at paper scale that answer it, and analyses of their results."""
 
     name: str
-    """Used on the command line and in folder names."""
+    """In commands and folder names."""
     trials: Callable[[CorpusConfig], Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
-    """At paper scale; `apply_scale` shrinks each config later. A tuned study has none."""
+    """At paper scale; `apply_scale` shrinks each later. A tuned study has none."""
     tuning: Tuning | None = None
     """Replaces `trials` if later trials depend on earlier results."""
     title: str = ""
     question: str = ""
-    """One sentence ending in a question mark; the report opens with it."""
+    """Ends in a question mark; the report opens with it."""
     source: str = ""
     """Paper, and figure or table."""
     label: Callable[[Any], str] = describe
-    """Name of a trial, from its config at paper scale, so that it is the same at every scale. The
-    text before " seed=" is the group: trials that differ only in their seed. If settings share a
-    name, or have similar ones, the plan appends what differs or the setting's hash."""
+    """Name of a trial by its config at paper scale, equal at every scale. The text before " seed="
+    is the group: trials that differ only in seed. If settings have equal or similar names, the
+    plan appends the difference or the setting's hash."""
     corpora: tuple[str, ...] = ()
     """Corpora of the paper."""
     reads_text: bool = True
     """If False, `trials` gets a corpus named "none"."""
     always_reads: tuple[str, ...] = ()
-    """Corpora that trials read from `--data-dir`, regardless of `--corpus`."""
+    """Corpora that trials read from `--data-dir` at any `--corpus`."""
     scaled: bool = True
-    """If False, scales leave trials as they are; only `quick` and `corner` reduce the work."""
+    """If False, scales change no trial; only `quick` and `corner` reduce the work."""
     trains: bool = True
-    """False if no trial trains or fits anything."""
+    """False if no trial trains or fits."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
     analyses: tuple[Analysis | Callable[[Any], Any], ...] = (Correlation(),)
-    """In the report's order. A function gets a DataFrame of the done trials (a row each; columns:
-    config values and metrics) and returns DataFrames, matplotlib figures and sentences."""
+    """In the report's order. A function gets a DataFrame of done trials (columns: config values and
+    metrics) and returns DataFrames, matplotlib figures and sentences."""
     deviations: tuple[str, ...] = ()
-    """Known differences from the source, one sentence each."""
+    """Known differences from the source."""
     corner: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
-    """Picks the trials of scale `smoke`; None takes four, spread over the study."""
+    """Picks the trials of scale `smoke`; default: four, spread over the study."""
     quick: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
-    """Picks the trials of scale `quick`; None takes all."""
+    """Picks the trials of scale `quick`; default: all."""
     seeds: Mapping[str, int] = field(default_factory=dict)
-    """Number of seeds for each trial by scale, its own seed first; default 1. Only for studies that
-    train and do not repeat a setting."""
+    """Seeds per trial by scale, its own first; default 1. Only for studies that train and repeat no
+    setting."""
 
     def __post_init__(self) -> None:
-        """Raise UserError for a wrong type, which would otherwise show only after training."""
+        """Raise UserError for a wrong type now, not after training."""
         for name in ("name", "title", "question", "source"):
-            _require(isinstance(getattr(self, name), str), self, name, "a text")
+            _require(isinstance(getattr(self, name), str), self, name, "a string")
         _require(
             re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.name) is not None,
             self,
             "name",
-            "plain letters, digits and underscores, with dots and hyphens between them, as folders "
-            "are called by it",
+            "letters, digits, '_', '.' and '-', without '.' or '-' first, because folders use it",
         )
         for name in ("corpora", "always_reads", "measurements", "deviations"):
             texts = getattr(self, name)
@@ -109,15 +108,15 @@ class Study:
                 isinstance(texts, (tuple, list)) and all(isinstance(text, str) for text in texts),
                 self,
                 name,
-                "a tuple of texts, such as ('ptb',)",
+                "a tuple of strings, such as ('ptb',)",
             )
-        right = isinstance(self.analyses, (tuple, list)) and all(
+        condition = isinstance(self.analyses, (tuple, list)) and all(
             isinstance(analysis, Analysis)
             or (callable(analysis) and not isinstance(analysis, type))
             for analysis in self.analyses
         )
         _require(
-            right,
+            condition,
             self,
             "analyses",
             "a tuple of requests and functions, such as (Correlation(), my_function)",
@@ -129,20 +128,20 @@ class Study:
                 name,
                 "a function",
             )
-        right = isinstance(self.seeds, Mapping) and all(
+        condition = isinstance(self.seeds, Mapping) and all(
             scale in SCALES and isinstance(count, int) and count >= 1
             for scale, count in self.seeds.items()
         )
         _require(
-            right,
+            condition,
             self,
             "seeds",
-            f"a number for scales ({', '.join(SCALES)}), such as {{'quick': 3}}",
+            f"a number of seeds by scale ({', '.join(SCALES)}), such as {{'quick': 3}}",
         )
 
 
-def _require(right: bool, study: Study, field: str, kind: str) -> None:
-    if not right:
+def _require(condition: bool, study: Study, field: str, kind: str) -> None:
+    if not condition:
         raise UserError(
-            f"{field} of a study is {kind}; {study.name!r} has {getattr(study, field)!r}: fix it"
+            f"study {study.name!r}: {field} must be {kind}; got {getattr(study, field)!r}"
         )

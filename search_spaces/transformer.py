@@ -1,14 +1,14 @@
 """Transformer trials at paper scale: a recipe, and a ladder of sizes.
 
-No values are published for this model on these corpora; the recipe combines published parts. At
+No values are published for this model on these corpora. The recipe combines published parts: at
 width 768 it has the shape of GPT-2 small (Radford et al. 2019) and the learning rate of GPT-3
 Small, 0.0006 (Brown et al. 2020, Table 2.1). AdamW with beta2 = 0.95, weight decay 0.1, clipping at
-1, linear warm-up and cosine down to a tenth are GPT-3's (Appendix B).
+1, linear warm-up and cosine decay to a tenth are GPT-3's (Appendix B).
 
-Adam's learning rate goes as 1 / width, the rule for hidden matrices of Yang et al. 2021 (Tensor
-Programs V). At scale quick, of rates a factor of 2 apart, the best at widths 16 to 192 is the
-rule's or its neighbour. Dropout and epochs suit texts of one or two million tokens, over which 25
-million parameters pass many times; they were not tuned.
+The learning rate goes as 1 / width, the rule for hidden matrices of Yang et al. 2021 (Tensor
+Programs V). At scale quick, among rates a factor of 2 apart, the best at widths 16 to 192 is the
+rule's or its neighbour. Dropout and epochs suit many passes of 25 million parameters over one or
+two million tokens; they were not tuned.
 """
 
 from __future__ import annotations
@@ -53,25 +53,23 @@ class Rung:
 def ladder(width: int) -> Rung:
     """Return the size for a width: a layer (2 to 12) and a head for every 64, at least two.
 
-    The learning rate goes as 1 / width. Heads have equal, even widths, so a width that 64 does not
-    divide may get fewer. Raises ValueError if the width is odd or less than 2.
+    The learning rate goes as 1 / width. Heads have equal, even widths, so there may be fewer if 64
+    does not divide the width. Raises ValueError if the width is odd or less than 2.
     """
     if width < 2 or width % 2:
-        raise ValueError(
-            f"the width of a Transformer is an even number, at least 2; got {width}: choose another"
-        )
-    least, most = LAYERS
-    units = max(least, round(width / HEAD_WIDTH))
+        raise ValueError(f"a Transformer's width must be an even number of at least 2; got {width}")
+    minimum, maximum = LAYERS
+    units = max(minimum, round(width / HEAD_WIDTH))
     return Rung(
         width=width,
-        layers=min(units, most),
+        layers=min(units, maximum),
         heads=next(heads for heads in range(units, 0, -1) if width % (2 * heads) == 0),
         learning_rate=GPT_LEARNING_RATE * GPT_WIDTH / width,
     )
 
 
 def recipe_epochs(corpus: CorpusConfig) -> int:
-    """Return the passes over the train text."""
+    """Return the number of passes over the train text."""
     return EPOCHS.get(corpus.name, EPOCHS["ptb"])
 
 
@@ -84,10 +82,7 @@ def transformer(
     head: Literal["tied", "untied"] = "tied",
     head_rank: int | None = None,
 ) -> TransformerTrialConfig:
-    """Return a trial at paper scale.
-
-    `head_rank` needs an untied head. Ranks use as many contexts as an AWD-LSTM's.
-    """
+    """Return a trial at paper scale; `head_rank` needs an untied head."""
     rung = ladder(width)
     return TransformerTrialConfig(
         seed=seed,

@@ -15,9 +15,9 @@ class TransformerScale:
     """Factors and sizes that shrink a Transformer trial. None keeps the value of paper scale."""
 
     width: float
-    """Factor on width and head rank; layers, heads and learning rate follow the ladder."""
+    """Factor on width and head rank; the ladder sets layers, heads and learning rate."""
     learning_rate: float = 1.0
-    """Factor beyond the ladder's: a few hundred steps need larger rates than thousands."""
+    """Factor beyond the ladder's: fewer steps need larger rates."""
     window: int | None = None
     batch_size: int | None = None
     warm_up_tokens: int | None = None
@@ -37,31 +37,33 @@ def shrunk_model(scale: TransformerScale, model: TransformerConfig) -> dict[str,
 
     A model off the ladder stays off in proportion: twice the layers stay twice the lower rung's.
     """
-    narrow, wide = ladder(scaled_width(scale, model.width)), ladder(model.width)
-    heads = max(1, round(model.heads * narrow.heads / wide.heads))
+    lower_rung, rung = ladder(scaled_width(scale, model.width)), ladder(model.width)
+    heads = max(1, round(model.heads * lower_rung.heads / rung.heads))
     rank = model.head_rank
     return {
-        "width": narrow.width,
-        "layers": max(1, round(model.layers * narrow.layers / wide.layers)),
-        "heads": next(count for count in range(heads, 0, -1) if narrow.width % (2 * count) == 0),
-        "head_rank": rank and scaled_rank(rank, model.width, narrow.width),
+        "width": lower_rung.width,
+        "layers": max(1, round(model.layers * lower_rung.layers / rung.layers)),
+        "heads": next(
+            count for count in range(heads, 0, -1) if lower_rung.width % (2 * count) == 0
+        ),
+        "head_rank": rank and scaled_rank(rank, model.width, lower_rung.width),
     }
 
 
 def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> dict[str, Any]:
-    """Return the training's settings at this scale, except epochs and their tokens."""
+    """Return the training's settings at this scale, without epochs and their tokens."""
     training, width = config.training, config.model.width
-    by_width = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
+    rate_factor = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
     return {
         "batch_size": in_proportion(training.batch_size, BATCH_SIZE, scale.batch_size),
         "window": scale.window or training.window,
-        "learning_rate": training.learning_rate * by_width * scale.learning_rate,
+        "learning_rate": training.learning_rate * rate_factor * scale.learning_rate,
         "warm_up_tokens": scale.warm_up_tokens or training.warm_up_tokens,
     }
 
 
 def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
-    """Return a setting at a scale, in the same proportion to the recipe's value, at least 1.
+    """Return a setting at a scale, in proportion to the recipe's value there, at least 1.
 
     `scaled` is the recipe's value at the scale; None keeps `value`.
     """
@@ -69,10 +71,10 @@ def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
 
 
 def scaled_width(scale: TransformerScale, width: int) -> int:
-    """Return an even width: rotary positions rotate pairs."""
+    """Return an even width, as rotary positions rotate pairs."""
     return max(2, 2 * round(width * scale.width / 2))
 
 
-def scaled_rank(rank: int, width: int, narrow: int) -> int:
-    """Return a head's rank on the narrow model: the same share of its width, at least 1."""
-    return max(1, round(rank * narrow / width))
+def scaled_rank(rank: int, width: int, narrow_width: int) -> int:
+    """Return a head's rank on the narrow model: an equal share of its width, at least 1."""
+    return max(1, round(rank * narrow_width / width))

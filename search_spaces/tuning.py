@@ -1,6 +1,6 @@
 """Tuning in stages: per side a grid, then a search, then new seeds for the best cell.
 
-Sides share spaces and budget, so that their best cells compare fairly.
+Sides share spaces and budget, for a fair comparison.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Dimension:
-    """A config value to tune, with its choices at paper scale."""
+    """A config value to tune, with choices at paper scale."""
 
     key: str
-    """Dotted, like a key of `--set`: "model.dropout_hidden"."""
+    """Dotted, as in `--set`: "model.dropout_hidden"."""
     short: str
-    """Used in the names of trials."""
+    """In names of trials."""
     values: tuple[float, ...]
-    """Ascending: a search treats neighbours as similar."""
+    """Ascending; a search treats neighbours as similar."""
 
 
 Space = tuple[Dimension, ...]
@@ -38,25 +38,21 @@ class Tuning:
     """Sides, spaces and final seeds."""
 
     sides: Mapping[str, Callable[[CorpusConfig], TrialConfig]]
-    """Config to change, by side; its seed serves all trials except the final ones."""
+    """Config by side; its seed serves all but the final trials."""
     stage1: Space
-    """Every cell is trained, for every side."""
+    """Every side trains every cell."""
     stage2: Space
-    """A search picks equally many cells for every side."""
+    """A search picks equally many cells per side."""
     seeds: tuple[int, ...]
-    """For each side's best cell (lowest validation loss of both stages)."""
+    """For each side's best cell, by validation loss in both stages."""
 
     def __post_init__(self) -> None:
-        """Raise UserError without sides, or if a side's name is not a single word.
-
-        Names of trials start with a side's name.
-        """
-        wrong = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
-        if wrong or not self.sides:
+        """Raise UserError without sides, or if a side's name is not one word."""
+        bad_names = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
+        if bad_names or not self.sides:
             raise UserError(
-                "a tuning has one or more sides, and their names are single words, as names of "
-                "trials begin with them; "
-                f"got {', '.join(map(repr, self.sides)) or 'none'}: rename them"
+                "tuning: needs sides whose names are single words, because trial names begin with "
+                f"them; got {', '.join(map(repr, self.sides)) or 'none'}"
             )
 
 
@@ -79,7 +75,7 @@ def with_cell(config: TrialConfig, space: Space, cell: Cell) -> TrialConfig:
 
 
 def cell_text(space: Space, cell: Cell) -> str:
-    """Return the cell as in a trial's name: "de=0.2 dh=0.225 noise=0.1"."""
+    """Return the cell for a trial's name: "de=0.2 dh=0.225 noise=0.1"."""
     return " ".join(
         f"{dimension.short}={dimension.values[index]:g}"
         for dimension, index in zip(space, cell, strict=True)

@@ -18,17 +18,19 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 def published() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     """Return SM Table 3: corpus -> benchmark -> model -> Spearman's rho."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    scores: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows("sm_table3_word_similarity"):
-        benchmarks = found.setdefault(row["corpus"], {})
+        benchmarks = scores.setdefault(row["corpus"], {})
         benchmarks.setdefault(row["benchmark"], {})[row["model"]] = float(row["spearman_rho"])
-    return found
+    return scores
 
 
 STUDY = Study(
     name="word_similarity",
     title="Word similarity from the embeddings",
-    question="Are the embeddings of high-rank models closer to how people judge words alike?",
+    question=(
+        "Are the embeddings of high-rank models closer to human judgements of word similarity?"
+    ),
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 4 and SM "
     "Tables 3 and 13",
     trials=trials,

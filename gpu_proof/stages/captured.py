@@ -1,4 +1,4 @@
-"""Captured steps compared bit for bit with uncaptured ones, while trials leave and join a stack."""
+"""Bits of captured and uncaptured steps, while trials leave and join a stack."""
 
 from __future__ import annotations
 
@@ -25,32 +25,34 @@ EPOCH_TOKENS = {"tiny": 300, "paper": 40_000}
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Compare stacks of both kinds of model. A CPU captures nothing: both runs are equal."""
+    """Compare stacks of both kinds of model. A CPU captures nothing."""
     for model in TRIALS:
         yield Question(
             f"tensors with other bits after {sum(STEPS[device])} steps, {model}",
-            partial(_differing, device, model),
+            partial(_changed_share, device, model),
             0,
         )
 
 
-def _differing(device: str, model: Model) -> float:
+def _changed_share(device: str, model: Model) -> float:
     repeat_bits(True)
     captures = list[None]()
-    captured = Graphs.captured
+    capture = Graphs.captured
 
-    def counted(graphs: Graphs, work: Callable[[], None]) -> Callable[[], None]:
+    def count_capture(graphs: Graphs, work: Callable[[], None]) -> Callable[[], None]:
         captures.append(None)
-        return captured(graphs, work)
+        return capture(graphs, work)
 
-    with patch.object(Graphs, "captured", counted):
+    with patch.object(Graphs, "captured", count_capture):
         results = _tensors(device, model)
     if on_gpu(device) and not captures:
         raise RuntimeError("no step was captured")
     with patch.object(program, "MOST_GRAPHS", 0):
         expected = _tensors(device, model)
-    same = [torch.equal(result, tensor) for result, tensor in zip(results, expected, strict=True)]
-    return 1 - sum(same) / len(same)
+    matches = [
+        torch.equal(result, tensor) for result, tensor in zip(results, expected, strict=True)
+    ]
+    return 1 - sum(matches) / len(matches)
 
 
 def _tensors(device: str, model: Model) -> list[Tensor]:

@@ -21,10 +21,10 @@ from trainables.stack import Stack
 from trainables.training import Trainer
 from trainables.trial_folder import Checkpoints, TrialFolder, save_tensors
 
-MODELS, SAVES, MOST_S = 4, 3, 15.0
-"""The run ends after `SAVES` saves per trial, or `MOST_S` seconds."""
+MODELS, SAVES, TIME_LIMIT_S = 4, 3, 15.0
+"""Ends after `SAVES` saves per trial or `TIME_LIMIT_S` seconds."""
 LIMIT = 0.05
-"""Largest share of the time. Training would save seldom enough even without its thread."""
+"""Largest passing share. Training would save seldom enough even without its thread."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
@@ -52,28 +52,27 @@ def _save_seconds(device: str, folder: Path) -> float:
 
 
 def _share(device: str, folder: Path) -> float:
-    """Return the share of a stack's time that its saves cost.
+    """Return the share of a stack's time that saves cost, between each trial's first and last save.
 
-    Each trial counts from its first to its last save, less the usual time of `settle` without a
-    save.
+    The time of `settle` without a save does not count.
     """
     trainers = new_trainers(device, ["gss"] * MODELS, epoch_tokens=10**12)
-    watched = [
-        _Watched(trainer, TrialFolder(folder / str(number), ""))
+    runs = [
+        _TimedRun(trainer, TrialFolder(folder / str(number), ""))
         for number, trainer in enumerate(trainers)
     ]
-    stack, ends_s = Stack(trainers), time.monotonic() + MOST_S
-    while time.monotonic() < ends_s and min(len(one.saves) for one in watched) < SAVES:
+    stack, ends_s = Stack(trainers), time.monotonic() + TIME_LIMIT_S
+    while time.monotonic() < ends_s and min(len(run.saves) for run in runs) < SAVES:
         started = time.monotonic()
         stack.step()
         wait(device)
         seconds = (time.monotonic() - started) / MODELS
-        for one in watched:
-            one.settle(seconds)
-    return sum(one.share() for one in watched)
+        for run in runs:
+            run.settle(seconds)
+    return sum(run.share() for run in runs)
 
 
-class _Counted(Checkpoints):
+class _CountedCheckpoints(Checkpoints):
     count = 0
 
     @override
@@ -82,31 +81,31 @@ class _Counted(Checkpoints):
         super().begin(step, tensors, state)
 
 
-class _Watched:
+class _TimedRun:
     def __init__(self, trainer: Trainer, folder: TrialFolder) -> None:
         folder.path.mkdir()
         trainer.runtime = Runtime(device=trainer.runtime.device, checkpoint_every_s=0.1)
-        self._trainer, self._checkpoints = trainer, _Counted(folder)
+        self._trainer, self._checkpoints = trainer, _CountedCheckpoints(folder)
         self._calls = list[tuple[float, float]]()
         """Start and duration."""
         self.saves = list[int]()
         """Indices of calls that saved."""
 
     def settle(self, step_s: float) -> None:
-        before, started = self._checkpoints.count, time.monotonic()
+        saves_before, started = self._checkpoints.count, time.monotonic()
         self._trainer.settle(step_s, self._checkpoints, lambda _: None, together=MODELS)
         self._calls.append((started, time.monotonic() - started))
-        if self._checkpoints.count > before:
+        if self._checkpoints.count > saves_before:
             self.saves.append(len(self._calls) - 1)
 
     def share(self) -> float:
         """Return the share. Raises NotTriedError with fewer than two saves."""
         if len(self.saves) < 2:
             raise NotTriedError(
-                f"fewer than two saves of each trial in {MOST_S:g} s: this disk is slow to save"
+                f"fewer than two saves per trial in {TIME_LIMIT_S:g} s, because the disk is slow"
             )
         calls = self._calls[self.saves[0] : self.saves[-1]]
-        usual = median(seconds for _, seconds in self._calls)
+        typical_s = median(seconds for _, seconds in self._calls)
         self._checkpoints.wait()
         elapsed = self._calls[self.saves[-1]][0] - calls[0][0]
-        return sum(max(0.0, seconds - usual) for _, seconds in calls) / elapsed
+        return sum(max(0.0, seconds - typical_s) for _, seconds in calls) / elapsed

@@ -1,7 +1,7 @@
 """Stacks compared with lone trials, and layers with float64: values and gradients.
 
-A GPU also checks the loss of stacks at the papers' shapes, in several chunks. Errors are relative
-in norm, unless noted.
+On a GPU, losses of stacks also have the papers' shapes, in several chunks. Errors are relative in
+norm, unless noted.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 STEPS = 10
 VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
 """Shapes that no block of a kernel divides."""
-AT_PAPER_SHAPES: dict[str, dict[Precision, float]] = {
+PAPER_SHAPE_LIMITS: dict[str, dict[Precision, float]] = {
     "softmax": {"float32": 1e-5, "bf16": 6e-3},
     "gss": {"float32": 1e-5, "bf16": 6e-3},
     "softcap": {"float32": 1e-5, "bf16": 6e-3},
     "mos": {"float32": 1e-5, "bf16": 1e-2},
     "lms_plif": {"float32": 5e-3},
 }
-"""Limits of errors. PLIF has 100,000 intervals with a slope each: near an end, rounding may move a
-logit into the next interval, in bf16 into any of the next ten."""
+"""Limits of errors. PLIF has 100,000 intervals: near an end, rounding may move a logit into the
+next one, in bf16 into any of the next ten."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
@@ -59,7 +59,7 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
     for name, limit, error in _errors():
         yield Question(name, partial(error, device), limit)
     corpora = list(CORPORA) if on_gpu(device) else ["ptb"]  # tiny corpora have the same shape
-    for corpus, (name, limits) in product(corpora, AT_PAPER_SHAPES.items()):
+    for corpus, (name, limits) in product(corpora, PAPER_SHAPE_LIMITS.items()):
         for models, (precision, limit) in product((3, 16), limits.items()):
             shape = StackShape.on(device, corpus, name, models)
             error = partial(stacked_loss_error, device, name, shape, precision)
@@ -120,23 +120,22 @@ def _steps(step: Callable[[], None]) -> None:
         step()
 
 
-def _alone(trainers: list[Trainer]) -> None:
+def _step_alone(trainers: list[Trainer]) -> None:
     for trainer in trainers:
         _steps(trainer.step)
 
 
 def stack_error(device: str, optimizer: Optimizer) -> float:
-    """Return the largest error of a stack's weights, moments and states.
-
-    It is elementwise, and relative if the value is above 1.
-    """
-    with _in_float64():
-        alone, together = (_trainers(device, STACKED, optimizer=optimizer) for _ in range(2))
-        _alone(alone)
-        _steps(Stack(together).step)
-    return _worst(
+    """Return the largest elementwise error of a stack's tensors, relative to values above 1."""
+    with _float64_default():
+        lone_trainers, stack_trainers = (
+            _trainers(device, STACKED, optimizer=optimizer) for _ in range(2)
+        )
+        _step_alone(lone_trainers)
+        _steps(Stack(stack_trainers).step)
+    return _max_error(
         float(((tensor - expected).abs() / expected.abs().clamp(min=1)).max())
-        for trainer, reference in zip(together, alone, strict=True)
+        for trainer, reference in zip(stack_trainers, lone_trainers, strict=True)
         for tensor, expected in zip(
             numbers_of(trainer).values(), numbers_of(reference).values(), strict=True
         )
@@ -146,28 +145,28 @@ def stack_error(device: str, optimizer: Optimizer) -> float:
 def perplexity_error(
     device: str, name: str, precision: Precision = "float32", optimizer: Optimizer = "sgd"
 ) -> float:
-    """Return the largest relative error of three trials' perplexities in a stack."""
-    alone, together = (
+    """Return the largest relative error of three stacked trials' perplexities."""
+    lone_trainers, stack_trainers = (
         _trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2)
     )
-    _alone(alone)
-    _steps(Stack(together).step)
+    _step_alone(lone_trainers)
+    _steps(Stack(stack_trainers).step)
     results, expected = (
         torch.stack(
             [trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in trainers]
         ).exp()
-        for trainers in (together, alone)
+        for trainers in (stack_trainers, lone_trainers)
     )
     return float((results / expected - 1).abs().max())
 
 
-def _worst(errors: Iterable[float]) -> float:
+def _max_error(errors: Iterable[float]) -> float:
     """Return the largest error, or NaN if any is NaN."""
     return float(torch.tensor(list(errors)).max())
 
 
 def lstm_error(device: str) -> float:
-    """Return the largest error of contexts and gradients of two models with different windows."""
+    """Return the largest error of contexts and gradients of two models; windows differ."""
     width, hidden, lengths, batch = (
         (400, 1150, (35, 29), 20) if on_gpu(device) else (WIDTH, 3 * WIDTH + 1, (7, 5), 3)
     )
@@ -177,31 +176,40 @@ def lstm_error(device: str) -> float:
     for model in models:
         model.initialise(random)
     tokens_GTB = torch.randint(VOCABULARY, (2, max(lengths), batch), generator=random)
-    by_contexts = torch.randn(2, max(lengths), batch, width, generator=random)
-    by_contexts[1, lengths[1] :] = 0
-    tokens_GTB, by_contexts = tokens_GTB.to(device), by_contexts.to(device)
-    truths = [_lstm_truth(*one) for one in zip(models, tokens_GTB, by_contexts, strict=True)]
+    context_gradients = torch.randn(2, max(lengths), batch, width, generator=random)
+    context_gradients[1, lengths[1] :] = 0
+    tokens_GTB, context_gradients = tokens_GTB.to(device), context_gradients.to(device)
+    truths = [
+        _lstm_truth(*case) for case in zip(models, tokens_GTB, context_gradients, strict=True)
+    ]
     with products_in("float32", device):
         models = [model.to(device) for model in models]
-        contexts, gradients = stacked_contexts(models, tokens_GTB, lengths, by_contexts)
-    errors = [_off(contexts[g, :length], truths[g][0][:length]) for g, length in enumerate(lengths)]
-    errors += [_off(gradients[name][g], truths[g][1][name]) for g in range(2) for name in gradients]
-    return _worst(errors)
+        contexts, gradients = stacked_contexts(models, tokens_GTB, lengths, context_gradients)
+    errors = [
+        _relative_error(contexts[g, :length], truths[g][0][:length])
+        for g, length in enumerate(lengths)
+    ]
+    errors += [
+        _relative_error(gradients[name][g], truths[g][1][name])
+        for g in range(2)
+        for name in gradients
+    ]
+    return _max_error(errors)
 
 
 def _lstm_truth(
-    model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor
+    model: AwdLstm, tokens_TB: Tensor, context_gradients: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    exact = AwdLstm(model.config, SoftmaxConfig(), VOCABULARY).double()
-    exact.load_state_dict(model.state_dict())
-    exact.to(tokens_TB.device)
-    named = {name: p for name, p in exact.named_parameters() if not name.startswith("output.")}
+    truth = AwdLstm(model.config, SoftmaxConfig(), VOCABULARY).double()
+    truth.load_state_dict(model.state_dict())
+    truth.to(tokens_TB.device)
+    weights = {name: p for name, p in truth.named_parameters() if not name.startswith("output.")}
     with torch.backends.cudnn.flags(enabled=False):  # cuDNN has gradients only in training mode
         contexts = (
-            exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).undropped_TBC
+            truth.eval().contexts(tokens_TB, truth.zero_state(tokens_TB.shape[1])).undropped_TBC
         )
-    gradients = torch.autograd.grad(contexts, list(named.values()), by_contexts.double())
-    return contexts.detach(), dict(zip(named, gradients, strict=True))
+    gradients = torch.autograd.grad(contexts, list(weights.values()), context_gradients.double())
+    return contexts.detach(), dict(zip(weights, gradients, strict=True))
 
 
 def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None) -> float:
@@ -216,8 +224,8 @@ def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None
     hidden_TBC = torch.randn(ROWS, 1, WIDTH, generator=random)
     weight_VD = torch.randn(VOCABULARY, WIDTH, generator=random) / WIDTH**0.5
     targets_N = torch.randint(VOCABULARY, (ROWS,), generator=random)
-    exact = build_output_layer(config, shape).double()
-    exact.load_state_dict(layer.state_dict())
+    reference = build_output_layer(config, shape).double()
+    reference.load_state_dict(layer.state_dict())
     layer.to(device)
     layer.product_dtype = product_dtype
 
@@ -226,17 +234,17 @@ def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None
             t.to(device, dtype, copy=True).requires_grad_() for t in (hidden_TBC, weight_VD)
         )
         if dtype == torch.float64:
-            parameters = list(exact.parameters())
-            loss = nll_loss(exact.log_probabilities(hidden.flatten(0, 1), weight), targets_N)
+            parameters = list(reference.parameters())
+            loss = nll_loss(reference.log_probabilities(hidden.flatten(0, 1), weight), targets_N)
         else:
             parameters = list(layer.parameters())
             loss = layer.loss(hidden, weight, targets_N.to(device))
-        wanted = [hidden, weight, *(p for p in parameters if p.requires_grad)]
-        return [loss.detach(), *torch.autograd.grad(loss, wanted)]
+        inputs = [hidden, weight, *(p for p in parameters if p.requires_grad)]
+        return [loss.detach(), *torch.autograd.grad(loss, inputs)]
 
     truth = results("cpu", torch.float64)
     with products_in("float32", device):
-        return _worst(map(_off, results(device, torch.float32), truth))
+        return _max_error(map(_relative_error, results(device, torch.float32), truth))
 
 
 class StackShape(NamedTuple):
@@ -251,7 +259,7 @@ class StackShape(NamedTuple):
 
     @classmethod
     def on(cls, device: str, corpus: str, name: str, models: int) -> StackShape:
-        """Return the papers' shapes on a GPU; mixtures get fewer rows, to hold float64 logits."""
+        """Return the papers' shapes on a GPU; mixtures have fewer rows, to hold float64 logits."""
         if not on_gpu(device):
             return cls(TINY_CORPUS[2], 8, models, ROWS)
         mixture = isinstance(layer_config(name, corpus), MixtureConfig)
@@ -261,8 +269,8 @@ class StackShape(NamedTuple):
 def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Precision) -> float:
     """Return the largest error of a stack's losses and gradients; windows differ in length.
 
-    Three models use the smallest chunks, larger stacks those of training. Only the first and the
-    last model are compared with float64, on the same device.
+    Three models have the smallest chunks, larger stacks those of training. Only the first and last
+    model are compared with float64, on the same device.
     """
     layer = _without_dropout(layer_config(name, "ptb", scale_on(device)))
     config = LanguageModelConfig(
@@ -287,15 +295,19 @@ def stacked_loss_error(device: str, name: str, shape: StackShape, precision: Pre
         products_in("float32", device),
     ):
         results = stacked_losses(models, hidden_GNC, targets_GN, lengths)
-    return _worst(_off(results[name][g], truth) for g in ends for name, truth in truths[g].items())
+    return _max_error(
+        _relative_error(results[name][g], truth) for g in ends for name, truth in truths[g].items()
+    )
 
 
 @contextmanager
 def _small_chunks(shape: StackShape) -> Iterator[None]:
-    """Kernels need at least three chunks per window; without kernels, chunks are minimal."""
-    without = patch.multiple("trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1)
+    """Kernels get at least three chunks per window; without kernels, chunks are minimal."""
+    config_chunks = patch.multiple(
+        "trainables.config.output_layer", CPU_CHUNK_BYTES=1, GPU_CHUNK_BYTES=1
+    )
     bf16_bytes = 2 * shape.models * shape.rows * shape.vocabulary
-    with without, patch.object(fused, "CHUNK_BYTES", bf16_bytes // 3):
+    with config_chunks, patch.object(fused, "CHUNK_BYTES", bf16_bytes // 3):
         yield
 
 
@@ -306,15 +318,15 @@ def _loss_truth(
     shape = LayerShape(
         vocabulary_size=vocabulary, embedding_width=width, context_width=hidden_NC.shape[1]
     )
-    exact = build_output_layer(layer, shape).double().to(hidden_NC.device)
-    exact.load_state_dict(model.output.state_dict())
+    reference = build_output_layer(layer, shape).double().to(hidden_NC.device)
+    reference.load_state_dict(model.output.state_dict())
     hidden, weight = (t.detach().double().requires_grad_() for t in (hidden_NC, model.embedding_VD))
-    loss = nll_loss(exact.log_probabilities(hidden[: len(targets_N)], weight), targets_N)
-    named = {"hidden": hidden, "embedding_VD": weight} | {
-        f"output.{name}": p for name, p in exact.named_parameters() if p.requires_grad
+    loss = nll_loss(reference.log_probabilities(hidden[: len(targets_N)], weight), targets_N)
+    inputs = {"hidden": hidden, "embedding_VD": weight} | {
+        f"output.{name}": p for name, p in reference.named_parameters() if p.requires_grad
     }
     return {"loss": loss.detach()} | dict(
-        zip(named, torch.autograd.grad(loss, list(named.values())), strict=True)
+        zip(inputs, torch.autograd.grad(loss, list(inputs.values())), strict=True)
     )
 
 
@@ -326,16 +338,16 @@ def _without_dropout(config: OutputLayerConfig) -> OutputLayerConfig:
     )
 
 
-def _off(value: Tensor, truth: Tensor) -> float:
+def _relative_error(value: Tensor, truth: Tensor) -> float:
     value = value.detach().to(truth.device, truth.dtype)
     return float((value - truth).norm() / truth.norm().clamp(min=1e-30))
 
 
 @contextmanager
-def _in_float64() -> Iterator[None]:
-    before = torch.get_default_dtype()
+def _float64_default() -> Iterator[None]:
+    dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         yield
     finally:
-        torch.set_default_dtype(before)
+        torch.set_default_dtype(dtype)

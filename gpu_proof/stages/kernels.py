@@ -1,4 +1,4 @@
-"""Launches of Triton kernels in a step; a silent fallback gives the same numbers, but slower."""
+"""Launches of Triton kernels in a step; a silent fallback is slower, with equal numbers."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ PROBE = "trainables.one_element_kernel"
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
     """Check a step of each kind of stack, and of lone trials."""
-    launched = Counter[str]()
+    counts = Counter[str]()
     for name in STACKED:
         yield Question(
-            f"stack, {name}", partial(_step, launched, device, "awd_lstm", [name] * 2, {LOSS, CELL})
+            f"stack, {name}", partial(_step, counts, device, "awd_lstm", [name] * 2, {LOSS, CELL})
         )
         yield Question(
             f"stack of Transformers, {name}",
-            partial(_step, launched, device, "transformer", [name] * 2, {LOSS}),
+            partial(_step, counts, device, "transformer", [name] * 2, {LOSS}),
         )
     for name in LAYERS:
-        needed = {LOSS} if name in STACKED else set[str]()
+        modules = {LOSS} if name in STACKED else set[str]()
         yield Question(
-            f"alone, {name}", partial(_step, launched, device, "awd_lstm", [name], needed)
+            f"alone, {name}", partial(_step, counts, device, "awd_lstm", [name], modules)
         )
-    yield Question("every file of kernels", partial(_all_launched, launched))
+    yield Question("every file of kernels", partial(_check_files, counts))
 
 
 def _step(
-    launched: Counter[str], device: str, model: Model, layers: Sequence[str], needed: set[str]
+    total: Counter[str], device: str, model: Model, layers: Sequence[str], modules: set[str]
 ) -> str:
     trainers = new_trainers(device, layers, model)
     step = Stack(trainers).step if len(trainers) > 1 else trainers[0].step
     with launches() as counts:
         step()
-    launched.update(counts)
-    _raise_if_any(needed - counts.keys())
+    total.update(counts)
+    _raise_if_missing(modules - counts.keys())
     return f"{counts.total()} launches"
 
 
-def _all_launched(launched: Counter[str]) -> str:
-    """Searching the source also finds kernels that a later version adds."""
+def _check_files(counts: Counter[str]) -> str:
+    """Search the source, to find kernels of later versions too."""
     folder = Path(trainables.__path__[0])
     files = [
         path.relative_to(folder.parent)
@@ -59,14 +59,14 @@ def _all_launched(launched: Counter[str]) -> str:
         if "@triton.jit" in path.read_text()
     ]
     names = {".".join(path.with_suffix("").parts) for path in files} - {PROBE}
-    _raise_if_any(names - launched.keys())
-    return f"{launched.total()} launches in {len(names)} files"
+    _raise_if_missing(names - counts.keys())
+    return f"{counts.total()} launches in {len(names)} files"
 
 
-def _raise_if_any(missing: set[str]) -> None:
+def _raise_if_missing(missing: set[str]) -> None:
     if missing:
         raise RuntimeError(
-            f"no launch of a kernel of {', '.join(sorted(missing))}: the fallback ran"
+            f"no kernel of {', '.join(sorted(missing))} was launched: the fallback ran"
         )
 
 
@@ -81,9 +81,9 @@ def launches() -> Iterator[Counter[str]]:
         return
     launch: Callable[..., Any] = KernelInterface.__getitem__
 
-    def counted(kernel: Any, grid: Any) -> Any:
+    def count_launch(kernel: Any, grid: Any) -> Any:
         counts[kernel.fn.__module__] += 1
         return launch(kernel, grid)
 
-    with patch.object(KernelInterface, "__getitem__", counted):
+    with patch.object(KernelInterface, "__getitem__", count_launch):
         yield counts

@@ -1,4 +1,4 @@
-"""GPU memory of a stack's steps against the plan, which decides the size of stacks."""
+"""GPU memory of a stack's steps and the plan, which decides the size of stacks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ STACKS = (
     Headline("wikitext-2", "gss", "bf16", 16),
 )
 STEPS = 12
-MOST_PLANNED = 4.0
-"""Largest passing plan, as a multiple of the peak; larger ones leave a GPU unused."""
+PLAN_LIMIT = 4.0
+"""Largest passing plan, in peaks; larger plans leave a GPU unused."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Compare peak and plan of stacks of 16, both ways."""
+    """Compare peak and plan of stacks of 16."""
     for stack in STACKS:
         plan = stack.planned_bytes(device)
         peak = cache(partial(_peak_bytes, device, stack))
@@ -33,12 +33,12 @@ def questions(device: str, _folder: Path) -> Iterator[Question]:
         yield Question(
             f"plan over peak, {stack}",
             partial(lambda plan, peak: plan / peak(), plan, peak),
-            MOST_PLANNED,
+            PLAN_LIMIT,
         )
 
 
 def _peak_bytes(device: str, headline: Headline) -> float:
-    """Each window comes twice, so that steps run with and without capture."""
+    """Use each window twice, for steps with and without capture."""
     stack = headline.stack(device)
     forget_cache(device)
     torch.cuda.reset_peak_memory_stats()

@@ -26,32 +26,32 @@ CASES: dict[str, tuple[Model, Sequence[str]]] = {
     "stack of Transformers": ("transformer", ("gss", "mos", "lms_plif")),
 }
 STEPS = 6
-"""Before the checkpoint, and again after it."""
+"""Before and after the checkpoint."""
 
 
 def questions(device: str, folder: Path) -> Iterator[Question]:
     """Resume each case; on a GPU, the stack of AWD-LSTMs has the papers' shapes."""
     for case in CASES:
         yield Question(
-            f"tensors with other bits, {case}", partial(_differing, device, folder, case), 0
+            f"tensors with other bits, {case}", partial(_changed_share, device, folder, case), 0
         )
 
 
-def _differing(device: str, folder: Path, case: str) -> float:
-    return _all_differing(device, folder)[case]
+def _changed_share(device: str, folder: Path, case: str) -> float:
+    return _changed_shares(device, folder)[case]
 
 
 @cache
-def _all_differing(device: str, folder: Path) -> dict[str, float]:
+def _changed_shares(device: str, folder: Path) -> dict[str, float]:
     """One new process resumes all cases."""
     expected = dict[str, dict[str, str]]()
     for case in CASES:
         trainers = _new_trainers(device, case)
-        go_on = _steps(trainers, case)
-        go_on()
+        take_steps = _steps(trainers, case)
+        take_steps()
         for number, trainer in enumerate(trainers):
             save_tensors(folder / f"{case}.{number}", *trainer.snapshot())
-        go_on()
+        take_steps()
         expected[case] = _digests(trainers)
     subprocess.run([sys.executable, "-m", __name__, device, folder, *CASES], check=True)
     shares = {}

@@ -1,4 +1,4 @@
-"""Time of a stack's step against the roofline's prediction."""
+"""Time of a stack's step and the roofline's prediction."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ STACKS = (
     ("wikitext-2", "gss"),
 )
 MATRIX = 8192
-"""Rows and columns of the product that measures the rate."""
-MOST = 2.0
-"""Largest passing time, as a multiple of the prediction."""
+"""Rows and columns of the measured product."""
+LIMIT = 2.0
+"""Largest passing time, in predictions."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Time a step of each stack against the prediction from measured rates."""
+    """Compare each stack's step with the prediction from measured rates."""
     if not on_gpu(device):
         for corpus, layer in STACKS:
             headline = Headline(corpus, layer, "bf16", 2)
             yield Question(f"step of {headline}", partial(_step_ms, device, headline), unit=" ms")
         return
-    reached = ceilings(["bf16"], device, MATRIX)
-    card = Card(1e-3 * reached.copy_gb_s, reached.tflop_s["bf16"])
+    rates = ceilings(["bf16"], device, MATRIX)
+    card = Card(1e-3 * rates.copy_gb_s, rates.tflop_s["bf16"])
     yield Check(
         "rates",
         "INFO",
@@ -44,14 +44,18 @@ def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
             Headline(corpus, layer, "bf16", MODELS),
             1e3 * step_seconds(COSTS[corpus, layer], card),
         )
-        ask = partial(_step_ms, device, headline)
+        measure = partial(_step_ms, device, headline)
         yield Question(
-            f"step of {headline}", ask, MOST * predicted_ms, " ms", {"prediction": predicted_ms}
+            f"step of {headline}",
+            measure,
+            LIMIT * predicted_ms,
+            " ms",
+            {"prediction": predicted_ms},
         )
 
 
 def _step_ms(device: str, headline: Headline) -> float:
-    """Scaled to the prediction's window: timed windows differ in length."""
+    """Scale to the prediction's window, as timed windows differ in length."""
     stack = headline.stack(device)
     pace = stack_pace(stack, steps=8 if on_gpu(device) else 1)
     tokens = WINDOW * stack.trainers[0].config.training.batch_size * headline.models

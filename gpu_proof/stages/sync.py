@@ -1,4 +1,4 @@
-"""Steps that never wait for the GPU: torch raises an error at every synchronisation."""
+"""Steps that never wait for the GPU; torch raises at every synchronisation."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from gpu_proof.trials import LAYERS, STACKED, TRIALS, Model, new_trainers
 from trainables.stack import Stack
 
 STEPS = {"awd_lstm": 150, "transformer": 20}
-"""Enough to capture most window lengths before the last steps."""
-WATCHED = 10
+"""Enough to capture most window lengths."""
+LAST_STEPS = 10
 """Number of last steps that must not wait."""
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question]:
-    """Check steps of lone trials, first steps of a stack, and replayed ones."""
+    """Check steps of lone trials, and first and replayed steps of a stack."""
     for name in LAYERS:
         yield Question(f"a step alone, {name}", partial(_steps_alone, device, name))
     yield Question("first steps of a stack", partial(_steps_together, device, "awd_lstm", 5, 3))
     for model in TRIALS:
         yield Question(
             f"replayed steps of a stack, {model}",
-            partial(_steps_together, device, model, STEPS[model], WATCHED),
+            partial(_steps_together, device, model, STEPS[model], LAST_STEPS),
         )
 
 
 def _steps_alone(device: str, name: str) -> str:
     [trainer] = new_trainers(device, [name])
-    return _steps(trainer.step, steps=5, watched=3)
+    return _steps(trainer.step, steps=5, last_steps=3)
 
 
-def _steps_together(device: str, model: Model, steps: int, watched: int) -> str:
+def _steps_together(device: str, model: Model, steps: int, last_steps: int) -> str:
     trainers = new_trainers(device, STACKED, model)
-    return _steps(Stack(trainers).step, steps, watched)
+    return _steps(Stack(trainers).step, steps, last_steps)
 
 
-def _steps(step: Callable[[], None], steps: int, watched: int) -> str:
+def _steps(step: Callable[[], None], steps: int, last_steps: int) -> str:
     for number in range(steps):
-        torch.cuda.set_sync_debug_mode("error" if number >= steps - watched else "default")
+        torch.cuda.set_sync_debug_mode("error" if number >= steps - last_steps else "default")
         try:
             step()
         finally:
             torch.cuda.set_sync_debug_mode("default")
-    return f"{watched} steps without a wait"
+    return f"{last_steps} steps without a wait"

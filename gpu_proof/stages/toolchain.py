@@ -20,7 +20,7 @@ from trainables.trial_folder import package_versions
 
 
 def questions(device: str, _folder: Path) -> Iterator[Question | Check]:
-    """Report what is installed; on a GPU, also try it."""
+    """Report versions; on a GPU, also try them."""
     versions = {"python": platform.python_version(), **package_versions()}
     if device != "cpu":
         cuda = {
@@ -67,10 +67,10 @@ def _first_line(program: str, *options: str) -> str | None:
     if shutil.which(program) is None:
         return None
     with suppress(OSError, subprocess.SubprocessError):
-        printed = subprocess.run(
+        output = subprocess.run(
             [program, *options], capture_output=True, text=True, timeout=10, check=True
         ).stdout
-        return printed.partition("\n")[0]
+        return output.partition("\n")[0]
     return None
 
 

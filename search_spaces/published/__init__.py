@@ -1,7 +1,7 @@
-"""Values that the papers printed, one CSV file per table, and the papers' claims (claims.csv).
+"""Values printed by the papers, one CSV file per table, and the papers' claims (claims.csv).
 
 `table*` and `fig*` are from the AAAI-2021 paper, `sm_*` from its supplement, `ganea_*` from the
-ICML-2019 talk. A printed value is a claim to check, not a truth to hit.
+ICML-2019 talk. A printed value is a claim to check, not a target.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TITLES = {
     "table5_fair_capacity": "Table 5, equal capacity",
     "table6_rank_metrics": "Table 6, rank metrics",
 }
-"""Title of each CSV file's table in reports."""
+"""Titles of the tables in reports."""
 METRICS = {
     "train_ppl": "train_perplexity",
     "valid_ppl": "valid_perplexity",
@@ -60,7 +60,7 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedNumber:
-    """A printed value, or a mean with its standard deviation."""
+    """A printed value, or mean and standard deviation."""
 
     value: float
     deviation: float | None = None
@@ -69,24 +69,24 @@ class PublishedNumber:
 PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
 """Corpus -> group -> metric -> number."""
 PublishedPredictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Model or group -> context ("yang 1") -> a prediction with the keys of the measurement top_k.
-`probability` and `rank` of the true word are given if printed, else None."""
+"""Model or group -> context ("yang 1") -> prediction, with the keys of the measurement top_k. An
+unprinted `probability` or `rank` of the true word is absent (None)."""
 
 
 @cache
 def rows(table: str) -> tuple[Row, ...]:
-    """Return a CSV file's rows by its name, values as printed, empty if missing."""
+    """Return a CSV file's rows, with values as printed, empty if missing."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 
 def by_group(table: str, group: Callable[[Row], str] = lambda row: row["model"]) -> PublishedTable:
-    """Return a table's metrics; `group` maps a row to a study's group. Default corpus: PTB."""
-    found: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
+    """Return a table's metrics; `group` maps a row to a group. Default corpus: PTB."""
+    table_groups: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
     for row in rows(table):
-        of_corpus = found.setdefault(row.get("corpus", "ptb"), {})
-        of_corpus[group(row)] = _numbers(row)
-    return found
+        groups = table_groups.setdefault(row.get("corpus", "ptb"), {})
+        groups[group(row)] = _numbers(row)
+    return table_groups
 
 
 def _numbers(row: Row) -> dict[str, PublishedNumber]:
@@ -105,28 +105,28 @@ def _numbers(row: Row) -> dict[str, PublishedNumber]:
 
 def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[str, float]]:
     """Return the printed p-values: corpus -> model -> p-value."""
-    found: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, float]] = {}
     for row in rows(table):
         if row[column]:
-            found.setdefault(row.get("corpus", "ptb"), {})[row["model"]] = float(row[column])
-    return found
+            values.setdefault(row.get("corpus", "ptb"), {})[row["model"]] = float(row[column])
+    return values
 
 
 @cache
 def predictions() -> PublishedPredictions:
-    """Return SM Table 2 by the paper's model names; true words come from the test text."""
-    following = {
+    """Return SM Table 2 by the paper's model names; true words are from the test text."""
+    next_words = {
         f"{context.group} {context.number}": context.next_token or ""
         for context in published_contexts()
     }
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    by_model: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows("sm_table2_predictions"):
-        words, true = row["words"].split(), following[row["context"]]
+        words, next_word = row["words"].split(), next_words[row["context"]]
         top = tuple(zip(words, map(float, row["probabilities"].split()), strict=True))
-        found.setdefault(row["model"], {})[row["context"]] = {
-            "next": true,
-            "probability": dict(top).get(true),
-            "rank": words.index(true) + 1 if true in words else None,
+        by_model.setdefault(row["model"], {})[row["context"]] = {
+            "next": next_word,
+            "probability": dict(top).get(next_word),
+            "rank": words.index(next_word) + 1 if next_word in words else None,
             "top": top,
         }
-    return found
+    return by_model

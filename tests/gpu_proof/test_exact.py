@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpu_proof import parts
-from gpu_proof.report import compared
+from gpu_proof.report import compare
 from gpu_proof.stages import exact
 from trainables.stack import Stack
 
@@ -20,7 +20,7 @@ def passes(error: float, name: str) -> bool:
     question = next(
         question for question in exact.questions("cpu", Path()) if question.name == name
     )
-    return compared(question, error).result == "PASS"
+    return compare(question, error).result == "PASS"
 
 
 @pytest.mark.parametrize(("optimizer", "wrong"), [("sgd", 1e-5), ("adamw", float("nan"))])

@@ -71,7 +71,7 @@ def test_a_step_that_waits_fails(
     mode, step = ["default"], Stack.step
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda name: mode.__setitem__(0, name))
     monkeypatch.setattr(sync, "STEPS", {"awd_lstm": 4, "transformer": 4})
-    monkeypatch.setattr(sync, "WATCHED", 2)
+    monkeypatch.setattr(sync, "LAST_STEPS", 2)
 
     def waiting(stack: Stack) -> None:
         step(stack)
@@ -142,7 +142,7 @@ def test_a_step_is_compared_with_its_prediction(
     monkeypatch.setattr(speed, "STACKS", speed.STACKS[:1])
     monkeypatch.setattr(speed, "MATRIX", 64)
     monkeypatch.setattr(speed, "MODELS", 2)
-    monkeypatch.setattr(speed, "MOST", 2 / slower)
+    monkeypatch.setattr(speed, "LIMIT", 2 / slower)
     monkeypatch.setattr(speed, "on_gpu", lambda _device: True)
     rates, check = stage.checks("speed", "cpu", tmp_path)
     assert rates.result == "INFO" and check.result == result

@@ -84,7 +84,7 @@ def test_bad_input_gets_one_sentence(
         ("STUDY = over(trials=lambda corpus: [1])", "yields a int"),
         ("STUDY = over(trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
         ("STUDY = over(trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
-        ("STUDY = over(analyses=Correlation())", "analyses of a study is"),
+        ("STUDY = over(analyses=Correlation())", "analyses must be"),
         ("STUDY = over(measurements=('perplexity@1', 'top_k'))", "'top_k'"),
         ("STUDY = over(label=lambda config: 1 / 0)", "label"),
         ("STUDY = over(name='../mine')", "letters, digits"),

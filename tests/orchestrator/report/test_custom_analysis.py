@@ -157,7 +157,5 @@ def test_without_a_result_it_is_not_called() -> None:
 
 
 def test_class_instead_of_a_request_is_refused() -> None:
-    with pytest.raises(
-        UserError, match=r"analyses of a study is a tuple of requests and functions"
-    ):
+    with pytest.raises(UserError, match="analyses must be a tuple"):
         replace(STUDY, analyses=(Correlation,))  # type: ignore[arg-type]
