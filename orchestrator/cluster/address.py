@@ -27,7 +27,7 @@ def check_address(address: str) -> None:
     try:
         # In a new session, so that Ctrl-C reaches this process only. Otherwise the end of the other
         # process would look like a refusal.
-        joined = subprocess.run(
+        process = subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -38,9 +38,9 @@ def check_address(address: str) -> None:
     except subprocess.TimeoutExpired:
         reason = f"no answer within {JOIN_S:g} s"
     else:
-        if joined.returncode == 0:
+        if process.returncode == 0:
             return
-        reason = (last_line(joined.stderr) or "no reason given").partition(". ")[0]
+        reason = (last_line(process.stderr) or "no reason given").partition(". ")[0]
     raise UserError(
         f"No Ray cluster that this program can join answers at --address {address} ({reason}): see "
         "that `ray start --head` runs there with the same Ray version and token, or leave "

@@ -18,10 +18,10 @@ import ray
 from orchestrator.cluster import ray_private
 from orchestrator.cluster.address import check_address
 from orchestrator.cluster.environment import FOR_WORKERS, make_token_private, token_path
-from orchestrator.cluster.ray_watch import DIRECTORY, NODE, dead_process, silent_head, watching
+from orchestrator.cluster.ray_watch import DIRECTORY, NODE, head_check, process_check, watching
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.cluster.scratch import scratch_folder
-from orchestrator.cluster.shared_connection import entered
+from orchestrator.cluster.shared_connection import hold_open
 from orchestrator.guard import SIGNALS, patient
 from trainables.errors import UserError, first_line
 
@@ -31,7 +31,7 @@ START_S = 300.0
 END_S = 6.0
 THREAD = "ray"
 LOOPBACK = "127.0.0.1"
-PRELOADED = "preloaded_by_workers"
+PRELOAD_MODULE = "preloaded_by_workers"
 PRELOADS = """import gc
 
 gc.disable()
@@ -54,7 +54,7 @@ def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None
     if ray.is_initialized():
         yield
         return
-    with entered(_connected(options, note)):
+    with hold_open(_connected(options, note)):
         yield
 
 
@@ -70,7 +70,7 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     with scratch_folder() as folder:
         try:
             # Ray waits a minute for a dead directory, but reports why its raylet has ended.
-            with watching(dead_process(DIRECTORY)), patient(START_S):
+            with watching(process_check(DIRECTORY)), patient(START_S):
                 context = thread.submit(_start_or_connect, options, folder).result()
             _take_signals_again()
             if context.dashboard_url:
@@ -78,8 +78,8 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
                     f"Ray dashboard: http://{context.dashboard_url} (log in with the token that "
                     f"`ray get-auth-token` prints; it is kept in {token_path()})."
                 )
-            here = options.address is None
-            with watching(dead_process(DIRECTORY, NODE) if here else silent_head()):
+            starts_here = options.address is None
+            with watching(process_check(DIRECTORY, NODE) if starts_here else head_check()):
                 yield
         finally:
             _end_ray(thread)
@@ -87,9 +87,9 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
 
 def _end_ray(thread: ThreadPoolExecutor) -> None:
     """If a part of Ray has died this takes forever; the rest then ends with this process."""
-    ending, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
+    shutdown, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
     thread.shutdown(wait=False)
-    while not ending.done() and time.monotonic() < deadline_s:
+    while not shutdown.done() and time.monotonic() < deadline_s:
         time.sleep(0.005)
         _take_signals_again()
 
@@ -131,11 +131,11 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
     variables = {
         "TMPDIR": str(folder),
         "PYTHONPATH": os.pathsep.join(paths),
-        "RAY_preload_python_modules": PRELOADED,
+        "RAY_preload_python_modules": PRELOAD_MODULE,
     }
     try:
         preloads.mkdir()
-        (preloads / f"{PRELOADED}.py").write_text(PRELOADS)
+        (preloads / f"{PRELOAD_MODULE}.py").write_text(PRELOADS)
         with _environment(variables):
             return ray.init(
                 address="local",
@@ -158,14 +158,14 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ[name] for name in variables if name in os.environ}
+    old_values = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
         for name in variables:
             del os.environ[name]
-        os.environ.update(before)
+        os.environ.update(old_values)
 
 
 def _connect(address: str) -> Any:

@@ -1,6 +1,6 @@
 """Checks that a machine can run a sweep's trials, made before any trial starts.
 
-`look` runs on each machine as a Ray task; this module does not use Ray."""
+`find_faults` runs on each machine as a Ray task; this module does not use Ray."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from trainables.errors import UserError, last_line
 from trainables.runtime import GpuProbe
 from trainables.trial_folder import package_versions
 
-SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
+SHARED_PACKAGES = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that affect numbers or messages between machines."""
-LEAST_FREE_BYTES = 10**9
+MIN_FREE_BYTES = 10**9
 """For checkpoints of concurrent trials."""
-HIDING = "CUDA_VISIBLE_DEVICES"
+GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GPU_PROBE = ("-m", "trainables.gpu_probe")
-TENSOR_CORES = (8, 0)
+MIN_CAPABILITY = (8, 0)
 """Least compute capability for bf16 and TF32."""
 PROBE_S = 120.0
 """A GPU driver that hangs never answers."""
@@ -71,7 +71,7 @@ def versions() -> dict[str, str]:
         for path in sorted((root / package).rglob("*.py")):
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     packages = {
-        name: version for name, version in package_versions().items() if name in SAME_EVERYWHERE
+        name: version for name, version in package_versions().items() if name in SHARED_PACKAGES
     }
     return {
         "Python": platform.python_version(),
@@ -109,7 +109,7 @@ def cluster_question(
     )
 
 
-def look(text: str, address: str, ray_gpus: float) -> list[str]:
+def find_faults(text: str, address: str, ray_gpus: float) -> list[str]:
     """Return a sentence with the fix for each fault of this machine. Fetches missing texts.
 
     `text` is a `Question` as JSON; `address` and `ray_gpus` are Ray's for this machine."""
@@ -124,17 +124,22 @@ def look(text: str, address: str, ray_gpus: float) -> list[str]:
     return [f"The machine {host} ({address}) {clause}." for clause in clauses if clause]
 
 
-def _version_fault(of_driver: dict[str, str]) -> str | None:
-    different = [
-        package for package, version in of_driver.items() if versions().get(package) != version
+def _version_fault(driver_versions: dict[str, str]) -> str | None:
+    packages = [
+        package
+        for package, version in driver_versions.items()
+        if versions().get(package) != version
     ]
-    if not different:
+    if not packages:
         return None
-    here, there = (
-        ", ".join(f"{package} {machine.get(package, 'missing')}" for package in different)
-        for machine in (versions(), of_driver)
+    machine_text, driver_text = (
+        ", ".join(f"{package} {machine.get(package, 'missing')}" for package in packages)
+        for machine in (versions(), driver_versions)
     )
-    return f"has {here}, but the driver has {there}: install the same versions on every machine"
+    return (
+        f"has {machine_text}, but the driver has {driver_text}: install the same versions on every "
+        "machine"
+    )
 
 
 def _storage_fault(question: Question) -> str | None:
@@ -148,11 +153,11 @@ def _storage_fault(question: Question) -> str | None:
         free_bytes = shutil.disk_usage(folder).free
     except (OSError, UserError):
         return None
-    if free_bytes >= LEAST_FREE_BYTES:
+    if free_bytes >= MIN_FREE_BYTES:
         return None
     return (
         f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least "
-        f"{LEAST_FREE_BYTES / 1e9:g}: free space there"
+        f"{MIN_FREE_BYTES / 1e9:g}: free space there"
     )
 
 
@@ -166,19 +171,19 @@ def _text_fault(text: Text) -> str | None:
     return f"has another text {text.name} than the driver: copy the driver's folder"
 
 
-def _gpu_fault(wanted: float, precisions: Collection[str], *, all_gpus: bool) -> str | None:
+def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool) -> str | None:
     gpus = probe_gpus(all_gpus=all_gpus)
-    rounded = sorted({*precisions} - {"float32"})
-    if gpus.usable < wanted:
+    tensor_precisions = sorted({*precisions} - {"float32"})
+    if gpus.usable < gpu_count:
         fix = f"the installed torch {gpus.torch} has no CUDA support: install a build for CUDA"
         if gpus.cuda is not None:
             fix = f"see what nvidia-smi lists and that the driver can CUDA {gpus.cuda}"
-        why = gpus.faults[0] if gpus.faults else fix
-        return f"has {gpus.usable} GPUs that torch can use, and {wanted:g} are asked for: {why}"
-    if rounded and gpus.capability is not None and gpus.capability < TENSOR_CORES:
+        fix = gpus.faults[0] if gpus.faults else fix
+        return f"has {gpus.usable} GPUs that torch can use, and {gpu_count:g} are asked for: {fix}"
+    if tensor_precisions and gpus.capability is not None and gpus.capability < MIN_CAPABILITY:
         return (
             f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and "
-            f"{rounded[0]} needs 8.0: use --set training.precision=float32"
+            f"{tensor_precisions[0]} needs 8.0: use --set training.precision=float32"
         )
     return None
 
@@ -216,7 +221,7 @@ def probe_gpus(*, all_gpus: bool) -> GpuProbe:
     With `all_gpus`, includes those that CUDA_VISIBLE_DEVICES hides, as in a Ray task without
     GPUs."""
     environment = {
-        name: value for name, value in os.environ.items() if not (all_gpus and name == HIDING)
+        name: value for name, value in os.environ.items() if not (all_gpus and name == GPU_VARIABLE)
     }
     try:
         # In a new session, so that Ctrl-C reaches the driver only. Otherwise the probe's end would
@@ -232,10 +237,10 @@ def probe_gpus(*, all_gpus: bool) -> GpuProbe:
             check=True,
         )
     except subprocess.TimeoutExpired:
-        why = f"no answer within {PROBE_S:g} s"
+        reason = f"no answer within {PROBE_S:g} s"
     except subprocess.CalledProcessError as error:
-        why = last_line(error.stderr)
+        reason = last_line(error.stderr)
     else:
         return GpuProbe.model_validate_json(answer.stdout)
-    fault = f"torch cannot be used ({why}): install torch"
+    fault = f"torch cannot be used ({reason}): install torch"
     return GpuProbe(usable=0, torch="", cuda=None, faults=(fault,))

@@ -50,9 +50,9 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
             "(0 trains on CPUs), or give the address of a cluster that has them with --address."
         )
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
-    what = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
+    request = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
     raise UserError(
-        f"A trial asks for {what} of one machine, and no machine has them (the largest has "
+        f"A trial asks for {request} of one machine, and no machine has them (the largest has "
         f"{largest:g} cores, all together {gpus:g} GPUs): ask for less."
     )
 

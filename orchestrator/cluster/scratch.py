@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine, remove_folder
+from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine_names, remove_folder
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
@@ -44,15 +44,15 @@ def scratch_folder() -> Iterator[Path]:
 def _locked_folder(base: str) -> tuple[Path, int]:
     """Return a new folder, and the descriptor that keeps its owner file locked. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    unfinished = folder / f"{OWNER}.unfinished"
+    draft = folder / f"{OWNER}.unfinished"
     try:
-        owner = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        owner = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         with suppress(OSError):
             # On a file system without locks, other processes cannot lock it either.
             fcntl.flock(owner, fcntl.LOCK_EX)
-        os.write(owner, "\n".join(sorted(machine())).encode())
+        os.write(owner, "\n".join(sorted(machine_names())).encode())
         # Renamed last, so that the owner file exists only while it is locked.
-        unfinished.rename(folder / OWNER)
+        draft.rename(folder / OWNER)
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)
         raise

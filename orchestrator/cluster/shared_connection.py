@@ -21,7 +21,7 @@ def shared() -> Iterator[None]:
 
 
 @contextmanager
-def entered(cluster: AbstractContextManager[None]) -> Iterator[None]:
+def hold_open(cluster: AbstractContextManager[None]) -> Iterator[None]:
     """Enter a cluster until this context ends, or until `shared` ends if active."""
     if _shared is not None:
         _shared.enter_context(cluster)

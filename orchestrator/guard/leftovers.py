@@ -20,7 +20,7 @@ SHORT_BASE = "/tmp"
 """Parent of runs' folders if TMPDIR is too long for Ray."""
 OWNER = "owner"
 """Locked file with the machine's names, since machines that share a folder may not share locks."""
-FOLDER = re.compile(PREFIX + r"[a-z0-9_]{8}")
+FOLDER_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")
 """Names of these folders."""
 END_S = 5.0
 """Wait for killed processes."""
@@ -39,7 +39,7 @@ def remove_leftovers() -> int:
     for base in bases:
         with suppress(OSError):
             for folder in Path(base).iterdir():
-                count += bool(FOLDER.fullmatch(folder.name)) and _remove_abandoned(folder)
+                count += bool(FOLDER_NAME.fullmatch(folder.name)) and _remove_abandoned(folder)
     return count
 
 
@@ -57,7 +57,7 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def machine() -> set[str]:
+def machine_names() -> set[str]:
     """Return this machine's names: a lasting one, and one shared by containers that share its
     locks."""
     names = {os.uname().nodename}
@@ -73,21 +73,21 @@ def _remove_abandoned(folder: Path) -> bool:
             return False
         owner = os.open(folder / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            if _is_given_up(owner):
+            if _is_abandoned(owner):
                 remove_folder(folder)
         finally:
             os.close(owner)
     return not folder.exists()
 
 
-def _is_given_up(owner: int) -> bool:
+def _is_abandoned(owner: int) -> bool:
     """Return whether the owner is gone; then this process has its lock. Raises OSError if another
     has it."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False
     fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return bool(machine() & set(os.read(owner, 4096).decode(errors="replace").split()))
+    return bool(machine_names() & set(os.read(owner, 4096).decode(errors="replace").split()))
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:

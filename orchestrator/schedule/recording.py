@@ -53,10 +53,10 @@ class Recorder:
         Truncated files, and files of other trials, are set aside with a note; such a trial runs
         again."""
         states = self._store.states([trial.trial_id for trial in trials])
-        left = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
-        self._storage.bring([trial.trial_id for trial in left])
+        open_trials = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
+        self._storage.bring([trial.trial_id for trial in open_trials])
         outcomes = []
-        for trial in left:
+        for trial in open_trials:
             try:
                 result = self._storage.trial(trial.trial_id).result()
             except DamagedFileError as error:
@@ -86,24 +86,24 @@ class Recorder:
             raise
         return self._record(outcome, spectrum)
 
-    def measurements(self, lacking: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
+    def measurements(self, unmeasured: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
         """Record later measurements (names by trial id) found in the trials' folders.
 
         Returns the number of new ones (existing ones are kept), and problems by trial id."""
-        self._storage.bring(lacking, measurement_files(set[str]().union(*lacking.values())))
-        recorded, problems = 0, {}
-        for trial_id, names in lacking.items():
+        self._storage.bring(unmeasured, measurement_files(set[str]().union(*unmeasured.values())))
+        count, problems = 0, {}
+        for trial_id, names in unmeasured.items():
             try:
                 for name in names:
-                    later = self._storage.trial(trial_id).measurement(name)
-                    if later is not None:
-                        metrics, spectrum = later
-                        recorded += self._store.add_measurement(
+                    measurement = self._storage.trial(trial_id).measurement(name)
+                    if measurement is not None:
+                        metrics, spectrum = measurement
+                        count += self._store.add_measurement(
                             trial_id, name, metrics, spectrum=spectrum
                         )
             except (ValueError, DamagedFileError) as error:
                 problems[trial_id] = f"what was measured cannot be recorded: {error}"
-        return recorded, problems
+        return count, problems
 
     def unreported_measurements(
         self, trial_ids: Sequence[str], names: Sequence[str]

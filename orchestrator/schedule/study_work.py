@@ -37,7 +37,7 @@ class StudyWork:
     """Read by the trials; needed to estimate memory."""
     measurements: tuple[str, ...] = ()
     """Names with versions, e.g. "spectrum@1", taken of every trial."""
-    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unmeasured: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Measurements to take of done trials, by trial id. All other trials are trained."""
     source: Tuner | None = None
     functions: TrialFunctions = field(default_factory=TrialFunctions)
@@ -50,5 +50,5 @@ class RunSummary:
 
     interrupted: bool = False
     """True if a signal arrived at any time; the trials then running are planned again."""
-    not_measured: Mapping[str, str] = field(default_factory=dict)
+    measurement_failures: Mapping[str, str] = field(default_factory=dict)
     """Reasons, by trial id."""

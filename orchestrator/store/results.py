@@ -176,7 +176,7 @@ class Results(Database):
             for row in rows
         }
 
-    def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
+    def unmeasured(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
         """Return which of these measurements ("name@version") each done trial of the study has not
         got: by trial id in plan order, the names in the given order, without trials that have all.
         Reads no metrics."""

@@ -20,7 +20,7 @@ from trainables.errors import PROGRAM
 Options = Mapping[str, Sequence[str]]
 """Values by option name; a switch has none."""
 RESULTS = ("--storage", "--store")
-PLACES = (*RESULTS, "--data-dir")
+PATHS = (*RESULTS, "--data-dir")
 INPUTS = ("--contexts", "--benchmarks")
 SIZES = ("--seeds", "--budget", "--all-trials")
 
@@ -32,19 +32,19 @@ class Typed:
     study: str
     options: Options = field(default_factory=dict)
 
-    def only(self, *names: str) -> Options:
+    def select(self, *names: str) -> Options:
         """Return the options with these names."""
         return {name: values for name, values in self.options.items() if name in names}
 
 
 def command_line(*words: str, options: Options) -> str:
     """Return the shell command of these words and options."""
-    typed = [
+    option_words = [
         word
         for name, values in options.items()
         for word in ([part for value in values for part in (name, value)] or [name])
     ]
-    return f"{PROGRAM} {shlex.join([*words, *typed])}"
+    return f"{PROGRAM} {shlex.join([*words, *option_words])}"
 
 
 def run_command(
@@ -55,7 +55,7 @@ def run_command(
     options = {
         **_variant_options(key, typed),
         **_seeds(study, key, rows),
-        **typed.only(*SIZES, *INPUTS, *PLACES),
+        **typed.select(*SIZES, *INPUTS, *PATHS),
     }
     return command_line(typed.study, options=options)
 
@@ -68,16 +68,16 @@ def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
     without corpora keeps the current one, or uses Penn Treebank instead of the built-in one."""
     if is_paper_scale(study, key.scale):
         return None
-    at_hand = "ptb" if key.corpus == "pydocs" else key.corpus
-    corpora = [key.corpus] if is_generated(key.corpus) else study.corpora or [at_hand]
+    default_corpus = "ptb" if key.corpus == "pydocs" else key.corpus
+    corpora = [key.corpus] if is_generated(key.corpus) else study.corpora or [default_corpus]
     model = Variant.read(key.overrides).model
     options = {
         "--scale": ["paper"],
         "--corpus": _corpora(corpora if study.reads_text else (), typed),
         "--model": [] if model is None else [model],
     }
-    given = {name: values for name, values in options.items() if values}
-    return command_line(typed.study, options={**given, **typed.only(*PLACES)})
+    settings = {name: values for name, values in options.items() if values}
+    return command_line(typed.study, options={**settings, **typed.select(*PATHS)})
 
 
 def retry_command(key: StudyKey) -> str:

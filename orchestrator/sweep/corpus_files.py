@@ -28,10 +28,10 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
             test_words(plan.corpus.name, data_dir=plan.data_dir),
             plan.corpus.name,
         )
-    return _without_pairs(plan, console)
+    return _missing_pair_trials(plan, console)
 
 
-def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
+def _missing_pair_trials(plan: Plan, console: Console) -> frozenset[str]:
     """Word pairs are counted in two corpora; if one is missing, trials with the other still run."""
     texts = {
         trial.trial_id: trial.config.text
@@ -39,7 +39,7 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
         if isinstance(trial.config, WordPairsConfig)
     }
 
-    def absent(name: str) -> bool:
+    def is_absent(name: str) -> bool:
         try:
             ensure(name, data_dir=plan.benchmarks_dir)
         except UserError as error:
@@ -48,5 +48,7 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
         return False
 
     names = [BENCHMARKS, *sorted(set(texts.values()))] if texts else []
-    missing = set(filter(absent, names))
-    return frozenset(trial_id for trial_id, text in texts.items() if missing & {BENCHMARKS, text})
+    missing_texts = set(filter(is_absent, names))
+    return frozenset(
+        trial_id for trial_id, text in texts.items() if missing_texts & {BENCHMARKS, text}
+    )

@@ -27,26 +27,28 @@ def disk_warning(
     storage = options.storage
     if not isinstance(storage, FolderStorage):
         return None
-    at_once = min(len(configs), concurrent_trials(options))
-    running = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - at_once :]
+    count = min(len(configs), concurrent_trials(options))
+    sizes = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - count :]
     # Trials that resume already have a checkpoint there, which makes room for the next one.
-    lying = [path for config in configs for path in storage.trial(config.trial_id).checkpoints()]
-    free = shutil.disk_usage(storage.root).free + sum(map(_size_bytes, lying))
-    needed = sum(running)
-    if needed > free:
+    checkpoints = [
+        path for config in configs for path in storage.trial(config.trial_id).checkpoints()
+    ]
+    free_bytes = shutil.disk_usage(storage.root).free + sum(map(_size_bytes, checkpoints))
+    peak_bytes = sum(sizes)
+    if peak_bytes > free_bytes:
         raise UserError(
-            f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for "
-            f"weights and checkpoints, and the disk of {storage} has {_gigabytes(free)} left: free "
-            "space there, name another one with --storage, or run fewer at a time with "
+            f"{counted(count, 'trial')} at the same time may need {_size_text(peak_bytes)} for "
+            f"weights and checkpoints, and the disk of {storage} has {_size_text(free_bytes)} "
+            "left: free space there, name another one with --storage, or run fewer at a time with "
             "--max-concurrent"
         )
-    kept = sum(kept_bytes(config, corpus) for config in configs)
-    if kept + needed <= free:
+    final_bytes = sum(kept_bytes(config, corpus) for config in configs)
+    if final_bytes + peak_bytes <= free_bytes:
         return None
     return (
-        f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} "
-        f"will keep about {_gigabytes(kept)}. If it fills up, the sweep stops; free space and type "
-        "the same command to resume."
+        f"The disk of {storage} has {_size_text(free_bytes)} left, and "
+        f"{counted(len(configs), 'trial')} will keep about {_size_text(final_bytes)}. "
+        "If it fills up, the sweep stops; free space and type the same command to resume."
     )
 
 
@@ -57,5 +59,5 @@ def _size_bytes(path: Path) -> int:
     return 0
 
 
-def _gigabytes(count: float) -> str:
+def _size_text(count: float) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

@@ -16,15 +16,15 @@ class StudyState:
     """States by trial id."""
     trials: Sequence[PlannedTrial]
     """To run now."""
-    unnamed: int
+    unnamed_count: int
     """Trials that a tuning has yet to name, to run later."""
-    lacking: Mapping[str, Sequence[str]]
+    unmeasured: Mapping[str, Sequence[str]]
     """Missing measurements of done trials, by trial id."""
 
     @property
-    def missing(self) -> int:
+    def missing_count(self) -> int:
         """Number of trials still to run."""
-        return len(self.trials) + self.unnamed
+        return len(self.trials) + self.unnamed_count
 
     def count(self, state: TrialState) -> int:
         """Return the number of trials in this state."""

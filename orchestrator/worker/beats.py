@@ -49,7 +49,7 @@ class Beat(Frozen):
     pid: int
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """Position in the trial, as it follows "it stood still"."""
         return f"in epoch {self.epoch}, step {self.step}" if self.phase == TRAINING else self.phase
 
@@ -64,18 +64,18 @@ def beating(
     if sys.platform == "linux":
         _end_forks_with_their_parent()
     PULSE.begin("")
-    over, worker, pid = threading.Event(), threading.get_ident(), os.getpid()
+    stop_event, worker, pid = threading.Event(), threading.get_ident(), os.getpid()
 
     def beat() -> None:
         number, sent_s, sent_phase = 0, 0.0, ("", "")
         while True:
-            last, phase = over.is_set(), (PULSE.trial_id, PULSE.phase)
-            if last or phase != sent_phase or time.monotonic() - sent_s >= BEAT_S:
+            is_last, phase = stop_event.is_set(), (PULSE.trial_id, PULSE.phase)
+            if is_last or phase != sent_phase or time.monotonic() - sent_s >= BEAT_S:
                 number, sent_s, sent_phase = number + 1, time.monotonic(), phase
                 send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
-            if last:
+            if is_last:
                 return
-            over.wait(LOOK_S)
+            stop_event.wait(LOOK_S)
 
     thread = threading.Thread(target=beat, name="beats", daemon=True)
     thread.start()
@@ -83,13 +83,13 @@ def beating(
         yield
     finally:
         if os.getpid() == pid:
-            over.set()
+            stop_event.set()
             thread.join()
 
 
 def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) -> Beat:
     stack = traceback.walk_stack(sys._current_frames()[worker])
-    places = [(frame.f_code.co_filename, line) for frame, line in stack]
+    positions = [(frame.f_code.co_filename, line) for frame, line in stack]
     return Beat(
         number=number,
         trial_id=PULSE.trial_id,
@@ -98,7 +98,7 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
         step=PULSE.step,
         progress=PULSE.count,
         quiet_s=PULSE.quiet_s,
-        line=line_of(places, layer_files) or line_of(places) or "",
+        line=line_of(positions, layer_files) or line_of(positions) or "",
         memory_bytes=round(2**20 * (status_mib("VmHWM") or 0.0)),
         machine_memory=machine_memory(),
         machine=machine,

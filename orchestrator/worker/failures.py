@@ -18,9 +18,9 @@ class BrokenProcessError(Exception):
 class MemoryShortageError(BrokenProcessError):
     """The running trial asked for more memory than there was."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class HaltError(BrokenProcessError):

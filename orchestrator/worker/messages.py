@@ -23,7 +23,7 @@ class Pack:
     stop_above: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     """Early-stopping thresholds of searched trials: validation loss (nats per token) by trial id
     and epoch."""
-    lacking: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
     """Measurements to take of these done trials; empty to train them."""
     alone: bool = False
     """No other pack of the sweep runs meanwhile."""
@@ -35,12 +35,12 @@ PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 
 @dataclass(frozen=True)
-class Place:
+class MachineRequest:
     """A pack's requirements on its machine."""
 
     memory_bytes: int
     """0 if unknown."""
-    not_on: tuple[str, ...]
+    excluded_machines: tuple[str, ...]
     """Excluded machines, by Ray's node id."""
 
 
@@ -49,8 +49,8 @@ class Parcel:
 
     Defined here so that workers import no driver code."""
 
-    def __init__(self, key: str, pack: Pack, place: Place) -> None:
-        self.key, self.place, self._text = key, place, PACK.dump_json(pack)
+    def __init__(self, key: str, pack: Pack, request: MachineRequest) -> None:
+        self.key, self.request, self._text = key, request, PACK.dump_json(pack)
 
     def open(self) -> Pack:
         """Return the pack."""

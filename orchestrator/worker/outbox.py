@@ -18,9 +18,11 @@ class Outbox:
 
     A process that an output layer forked exits if it gets here."""
 
-    def __init__(self, send: Callable[[str], None], tell: Callable[[str], None] | None) -> None:
-        self._send, self._tell = send, tell
-        self.running = ""
+    def __init__(
+        self, send: Callable[[str], None], after_send: Callable[[str], None] | None
+    ) -> None:
+        self._send, self._after_send = send, after_send
+        self.trial_name = ""
         self._events: list[TrialEvent] = []
         self._sent_s = time.monotonic()
         self._pid = os.getpid()
@@ -42,6 +44,6 @@ class Outbox:
         if self._events:
             self._send(EVENTS.dump_json(tuple(self._events)).decode())
             self._events.clear()
-            if self._tell is not None:
-                self._tell(self.running)
+            if self._after_send is not None:
+                self._after_send(self.trial_name)
         self._sent_s = time.monotonic()

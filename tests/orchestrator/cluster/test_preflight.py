@@ -18,7 +18,7 @@ from orchestrator.cluster import (
     cluster_question,
     preflight,
 )
-from orchestrator.cluster.preflight import Question, Text, look, versions
+from orchestrator.cluster.preflight import Question, Text, find_faults, versions
 from orchestrator.storage import FolderStorage
 from tests.support import tiny_trial as tiny
 from tests.support.small_disk import change, small_disk
@@ -52,7 +52,7 @@ def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
 
 
 def faults(question: Question, ray_gpus: float = 2.0) -> list[str]:
-    return look(question.model_dump_json(), "10.0.0.2", ray_gpus)
+    return find_faults(question.model_dump_json(), "10.0.0.2", ray_gpus)
 
 
 def test_machine_in_order_has_no_fault(in_order: Question) -> None:

@@ -20,7 +20,7 @@ from orchestrator.cluster import connection, ray_watch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.guard import guard, guarded, was_started_again, watched
 from orchestrator.storage.storage import FolderStorage
-guard.STILL_S, connection.START_S = 2.0, float(sys.argv[1])
+guard.STALL_S, connection.START_S = 2.0, float(sys.argv[1])
 sleep = shutil.copy(shutil.which("sleep"), Path("gcs_server").absolute())
 def init(**_):
     if was_started_again():

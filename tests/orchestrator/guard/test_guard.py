@@ -21,10 +21,10 @@ HEAD = """
 import ctypes, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from orchestrator.guard import (
-    beat, beat_on, guard, guarded, patient, say_stopping, start_again, trial_ended, watched
+    beat, beat_on, guard, guarded, patient, report_stopping, start_again, trial_ended, watched
 )
 from orchestrator.guard.inside import stop_beating
-guard.STOP_S, guard.STILL_S = 1.5, 1.0
+guard.STOP_S, guard.STALL_S = 1.5, 1.0
 def starts():
     with open("starts", "a") as file:
         file.write("x")
@@ -47,7 +47,7 @@ WAITS = """
     time.sleep(60)
 """
 PATIENT_S = 2.5
-PATIENT = f"guard.STILL_S = {PATIENT_S}"
+PATIENT = f"guard.STALL_S = {PATIENT_S}"
 """After a program, for which the machine may then stand still for so long, before what holds it up
 and after it."""
 
@@ -182,7 +182,7 @@ def test_command_that_reports_its_stop_is_believed(start: Start) -> None:
         ready()
         time.sleep(60)
     except KeyboardInterrupt:
-        say_stopping()
+        report_stopping()
         time.sleep(1.2)
     return 130
 """

@@ -19,7 +19,7 @@ import pytest
 
 from orchestrator.cluster.scratch import scratch_folder
 from orchestrator.guard import leftovers
-from orchestrator.guard.leftovers import OWNER, machine, remove_leftovers
+from orchestrator.guard.leftovers import OWNER, machine_names, remove_leftovers
 from tests.support.command import ROOT, sweep, wait_for
 from tests.support.scratch import short_base
 
@@ -96,7 +96,7 @@ def dead_folder(base: Path, name: str = "sweep-abcdefgh", names: object = None) 
     """The folder of a run that is gone."""
     folder = base / name
     folder.mkdir(parents=True)
-    (folder / OWNER).write_text("\n".join(machine() if names is None else [str(names)]))
+    (folder / OWNER).write_text("\n".join(machine_names() if names is None else [str(names)]))
     return folder
 
 

@@ -42,20 +42,20 @@ class Sweep(Dispatcher):
     def tell(self, key: str, *numbers: int, at: int | None = None) -> None:
         """The worker has done these trials, and then began `at`."""
         events = [event for number in numbers for event in (started(number), done(number))]
-        self.events(key, events if at is None else [*events, started(at)])
+        self.process_events(key, events if at is None else [*events, started(at)])
 
     def run(self, key: str) -> list[int]:
         """Run the next pack to its end."""
         numbers = self.pack(key)
         self.tell(key, *numbers)
-        self.ended(key)
+        self.end_pack(key)
         return numbers
 
     def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:
         """Hand out a pack, whose worker ends at this trial, its first."""
         assert self.pack(key)[0] == at
         self.tell(key, at=at)
-        self.ended(key, ending)
+        self.end_pack(key, ending)
 
 
 class Searches:
