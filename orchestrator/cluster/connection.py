@@ -75,8 +75,8 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
             _take_signals_again()
             if context.dashboard_url:
                 note(
-                    f"Ray dashboard: http://{context.dashboard_url} (log in with the token that "
-                    f"`ray get-auth-token` prints; it is kept in {token_path()})."
+                    f"Ray dashboard: http://{context.dashboard_url} (log in with the token in "
+                    f"{token_path()})."
                 )
             starts_here = options.address is None
             with watching(process_check(DIRECTORY, NODE) if starts_here else head_check()):
@@ -115,8 +115,8 @@ def _start_or_connect(options: RunOptions, folder: Path) -> Any:
     context = _start(folder, dashboard=options.ray_dashboard)
     if ray.util.get_node_ip_address() != LOOPBACK:  # type: ignore[no-untyped-call]
         raise UserError(
-            "Ray would listen beyond this machine, as it was imported before this program: import "
-            "orchestrator first"
+            "Ray was imported before orchestrator and would listen on the network. Import "
+            "orchestrator first."
         )
     return context
 
@@ -149,10 +149,8 @@ def _start(folder: Path, *, dashboard: bool) -> Any:
             )
     except Exception as error:  # Ray also raises plain Exceptions
         raise UserError(
-            f"Ray cannot be started on this machine ({first_line(error)}): see that "
-            f"{folder.parent} and this machine's memory have room and its cores are not "
-            "overloaded, then type the same command again, or name a running cluster with "
-            "--address."
+            f"Ray cannot start on this machine ({first_line(error)}). Free memory, cores and space "
+            f"in {folder.parent}, or use a running cluster (--address)."
         ) from error
 
 
@@ -178,7 +176,6 @@ def _connect(address: str) -> Any:
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
-            f"The Ray cluster at --address {address} cannot be joined from here "
-            f"({first_line(error)}): run the command on a machine of the cluster with --address "
-            "auto."
+            f"--address: cannot join the Ray cluster at {address} from here ({first_line(error)}). "
+            "Run the command on a machine of the cluster with --address auto."
         ) from error

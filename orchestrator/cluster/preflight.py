@@ -156,7 +156,7 @@ def _storage_fault(question: Question) -> str | None:
     if free_bytes >= MIN_FREE_BYTES:
         return None
     return (
-        f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least "
+        f"has {free_bytes / 1e9:.1f} GB free in {folder}, but checkpoints need at least "
         f"{MIN_FREE_BYTES / 1e9:g}: free space there"
     )
 
@@ -167,8 +167,8 @@ def _text_fault(text: Text) -> str | None:
         if text.sha256 in (None, identity(text.name, data_dir=text.folder).sha256):
             return None
     except UserError as error:
-        return f"has not got what trials read: {str(error).rstrip('.')}"
-    return f"has another text {text.name} than the driver: copy the driver's folder"
+        return f"has no text for the trials: {str(error).rstrip('.')}"
+    return f"has a different text {text.name} than the driver: copy the driver's folder"
 
 
 def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool) -> str | None:
@@ -177,12 +177,12 @@ def _gpu_fault(gpu_count: float, precisions: Collection[str], *, all_gpus: bool)
     if gpus.usable < gpu_count:
         fix = f"the installed torch {gpus.torch} has no CUDA support: install a build for CUDA"
         if gpus.cuda is not None:
-            fix = f"see what nvidia-smi lists and that the driver can CUDA {gpus.cuda}"
+            fix = f"check with nvidia-smi that the driver sees a GPU and can run CUDA {gpus.cuda}"
         fix = gpus.faults[0] if gpus.faults else fix
-        return f"has {gpus.usable} GPUs that torch can use, and {gpu_count:g} are asked for: {fix}"
+        return f"has {gpus.usable} GPUs that torch can use, but {gpu_count:g} are requested: {fix}"
     if tensor_precisions and gpus.capability is not None and gpus.capability < MIN_CAPABILITY:
         return (
-            f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, and "
+            f"has a GPU of compute capability {'.'.join(map(str, gpus.capability))}, but "
             f"{tensor_precisions[0]} needs 8.0: use --set training.precision=float32"
         )
     return None
@@ -207,7 +207,7 @@ def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
     problem = _gpu_fault(1, precisions_of(configs), all_gpus=False)
     if problem is not None:
         raise UserError(
-            f"A trial asks for a GPU, and this machine {problem}; or train on CPUs with "
+            f"A trial needs a GPU, but this machine {problem}. Or train on CPUs with "
             "--gpus-per-trial 0."
         )
     triton = probe_gpus(all_gpus=False).triton

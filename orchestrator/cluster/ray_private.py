@@ -17,11 +17,11 @@ HEAD = "ray.experimental.internal_kv:internal_kv_get_gcs_client"
 STOP = "ray.tune.execution.tune_controller:TuneController.stop_trial"
 LOSSES = {
     PRINTER: "Ray prints a page for each process that dies",
-    TITLE: "ps does not show which trial a worker runs",
-    ACTORS: "each worker starts some seconds later",
-    USAGE: "a sweep imports MLflow first, if it is installed",
+    TITLE: "ps does not show each worker's trial",
+    ACTORS: "each worker starts seconds later",
+    USAGE: "a sweep starts later if MLflow is installed",
     HEAD: "a hanging worker is not noticed",
-    STOP: "trials that wait for a machine that left wait for another of its size",
+    STOP: "trials that waited for a lost machine wait for another of its size",
 }
 """Effects of missing private names."""
 

@@ -30,9 +30,8 @@ def scratch_folder() -> Iterator[Path]:
         folder, owner = _locked_folder(base)
     except OSError as error:
         raise UserError(
-            f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): "
-            f"free space there, or name another folder, of at most {LONGEST_BASE} characters, by "
-            "the environment variable TMPDIR."
+            f"Ray's temporary folder cannot be created in {base} ({error.strerror}). Free space "
+            f"there, or set TMPDIR to a folder of at most {LONGEST_BASE} characters."
         ) from error
     try:
         yield folder

@@ -73,10 +73,10 @@ def guarded(run: Callable[[], int]) -> int:
         if command.restart_reason is None or command.stop_signal is not None:
             return status
         if starts >= MAX_STARTS:
-            count = f"That was the {starts}rd time without a trial done in between."
+            count = f"This happened {starts} times, and no trial ended in between."
             _print_line(f"error: {command.restart_reason}. {count} {RESUME_HINT}")
             return GIVEN_UP_STATUS
-        _print_line(f"{command.restart_reason}: the sweep is started again, and goes on.")
+        _print_line(f"{command.restart_reason}. Restarting the sweep.")
 
 
 @dataclass
@@ -102,7 +102,7 @@ class _Command:
     """Longest allowed time without a beat; None outside a sweep, which could be restarted."""
     _last_beat_s: float = 0.0
     _text: bytes = b""
-    _reason: str = "The sweep's process asked for it"
+    _reason: str = "The sweep's process requested a restart"
 
     def end(self) -> int:
         while True:
@@ -120,7 +120,7 @@ class _Command:
                     self._wait_for_a_late_signal()
                 return self._exit_status(status)
             if self.stop_signal is not None and self._is_overdue():
-                return self._kill(f"It did not stop within {STOP_S:g} s, and was ended.")
+                return self._kill(f"It did not stop within {STOP_S:g} s and was killed.")
             if self.stop_signal is None and self._is_stalled():
                 return self._kill("")
 
@@ -157,8 +157,8 @@ class _Command:
         if waiting_s >= ANSWER_S and not self._is_announced:
             self._is_announced = True
             _print_line(
-                "Stopping, which may take 10 s; results and checkpoints are kept. (The same once "
-                "more ends it at once.)"
+                "Stopping, which may take 10 s; results and checkpoints are kept. Repeat the "
+                "signal (Ctrl-C) to end at once."
             )
         return waiting_s >= STOP_S
 
@@ -175,7 +175,7 @@ class _Command:
         if process_state == psutil.STATUS_DISK_SLEEP:
             self._last_beat_s = now_s
             return False
-        self.restart_reason = f"The sweep stood still for {self._patience_s:g} s"
+        self.restart_reason = f"The sweep stalled for {self._patience_s:g} s"
         return True
 
     def _kill(self, reason: str) -> int:
@@ -203,12 +203,12 @@ class _Command:
         elif -status in CRASH_SIGNALS and is_sweep:
             self.restart_reason = f"The sweep's process crashed ({signal.Signals(-status).name})"
         elif status >= 0 and is_sweep and not self._ended_itself:
-            self.restart_reason = f"The sweep's process ended in the middle, with status {status}"
+            self.restart_reason = f"The sweep's process ended unexpectedly, with status {status}"
         elif status < 0:
             was_killed = status == -signal.SIGKILL
-            hint = " (by hand, or by the system where memory ran out)" if was_killed else ""
+            hint = " (by a user, or by the system if memory ran out)" if was_killed else ""
             _print_line(
-                f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. "
+                f"error: the command's process was killed by {signal.Signals(-status).name}{hint}. "
                 f"{RESUME_HINT}"
             )
         return status if status >= 0 else 128 - status

@@ -32,7 +32,7 @@ class Attempts:
         A trial that runs out of memory always gets one more attempt, alone, and none after that."""
         if ending.short_of_memory:
             if trial_id in self._alone_ids:
-                return f"{ending.cause}, alone too: {MORE_MEMORY}"
+                return f"{ending.cause}, even alone: {MORE_MEMORY}"
             self._alone_ids.add(trial_id)
             return None
         machine_lost = ending.kind is EndingKind.MACHINE_LEFT

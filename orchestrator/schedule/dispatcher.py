@@ -243,6 +243,6 @@ class Dispatcher:
             count = len(self._table.trials(State.ELSEWHERE))
             if count and not waiting_before:
                 self._listener.note(
-                    f"At the end, this waits for {counted(count, 'trial')} of another command."
+                    f"Another command runs {counted(count, 'trial')}. This one waits for them."
                 )
         return claimed_trials

@@ -200,16 +200,16 @@ class Driver:
         slots, old_slots = self._placement.slots, self._dispatcher.slots
         note = self._work.listener.note
         if slots is None and not self._waits_for_machines:
-            note("There is no machine any more that a trial fits on: waiting for one.")
+            note("A trial fits on no machine any more. Waiting for one.")
         self._waits_for_machines = slots is None
         if slots is not None and slots != old_slots:
-            note(f"Machines came or went: at a time, {slots} trials fit now, {old_slots} before.")
+            note(f"Machines joined or left: {slots} trials now fit at a time, {old_slots} before.")
             self._dispatcher.resize(slots)
 
     def _look_at_requests(self, study: StudyKey) -> None:
         requests = self._work.store.requests(study, self._work.run_id)
         if requests.stop_study:
-            self._work.listener.note(f"Stopping, as `{PROGRAM} stop` asked.")
+            self._work.listener.note(f"Stopping, as requested by `{PROGRAM} stop`.")
             self._interrupt.requested = True
         else:
             self._dispatcher.stop(requests.stop_trials)

@@ -27,7 +27,7 @@ def explain(ending: Ending, beat: Beat | None, trial_id: str | None) -> Ending:
     text = f"{ending.cause} {beat.position}" if beat.trial_id == trial_id else ending.cause
     if ending.short_of_memory:
         used_gb, total_gb = beat.memory_bytes / 1e9, memory.total_bytes / 1e9
-        text += f", with {used_gb:.1f} GB of the {total_gb:.1f} GB of its machine"
+        text += f", using {used_gb:.1f} of its machine's {total_gb:.1f} GB"
     return replace(ending, text=text)
 
 

@@ -93,12 +93,12 @@ class Outcomes:
     def _halve(
         self, flight: Flight, running_trials: Sequence[PlannedTrial], ending: Ending
     ) -> list[PlannedTrial]:
-        consequence = "they go on from their last checkpoints"
+        consequence = "they resume from their last checkpoints"
         if ending.kind is not EndingKind.MACHINE_LEFT:
             self._attempts.halve([trial.trial_id for trial in running_trials])
-            consequence += ", fewer together"
+            consequence += ", in smaller groups"
         self._listener.note(
-            f"{len(running_trials)} trials that ran in one process: {ending.cause}; {consequence}."
+            f"{len(running_trials)} trials in one process: {ending.cause}; {consequence}."
         )
         for trial in running_trials:
             self._end_attempt(trial, ending)
@@ -162,7 +162,7 @@ class Outcomes:
         self,
         trial: PlannedTrial,
         ending: Ending,
-        consequence: str = "it goes on from its last checkpoint",
+        consequence: str = "it resumes from its last checkpoint",
     ) -> list[PlannedTrial]:
         is_measurement = trial.trial_id in self._work.unmeasured
         failure_cause = self._attempts.count_death(trial.trial_id, ending)
@@ -183,11 +183,11 @@ class Outcomes:
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
         fix = (
-            "check that every machine has this project, its packages and the same Ray token (or "
+            "Check that every machine has this project, its packages and the same Ray token (or "
             "RAY_AUTH_MODE=disabled)"
         )
         if ending.short_of_memory:  # another program used it, and may free it
-            fix = "free memory on that machine"
+            fix = "Free memory on that machine"
             if self._start_failures == 1:
                 self._listener.note(
                     f"A worker ended before it started a trial: {ending.cause}; trying again."
@@ -197,7 +197,7 @@ class Outcomes:
         ):
             raise UserError(
                 f"{self._start_failures} workers in a row ended before they started a trial "
-                f"({ending.cause}): {fix}, then run the same command again."
+                f"({ending.cause}). {fix}, and type the same command again."
             )
 
     def _end_if_recorded(

@@ -102,7 +102,7 @@ class Recorder:
                             trial_id, name, metrics, spectrum=spectrum
                         )
             except (ValueError, DamagedFileError) as error:
-                problems[trial_id] = f"what was measured cannot be recorded: {error}"
+                problems[trial_id] = f"its measurements cannot be recorded: {error}"
         return count, problems
 
     def unreported_measurements(

@@ -71,7 +71,7 @@ class WorkerWatch:
     def stalls(self) -> dict[str, Ending]:
         """Return the endings of stalled workers that are not being ended yet, by pack name."""
         return {
-            key: Ending(EndingKind.STOOD_STILL, _stall_cause(worker))
+            key: Ending(EndingKind.STALLED, _stall_cause(worker))
             for key, worker in self._workers.items()
             if worker.ending_s is None and worker.silent_s > self._longest_silence_s(worker)
         }
@@ -114,10 +114,11 @@ def _add_beat(worker: _Worker, beat: Beat | None, interval_s: float) -> None:
 
 
 def _stall_cause(worker: _Worker) -> str:
-    cause, beat = f"it stood still for {duration(worker.silent_s)}", worker.beat
+    cause, beat = f"it stalled for {duration(worker.silent_s)}", worker.beat
     if beat is None:
         return f"{cause} before it began"
     if worker.beat_age_s > LONGEST_LOOK_S:
-        cause += " (no thread of its process ran any more; last seen"
-        return f"{cause} {beat.position}, {beat.line})"
+        return (
+            f"{cause} (all threads of its process stopped; last seen {beat.position}, {beat.line})"
+        )
     return f"{cause} {beat.position} ({beat.line})"

@@ -51,7 +51,7 @@ def opening(
             f"{START_S:.0f} s to start)."
         )
     if command := paper_command(typed, plan.study, plan.key):
-        lines.append(f"This is not the paper's scale; for that, type: {command}")
+        lines.append(f"This is not the paper's scale. To run that, type: {command}")
     return "\n".join(lines)
 
 

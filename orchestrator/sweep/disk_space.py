@@ -37,18 +37,17 @@ def disk_warning(
     peak_bytes = sum(sizes)
     if peak_bytes > free_bytes:
         raise UserError(
-            f"{counted(count, 'trial')} at the same time may need {_size_text(peak_bytes)} for "
-            f"weights and checkpoints, and the disk of {storage} has {_size_text(free_bytes)} "
-            "left: free space there, name another one with --storage, or run fewer at a time with "
-            "--max-concurrent"
+            f"--storage: {storage} has {_format(free_bytes)} left, but {counted(count, 'trial')} "
+            f"at a time may need {_format(peak_bytes)}. Free space, use another --storage or "
+            "lower --max-concurrent."
         )
     final_bytes = sum(kept_bytes(config, corpus) for config in configs)
     if final_bytes + peak_bytes <= free_bytes:
         return None
     return (
-        f"The disk of {storage} has {_size_text(free_bytes)} left, and "
-        f"{counted(len(configs), 'trial')} will keep about {_size_text(final_bytes)}. "
-        "If it fills up, the sweep stops; free space and type the same command to resume."
+        f"{storage} has {_format(free_bytes)} left, but {counted(len(configs), 'trial')} will "
+        f"keep about {_format(final_bytes)}. The sweep stops if the disk fills up. Then free "
+        "space and type the same command again."
     )
 
 
@@ -59,5 +58,5 @@ def _size_bytes(path: Path) -> int:
     return 0
 
 
-def _size_text(count: float) -> str:
+def _format(count: float) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

@@ -58,8 +58,8 @@ def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> No
     )
     if orphans:
         note(
-            f"Without a study: {counted(len(orphans), 'trial')}. A study shows its trials after "
-            f"`{PROGRAM} STUDY`, which trains nothing twice."
+            f"Without a study: {counted(len(orphans), 'trial')}. Run `{PROGRAM} STUDY` to assign "
+            "them; it trains nothing twice."
         )
 
 
@@ -120,7 +120,7 @@ def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
     try:
         result = folder.result()
         if result is None:
-            return f"the store alone has its result, {folder.path} has none"
+            return f"its result is in the store, but not in {folder.path}"
         outcome, spectrum = result
         measurements = dict(outcome.measurements)
         for name in stored["measurements"].keys() - measurements.keys():
@@ -129,7 +129,7 @@ def _difference(folder: TrialFolder, stored: Mapping[str, Any]) -> str | None:
                 measurements[name] = later.metrics
                 spectrum = spectrum if later.singular_values is None else later.singular_values
     except DamagedFileError as error:
-        return f"the store alone has its result: {error}"
+        return f"only the store has its result: {error}"
     files = {
         "state": outcome.state,
         "cause": outcome.cause,

@@ -46,7 +46,7 @@ def run_study(
     options.storage.check()
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
-        print_line(f"Every trial is logged to {sink.name}, too: {sink.place}")
+        print_line(f"Trials are also logged to {sink.name}: {sink.place}")
     with (
         open_store(
             options.store_url,
@@ -63,10 +63,9 @@ def run_study(
             retries = retried_trials(plan, members, store, options, console)
             if retries is None:
                 print_line(
-                    f"No trial of {plan.study.name} at scale "
-                    f"{plan.scale.name}{on_corpus(plan.corpus.name)} that this command plans has "
-                    f"failed or diverged, so there is nothing to retry; {PROGRAM} status shows "
-                    f"what the store has. Type the options of the run, such as --seeds, too."
+                    f"There is nothing to retry: no trial of {plan.study.name} at scale "
+                    f"{plan.scale.name}{on_corpus(plan.corpus.name)} has failed or diverged. Use "
+                    f"the run's options, such as --seeds. `{PROGRAM} status` shows all results."
                 )
                 return 0
         else:
@@ -98,7 +97,7 @@ def run_study(
             return INTERRUPTED
         if again and (full_tuner := _tuner(plan, store)) is not None and not full_tuner.over:
             command = command_line(typed.study, options=typed.options)
-            print_line(f"The study has more trials to run; run them with: {command}")
+            print_line(f"The study has more trials. Run them with: {command}")
         _report(store, plan, options, typed, console)
         _print_failures(rows, summary.measurement_failures, options, typed, console)
         is_complete = all(row.state in COMPLETE for row in rows)
@@ -118,7 +117,7 @@ def _register(plan: Plan, store: Store, console: Console) -> list[PlannedTrial]:
         row.state == "done" and row.trial_id not in planned_ids for row in store.trials(plan.key)
     ):
         console.print(
-            f"Left out of this plan and of its report: {counted(other_count, 'done trial')} of "
+            f"Not in this plan and report: {counted(other_count, 'done trial')} of "
             f"{plan.study.name} with other settings (try --seeds N or --all-trials) or from before "
             f"the study changed. The store keeps them."
         )
@@ -144,7 +143,7 @@ def _report(store: Store, plan: Plan, options: RunOptions, typed: Typed, console
     console.print(f"Report: {result.path}")
     console.print(f"All reports: {write_index(result.path, options.storage, console)}")
     view = command_line("view", options=typed.select(*RESULTS))
-    console.print(f"Look at its trials with: {view}")
+    console.print(f"View the trials with: {view}")
 
 
 def _print_failures(
@@ -161,7 +160,7 @@ def _print_failures(
         console.print(f"{row.state}: {row.name}: {row.cause}{traceback}")
     if lost_trials:
         command = command_line("retry", typed.study, options=typed.options)
-        console.print(f"Run just these again with: {command}")
+        console.print(f"Retry them with: {command}")
     for row in rows:
         if row.trial_id in measurement_failures:
             console.print(f"not measured: {row.name}: {measurement_failures[row.trial_id]}")

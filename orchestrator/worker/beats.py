@@ -50,7 +50,7 @@ class Beat(Frozen):
 
     @property
     def position(self) -> str:
-        """Position in the trial, as it follows "it stood still"."""
+        """Position in the trial, as it follows "it stalled"."""
         return f"in epoch {self.epoch}, step {self.step}" if self.phase == TRAINING else self.phase
 
 

@@ -88,13 +88,13 @@ EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...]
 class EndingKind(StrEnum):
     """Reason, as a clause, why a worker ended before the end of its pack."""
 
-    PROCESS_DIED = "its process died (killed by a signal, or left by an exit call)"
-    STOOD_STILL = "it stood still"
+    PROCESS_DIED = "its process died (by a signal or an exit call)"
+    STALLED = "it stalled"
     OUT_OF_MEMORY = "it ran out of memory"
-    LOW_MEMORY = "its process was ended because the machine ran low on memory"
+    LOW_MEMORY = "Ray killed its process because the machine ran low on memory"
     MACHINE_LEFT = "its machine left the cluster"
     MACHINE_UNFIT = "its machine cannot run the trials"
-    ERROR = "its worker ended without reporting it"
+    ERROR = "its worker ended without a report"
 
 
 @dataclass(frozen=True)

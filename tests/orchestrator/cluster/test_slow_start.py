@@ -58,11 +58,11 @@ def test_ray_that_starts_slowly_is_waited_for(tmp_path: Path) -> None:
 def test_ray_that_never_starts_is_started_again(tmp_path: Path) -> None:
     status, printed, said = start("time.sleep(50)", tmp_path, limit_s=0.5)
     assert (status, printed) == (0, "ready\n")
-    assert said == "The sweep stood still for 0.5 s: the sweep is started again, and goes on.\n"
+    assert said == "The sweep stalled for 0.5 s. Restarting the sweep.\n"
 
 
 def test_ray_that_dies_at_its_start_starts_again(tmp_path: Path) -> None:
     trouble = 'subprocess.Popen(["gcs_server", "1"], executable=sleep); time.sleep(50)'
     status, printed, said = start(trouble, tmp_path)
     assert (status, printed) == (0, "ready\n")
-    assert said == "Ray's process gcs_server died: the sweep is started again, and goes on.\n"
+    assert said == "Ray's process gcs_server died. Restarting the sweep.\n"

@@ -84,7 +84,7 @@ def test_driver_waits_for_machines_until_it_is_stopped(
     steered.machines.clear()
     steered.looks(2)
     (note,) = steered.heard.notes
-    assert "no machine any more" in note
+    assert "no machine" in note
     assert not steered.driver.stopping
     store.ask_to_stop(KEY)
     steered.looks(1)
@@ -109,7 +109,7 @@ def test_worker_that_cannot_be_killed_needs_another_ray(
     assert steered.looks(10) == ["a", "b"]
     steered.driver.end_pack("a", Ending(EndingKind.PROCESS_DIED))
     (note,) = steered.heard.notes
-    assert re.match(r"seed=0: it stood still for 1\d s .*epoch 3, step 7, my_layer.py", note)
+    assert re.match(r"seed=0: it stalled for 1\d s .*epoch 3, step 7, my_layer.py", note)
     assert not steered.driver.stopping
     with pytest.raises(GivenUpError, match="cannot be ended"):
         steered.looks(100)

@@ -48,7 +48,7 @@ def test_death_for_want_of_memory_is_recognized(
     """What this machine's kernel has ended says nothing of another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explain(DEATH, beat_of(machine, machine_memory=at_the_beat), "one")
-    memory = ", with 31.0 GB of the 64.0 GB of its machine" if kind is STARVED else ""
+    memory = ", using 31.0 of its machine's 64.0 GB" if kind is STARVED else ""
     assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 3, step 9{memory}")
 
 

@@ -58,7 +58,7 @@ def test_hang_after_quick_steps_is_reported_in_minutes() -> None:
     worker = Followed()
     worker.trains(100, step_s=POLL_S)
     assert worker.stands_still_within(1000) == 120
-    assert worker.cause == "it stood still for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
+    assert worker.cause == "it stalled for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
 
 
 def test_trial_of_slow_steps_goes_on() -> None:
@@ -98,7 +98,7 @@ def test_process_that_lets_no_thread_run_is_named() -> None:
     worker = Followed()
     assert worker.stands_still_within(1000, beats=False) == 602
     assert worker.cause == (
-        "it stood still for 10 min (no thread of its process ran any more; last seen at its start, "
+        "it stalled for 10 min (all threads of its process stopped; last seen at its start, "
         "my_layer.py, line 3)"
     )
 
@@ -108,7 +108,7 @@ def test_worker_that_never_beat_is_ended() -> None:
     watch.add("pack")
     for second in range(0, 14, 2):
         watch.update(float(second), {})
-    assert watch.stalls()["pack"].cause == "it stood still for 12 s before it began"
+    assert watch.stalls()["pack"].cause == "it stalled for 12 s before it began"
 
 
 def test_driver_that_stood_still_ends_no_trial() -> None:
