@@ -1,4 +1,4 @@
-"""A quick check for a Ray cluster, since `ray.init` needs two minutes to find none."""
+"""Quick check for a Ray cluster; `ray.init` needs two minutes to find none."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ JOIN = (
 def check_address(address: str) -> None:
     """Raise UserError within 15 s if no usable Ray cluster answers at `address`.
 
-    `address` is "host:port" or "auto" (this machine's cluster). Another process tries to join,
-    since a `ray.init` cannot be cancelled."""
+    `address` is "host:port" or "auto" (this machine's). Joins from another process, since
+    `ray.init` cannot be cancelled.
+    """
     if address != "auto":
         _check_port(address)
     command = [sys.executable, "-c", JOIN, address]

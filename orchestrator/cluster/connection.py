@@ -26,7 +26,7 @@ from orchestrator.guard import SIGNALS, patient
 from trainables.errors import UserError, first_line
 
 OBJECT_STORE_BYTES = 2**27
-"""Ray's default is a third of the memory; packs and reports are small."""
+"""Ray's default is a third of the memory."""
 START_S = 300.0
 END_S = 6.0
 THREAD = "ray"
@@ -41,15 +41,16 @@ finally:
     gc.freeze()
     gc.enable()
 """
-"""Source of a module that workers import in advance, without useless garbage collections. It is a
-file of its own since a worker cannot find this program yet."""
+"""Source of a module that workers preload without garbage collections; a file of its own, as
+workers cannot find this program yet."""
 
 
 @contextmanager
 def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
     """Connect to the cluster at `options.address`, or start one here, until the context ends.
 
-    If a connection exists, it is used and left open; see `shared_connection.shared`."""
+    An existing connection is used and left open; see `shared_connection.shared`.
+    """
     ray_private.adapt_ray(starts_here=options.address is None)
     if ray.is_initialized():
         yield
@@ -86,7 +87,7 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
 
 
 def _end_ray(thread: ThreadPoolExecutor) -> None:
-    """If a part of Ray has died this takes forever; the rest then ends with this process."""
+    """If a part of Ray has died this never ends; the rest dies with this process."""
     shutdown, deadline_s = thread.submit(ray.shutdown), time.monotonic() + END_S
     thread.shutdown(wait=False)
     while not shutdown.done() and time.monotonic() < deadline_s:
@@ -101,7 +102,7 @@ def check_cluster(address: str | None) -> None:
 
 
 def _take_signals_again() -> None:
-    """Ray replaces Python's handlers when it starts, and removes them when it ends."""
+    """Ray replaces Python's handlers at its start, and removes them at its end."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             handler = signal.getsignal(number)

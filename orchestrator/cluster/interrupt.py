@@ -1,4 +1,4 @@
-"""Signals as requests to stop. A second signal ends the process, by the guard if there is one."""
+"""Signals as requests to stop. A second one ends the process, by the guard if present."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Make signals only set `requested` within the context, if in the main thread."""
+    """Make signals only set `requested`, in the main thread."""
     interrupt = Interrupt()
 
     def handle(number: int, _frame: FrameType | None) -> None:

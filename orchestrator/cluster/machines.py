@@ -26,7 +26,7 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return "CPU", "GPU", "memory" (bytes) and other resources, by Ray's node id."""
+    """Return resources such as "CPU", "GPU" and "memory" (bytes), by Ray's node id."""
     return {machine["NodeID"]: machine["Resources"] for machine in machines}
 
 
@@ -36,7 +36,7 @@ def address_of(machine: dict[str, Any]) -> str:
 
 
 class UnfitMachineError(Exception):
-    """No pack must run on this machine (Ray's node id)."""
+    """This machine (Ray's node id) must run no pack."""
 
     def __init__(self, machine: str, reason: str) -> None:
         super().__init__(machine, reason)
@@ -45,16 +45,15 @@ class UnfitMachineError(Exception):
 
 @dataclass(frozen=True)
 class LateMachines:
-    """A check of machines that join later, before they run a pack."""
+    """Check of machines that join later."""
 
     question: str
     """`Question` as JSON."""
     checked_machines: frozenset[str]
-    """Machines already checked, by Ray's node id."""
+    """Ray's node ids."""
 
     def refuse_unfit(self) -> None:
-        """Raise UnfitMachineError if this worker's machine joined late and cannot run the
-        trials."""
+        """Raise UnfitMachineError if this machine joined late and cannot run the trials."""
         machine = ray.get_runtime_context().get_node_id()
         if machine in self.checked_machines:
             return
@@ -72,7 +71,8 @@ def _faults_here(question: str, machine: str) -> list[str]:
 def check_machines(question: Question, is_stopping: Callable[[], bool]) -> LateMachines:
     """Check every machine; return the check for machines that join later.
 
-    Raises UserError with a sentence per fault. Waiting ends early if `is_stopping` returns True."""
+    Raises UserError with a sentence per fault. Waiting ends early if `is_stopping` returns True.
+    """
     text = question.model_dump_json()
     machines = nodes()
     task = ray.remote(num_cpus=0, max_retries=0)(find_faults)

@@ -1,6 +1,7 @@
-"""Checks that a machine can run a sweep's trials, made before any trial starts.
+"""Checks that a machine can run the trials, before any starts.
 
-`find_faults` runs on each machine as a Ray task; this module does not use Ray."""
+`find_faults` runs on each machine as a Ray task; this module does not use Ray.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class Question(Frozen):
     storage: str
     """A folder, or the URL of an object store."""
     marker: str
-    """File name just written to the storage."""
+    """File just written to the storage."""
     texts: tuple[Text, ...]
     gpus: bool
     precisions: tuple[str, ...] = ()
@@ -90,7 +91,8 @@ def cluster_question(
 ) -> Question:
     """Return the requirements of these trials; `marker` is in their storage.
 
-    `corpus` is what language models read; None without language models."""
+    `corpus` is that of language models, if any.
+    """
     texts = []
     if corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name):
         folder = options.runtime.data_dir
@@ -112,7 +114,8 @@ def cluster_question(
 def find_faults(text: str, address: str, ray_gpus: float) -> list[str]:
     """Return a sentence with the fix for each fault of this machine. Fetches missing texts.
 
-    `text` is a `Question` as JSON; `address` and `ray_gpus` are Ray's for this machine."""
+    `text` is a `Question` as JSON; `address` and `ray_gpus` are Ray's for this machine.
+    """
     question = Question.model_validate_json(text)
     clauses = (
         _version_fault(question.versions),
@@ -202,8 +205,7 @@ def precisions_of(configs: Iterable[AnyConfig]) -> tuple[str, ...]:
 
 
 def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
-    """Raise UserError if torch cannot train on a GPU here; return a note if Triton cannot be
-    used."""
+    """Raise UserError if torch cannot train on a GPU here; return a note if Triton is unusable."""
     problem = _gpu_fault(1, precisions_of(configs), all_gpus=False)
     if problem is not None:
         raise UserError(
@@ -216,10 +218,10 @@ def check_torch_gpu(configs: Iterable[AnyConfig]) -> str | None:
 
 @cache
 def probe_gpus(*, all_gpus: bool) -> GpuProbe:
-    """Test this machine's GPUs in another process, because the driver needs no torch.
+    """Test this machine's GPUs in another process; the driver needs no torch.
 
-    With `all_gpus`, includes those that CUDA_VISIBLE_DEVICES hides, as in a Ray task without
-    GPUs."""
+    `all_gpus` includes those hidden by CUDA_VISIBLE_DEVICES, as in a Ray task without GPUs.
+    """
     environment = {
         name: value for name, value in os.environ.items() if not (all_gpus and name == GPU_VARIABLE)
     }

@@ -1,4 +1,4 @@
-"""Every private part of Ray in use. If one is missing, the loss is reported once."""
+"""Every private part of Ray in use. A missing one is reported once."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ def losses() -> list[str]:
 
 
 def adapt_ray(*, starts_here: bool) -> None:
-    """Stop Ray from printing a page per dead process, and from importing MLflow for disabled
-    statistics.
+    """Stop Ray from printing a page per dead process and importing MLflow for disabled statistics.
 
-    If Ray `starts_here`, Tune also reuses ready workers, whose environment variables are already
-    set."""
+    If Ray `starts_here`, Tune also reuses ready workers, whose environment is already set.
+    """
     actor_of = functools.cache(ray.remote)
     replacements: dict[str, Callable[..., Any]] = {
         PRINTER: lambda *_, **__: None,

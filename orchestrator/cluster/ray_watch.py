@@ -1,4 +1,4 @@
-"""Detection of a dead Ray by the system, since Ray may wait for its dead parts forever."""
+"""Detection of a dead Ray, which may wait for its dead parts forever."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from trainables.errors import GO_ON, UserError
 
 LOOK_S = 0.5
 HEAD_AWAY_S = 20.0
-"""Longest time without an answer from a cluster's head."""
+"""Longest silence of a cluster's head."""
 DIRECTORY, NODE = "gcs_server", "raylet"
-"""Ray processes that everything needs; a raylet ends with either of its agents."""
+"""Processes that everything needs; a raylet ends with either of its agents."""
 Check = Callable[[], str | None]
 """Returns why Ray is gone, or None."""
 

@@ -38,7 +38,8 @@ def per_pack(options: RunOptions) -> dict[str, float]:
 def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     """Return how many packs fit on machines with these resources.
 
-    Raises UserError, with both numbers, if none fits."""
+    Raises UserError, with both numbers, if none fits.
+    """
     need = per_pack(options)
     slots = sum(fit_on(node, options) for node in nodes)
     if slots > 0:
@@ -46,13 +47,13 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     gpus = sum(node.get("GPU", 0.0) for node in nodes)
     if need.get("gpu", 0) > gpus:
         raise UserError(
-            f"--gpus-per-trial: a trial needs {need['gpu']:g} GPU, but there are {gpus:g}. Use 0 to "
-            "train on CPUs, or a cluster with GPUs (--address)."
+            f"--gpus-per-trial: a trial needs {need['gpu']:g} GPU, but there are {gpus:g}. Use 0 "
+            "to train on CPUs, or a cluster with GPUs (--address)."
         )
     largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
     request = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
     raise UserError(
-        f"A trial needs {request} on one machine, but the largest has {largest:g} cores "
+        f"A trial needs {request} on one machine; the largest has {largest:g} cores "
         f"(all: {gpus:g} GPUs). Lower --cores-per-trial or --gpus-per-trial."
     )
 

@@ -1,4 +1,4 @@
-"""The temporary folders of a run."""
+"""Temporary folders of a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine_names, remove_
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
-"""Bytes. Ray's sockets are 83 bytes longer, and their paths are limited to 107."""
+"""Bytes. Ray's sockets are 83 bytes longer; the limit is 107."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a temporary folder that fits Ray's sockets and that other runs do not remove.
 
-    On exit it is removed, with the processes that work in it. Raises UserError if it cannot be
-    made."""
+    On exit it is removed, with the processes that work in it. Raises UserError if impossible.
+    """
     base = SHORT_BASE
     try:
         if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_BASE:
@@ -41,7 +41,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _locked_folder(base: str) -> tuple[Path, int]:
-    """Return a new folder, and the descriptor that keeps its owner file locked. Raises OSError."""
+    """Return a new folder and the descriptor that locks its owner file. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
     draft = folder / f"{OWNER}.unfinished"
     try:

@@ -1,9 +1,9 @@
 """The guard of a command: so simple that it cannot hang.
 
-The user's process is the guard; the command runs in a child process with its own session. The guard
-answers signals within a second and ends everything within ten, in any state of Ray. It restarts a
-sweep that stalls or crashed with Ray. A sweep may die at any moment and resumes from durable
-work."""
+The user's process is the guard; the command runs in a child with its own session. The guard answers
+signals within a second, ends everything within ten, and restarts a sweep that stalls or crashed.
+Sweeps resume from durable work.
+"""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from orchestrator.guard.processes import (
 
 LOOK_S = 0.1
 ANSWER_S = 0.7
-"""After this the guard itself announces the stop."""
+"""Then the guard announces the stop."""
 LATE_SIGNAL_S = 0.5
-"""A signal sent to all processes may reach the guard this much later."""
+"""A signal to all processes may reach the guard this much later."""
 STOP_S = 8.0
-"""After this the command is killed."""
+"""Then the command is killed."""
 REPEAT_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
-"""Repeats within this time count once, because `timeout` signals a process and then its group."""
+"""Repeats within this time count once: `timeout` signals a process, then its group."""
 STALL_S = 60.0
-"""A sweep stalls if it does not beat for this long. It normally beats several times a second."""
+"""A sweep stalls without a beat for this long; several a second are normal."""
 MAX_STARTS = 3
-"""Limit on starts without a trial that ended in between."""
+"""Limit on starts without an ended trial."""
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
-"""Blocked and fetched one by one, like the signals that ask for the end."""
+"""Blocked and fetched one by one, like end signals."""
 CRASH_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP_STATUS = 3
 STOPPED_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 ORDERLY_STATUSES = (0, 1, 2)
-"""Exit statuses of a command that has cleaned up itself."""
+"""Exit statuses of commands that have cleaned up."""
 RESUME_HINT = "Results and checkpoints are kept; type the same command again to go on."
 
 
@@ -84,22 +84,22 @@ class _Command:
     pid: int
     pipe: int
     signals: list[signal.Signals]
-    """The signals that ask for the end."""
+    """Signals that ask for the end."""
     strangers: Collection[psutil.Process]
-    """Descendants that do not belong to the command."""
+    """Descendants that are not the command's."""
     stop_signal: signal.Signals | None = None
-    """First signal that asked for the end."""
+    """First request to end."""
     restart_reason: str | None = None
     has_progress: bool = False
     """True if a trial ended."""
     _received_signal: signal.Signals | None = None
-    """First signal that reached the command's process."""
+    """First signal that reached the command."""
     _stop_s: float = 0.0
     _is_announced: bool = False
     _ended_itself: bool = False
-    """True if the command itself ended its process, not a library."""
+    """True if the command, not a library, ended its process."""
     _patience_s: float | None = None
-    """Longest allowed time without a beat; None outside a sweep, which could be restarted."""
+    """Longest time without a beat; None outside a sweep."""
     _last_beat_s: float = 0.0
     _text: bytes = b""
     _reason: str = "The sweep's process requested a restart"
@@ -133,7 +133,7 @@ class _Command:
             time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
-        """`sigtimedwait` may return any number after this process was stopped, so this polls."""
+        """`sigtimedwait` may return any number after a stop of this process, so this polls."""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
             if number in (*self.signals, *JOB_CONTROL):
@@ -179,7 +179,7 @@ class _Command:
         return True
 
     def _kill(self, reason: str) -> int:
-        """Kill everything, silently if it will be restarted."""
+        """Kill everything, silently before a restart."""
         kill_descendants(self.strangers)
         self._read_pipe()
         os.close(self.pipe)
@@ -189,8 +189,7 @@ class _Command:
         return 128 + self.stop_signal
 
     def _exit_status(self, status: int) -> int:
-        """Return the exit status for `status` (negative for a signal); report what the command
-        could not."""
+        """Return the exit status for `status` (negative for a signal), and report a death."""
         if status == INTERRUPTED:
             self.stop_signal = self.stop_signal or self._received_signal
         if self.stop_signal is not None:

@@ -1,6 +1,7 @@
-"""The guarded process: its reports to the guard, and its signal handling.
+"""The guarded process: its reports to the guard, and its signals.
 
-Without a guard (in notebooks and tests) nothing is reported, and signals act as usual."""
+Without a guard (in notebooks and tests) nothing is reported, and signals act as usual.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a command to end."""
 INTERRUPTED = 130
 RESTART_STATUS = 75
-"""Exit status that asks the guard for a new process, because the failure cannot be fixed here."""
+"""Asks the guard for a new process: the failure cannot be fixed here."""
 
 
 class Word(StrEnum):
-    """First words of lines on the pipe to the guard."""
+    """First words of lines to the guard."""
 
     BEAT = "beat"
     WAIT = "wait"
-    """Followed by the seconds until the next beat is due."""
+    """Followed by the seconds until the next beat."""
     REST = "rest"
     """No beat has to follow."""
     STOPPING = "stopping"
@@ -45,7 +46,7 @@ class _Process:
     is_restart: bool = False
     sends_beats: bool = False
     is_over: bool = False
-    """The command has ended or was interrupted; another signal changes nothing."""
+    """Ended or interrupted; another signal changes nothing."""
     is_dropping: bool = False
     """Python is dropping an exception."""
 
@@ -63,7 +64,7 @@ def end_signals() -> list[signal.Signals]:
 
 
 def is_guarded() -> bool:
-    """Return whether this process has a guard, which then decides what a second signal does."""
+    """Return whether a guard decides what a second signal does."""
     return _STATE.pipe is not None
 
 
@@ -73,21 +74,20 @@ def was_started_again() -> bool:
 
 
 def beat() -> None:
-    """Report to the guard that the sweep moves; see `watched`."""
+    """Report that the sweep moves; see `watched`."""
     _STATE.sends_beats = True
     _send(Word.BEAT)
 
 
 def beat_on() -> None:
-    """Beat while waiting for another process, if the guard expects beats."""
+    """Beat while waiting for another process, if beats are expected."""
     if _STATE.sends_beats:
         _send(Word.BEAT)
 
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Have the guard restart a sweep that stalls within the context. It must call `beat` several
-    times a second."""
+    """Have the guard restart a stalled sweep. Call `beat` several times a second within."""
     beat()
     try:
         yield
@@ -115,25 +115,27 @@ def stop_beating() -> None:
 
 
 def report_stopping() -> None:
-    """Report that the user knows about the stop, so that the guard does not announce it."""
+    """Report that the user knows about the stop; the guard then does not announce it."""
     _send(Word.STOPPING)
 
 
 def report_signal(number: int) -> None:
-    """Report the signal that asked for the end, as it decides the exit status; it may have reached
-    this process only. On SIGHUP, leave the closed terminal."""
+    """Report the signal that asked for the end, as it decides the exit status.
+
+    It may have reached this process only. On SIGHUP, leave the closed terminal.
+    """
     _send(f"{Word.SIGNAL} {number}")
     if number == signal.SIGHUP:
         leave_terminal()
 
 
 def trial_ended() -> None:
-    """Report that a trial ended, which counts as progress of the current start."""
+    """Report that a trial ended, which counts as progress."""
     _send(Word.TRIAL_ENDED)
 
 
 def start_again(reason: str) -> None:
-    """Exit and have the guard restart the command, for `reason`. Returns if there is no guard."""
+    """Have the guard restart the command, for `reason`. Returns if there is no guard."""
     if is_guarded():
         _send(f"{Word.REASON} {' '.join(reason.split())}")
         # Streams are not flushed: a reader that does not read would block forever.
@@ -186,8 +188,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _restore_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send the interrupt again if Python dropped it, as it does with any exception of a
-    finalizer."""
+    """Send the interrupt again if Python dropped it, as it does with any error of a finalizer."""
     if unraisable.exc_type is KeyboardInterrupt:
         _STATE.is_dropping = True
         threading.Thread(target=_resend_interrupt).start()

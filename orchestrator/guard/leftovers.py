@@ -1,6 +1,7 @@
 """Temporary folders of killed runs, and the processes that work in them.
 
-A run holds a lock on a file in its folder; the kernel releases it in any death of the process."""
+A run locks a file in its folder; the kernel releases the lock in any death.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ PREFIX = "sweep-"
 SHORT_BASE = "/tmp"
 """Parent of runs' folders if TMPDIR is too long for Ray."""
 OWNER = "owner"
-"""Locked file with the machine's names, since machines that share a folder may not share locks."""
+"""Locked file with the machine's names; machines that share a folder may not share locks."""
 FOLDER_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")
 """Names of these folders."""
 END_S = 5.0
@@ -30,8 +31,9 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 def remove_leftovers() -> int:
     """Remove this user's folders of dead runs and kill the processes that work in them.
 
-    Returns the number of folders removed. Keeps folders of live runs and other users, and targets
-    of links. Raises nothing."""
+    Returns their number. Keeps folders of live runs and other users, and targets of links. Raises
+    nothing.
+    """
     bases = {SHORT_BASE}
     with suppress(OSError):  # no folder is writable
         bases.add(tempfile.gettempdir())
@@ -58,8 +60,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def machine_names() -> set[str]:
-    """Return this machine's names: a lasting one, and one shared by containers that share its
-    locks."""
+    """Return this machine's lasting name, and a name shared by containers that share its locks."""
     names = {os.uname().nodename}
     with suppress(OSError):
         names.add(BOOT.read_text().strip())
@@ -81,8 +82,7 @@ def _remove_abandoned(folder: Path) -> bool:
 
 
 def _is_abandoned(owner: int) -> bool:
-    """Return whether the owner is gone; then this process has its lock. Raises OSError if another
-    has it."""
+    """Return whether the owner is gone and now locked. Raises OSError if another process has it."""
     status = os.fstat(owner)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return False
@@ -94,8 +94,8 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
     """Return whether the folder's run started the process.
 
     Its temporary files are there. Ray's processes overwrite their environment with their title, but
-    have a log open for writing. Processes that read a log, or joined Ray from elsewhere, do not
-    count."""
+    write a log. Readers of a log, and processes that joined Ray from elsewhere, do not count.
+    """
     with suppress(psutil.Error):
         if process.pid == os.getpid() or process.uids().effective != os.geteuid():
             return False

@@ -1,4 +1,4 @@
-"""Start, listing and end of the guarded process and its descendants."""
+"""Start, listing and end of the guarded process and descendants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def adopt_orphans() -> None:
 def start(run: Callable[[], int], *, is_restart: bool) -> tuple[int, int]:
     """Fork a process with its own session that runs `run` and dies with this one.
 
-    Returns its id and the pipe from it."""
+    Returns its id and the pipe from it.
+    """
     read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
     pid = os.fork()
@@ -81,7 +82,7 @@ def signal_descendants(number: int, strangers: Collection[psutil.Process]) -> in
 
 
 def kill_descendants(strangers: Collection[psutil.Process]) -> None:
-    """Kill all descendants except `strangers` and theirs, and wait; the rest cannot be killed."""
+    """Kill all descendants except `strangers` and theirs, and wait; some cannot be killed."""
     deadline_s = time.monotonic() + END_S
     while signal_descendants(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):

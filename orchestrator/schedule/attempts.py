@@ -9,12 +9,12 @@ from math import ceil
 from orchestrator.worker import Ending, EndingKind
 
 MAX_LOST_MACHINES = 5
-"""A lost machine counts as no attempt, but after this many the trial may be the cause."""
+"""A lost machine is no attempt, but after this many the trial may be the cause."""
 MORE_MEMORY = "use a smaller batch (--set training.batch_size=N) or a machine with more memory"
 
 
 class Attempts:
-    """Deaths and lost machines, counted by trial id."""
+    """Deaths and lost machines by trial id."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -22,14 +22,15 @@ class Attempts:
         self._losses: Counter[str] = Counter()
         self._alone_ids: set[str] = set()
         self._mate_limits: dict[str, int] = {}
-        """Limits for trials whose shared process died, by trial id."""
+        """Limits after the death of a shared process, by trial id."""
         self._death_machines: dict[str, str] = {}
-        """Address of the machine on which the process died, by id of an unfinished trial."""
+        """Address, by id of an unfinished trial."""
 
     def count_death(self, trial_id: str, ending: Ending) -> str | None:
         """Count a death; return why the trial fails, or None if it may run again.
 
-        A trial that runs out of memory always gets one more attempt, alone, and none after that."""
+        After running out of memory, a trial always gets exactly one more attempt, alone.
+        """
         if ending.short_of_memory:
             if trial_id in self._alone_ids:
                 return f"{ending.cause}, even alone: {MORE_MEMORY}"
@@ -50,7 +51,8 @@ class Attempts:
     def halve(self, trial_ids: Collection[str]) -> None:
         """Halve the number of these trials that may run together, since their shared process died.
 
-        Repeated halving isolates the unknown cause. No attempt is counted."""
+        Repeated halving isolates the cause. No attempt is counted.
+        """
         self._mate_limits |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
 
     def mate_limit(self, trial_id: str, limit: int) -> int:
@@ -58,13 +60,14 @@ class Attempts:
         return min(limit, self._mate_limits.get(trial_id, limit))
 
     def must_run_alone(self, trial_id: str) -> bool:
-        """Return whether the trial ran out of memory and must run alone."""
+        """Return whether the trial ran out of memory."""
         return trial_id in self._alone_ids
 
     def recount_losses(self, addresses: Collection[str]) -> None:
         """Recount deaths on machines not in `addresses` as lost machines, not as attempts.
 
-        A process's death is known at once, its machine's loss only later."""
+        A process's death is known at once, its machine's loss only later.
+        """
         for trial_id, machine in list(self._death_machines.items()):
             if machine not in addresses:
                 del self._death_machines[trial_id]
@@ -72,5 +75,5 @@ class Attempts:
                 self._losses[trial_id] += 1
 
     def forget(self, trial_id: str) -> None:
-        """Forget the address recorded for a trial that has ended."""
+        """Forget a trial that has ended."""
         self._death_machines.pop(trial_id, None)

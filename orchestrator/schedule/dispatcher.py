@@ -1,7 +1,8 @@
-"""The choice of the next pack, and the requeueing of trials. Independent of Ray.
+"""Choice of the next pack, and requeueing. Independent of Ray.
 
-Drivers that share a study claim pack by pack, shortly before a worker is free. Done trials with
-missing measurements need no claim: measuring twice overwrites nothing."""
+Drivers that share a study claim pack by pack, shortly before a worker is free. Done trials need no
+claim: measuring twice overwrites nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +23,16 @@ from orchestrator.words import counted
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 ORDERLY_END = Ending(EndingKind.ERROR)
-"""Ending of a worker that finished its pack, for trials that it did not report."""
+"""Ending of a finished pack, for trials that its worker did not report."""
 
 
 class Dispatcher:
-    """Hands out packs and processes reports. Every trial is finally recorded, failed or
-    released."""
+    """Hands out packs and processes reports until every trial is recorded, failed or released."""
 
     def __init__(
         self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int
     ) -> None:
-        """Queue `trials`. `owner` is this driver's name in the store; `slots` packs fit at
-        first."""
+        """Queue `trials`. `owner` is this driver in the store; `slots` packs fit at first."""
         self._work = work
         self._listener, self._source = work.listener, work.source
         self.attempts = Attempts(work.options.max_attempts)
@@ -55,7 +54,7 @@ class Dispatcher:
         self._flight_limit = slots + 1 if limit is None or limit > slots else limit
 
     def stop(self, trial_ids: Collection[str]) -> None:
-        """Stop these trials and release them unchanged."""
+        """Release these trials unchanged."""
         self._stop_requests |= set(trial_ids)
         elsewhere_trials = self._table.trials(State.ELSEWHERE)
         self._release(
@@ -69,8 +68,9 @@ class Dispatcher:
     def give_up(self, keys_without_machine: Collection[str] = ()) -> list[str]:
         """Return packs to end, each once.
 
-        The running trial of such a pack was asked to stop. Or the pack has no worker, and either no
-        machine fits it any more (`keys_without_machine`) or all its trials were asked to stop."""
+        Its running trial was asked to stop. Or no worker has it, and no machine fits it
+        (`keys_without_machine`) or all its trials were asked to stop.
+        """
         running = self._table.trials(State.RUNNING).keys()
         keys = []
         for key, flight in self._flights.items():
@@ -83,32 +83,32 @@ class Dispatcher:
 
     @property
     def finished(self) -> bool:
-        """True when nothing is left to hand out and nothing can come back."""
+        """True if nothing is left to hand out and nothing can come back."""
         return not (
             self._queue or self._flights or self._table.trials(State.ELSEWHERE) or self._source
         )
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store: claimed, not ended, not released."""
+        """Trials that this driver holds in the store."""
         return self._table.claimed_trials
 
     @property
     def waits_for_a_start(self) -> bool:
-        """True if packs are on their way to workers and no worker has started one."""
+        """True if packs are on their way and no worker has started one."""
         return bool(self._flights) and not any(flight.started for flight in self._flights.values())
 
     def show(self) -> None:
-        """Show the listener the packs and trials that are with workers."""
+        """Show the listener the packs and trials with workers."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
     def current_trial(self, key: str) -> str | None:
-        """Return the id of the pack's current trial by its reports; None after its last trial."""
+        """Return the pack's current trial id by its reports; None after the last trial."""
         return next(iter(self._flights[key].open_trials), None)
 
     def next_pack(self, key: str) -> Pack | None:
-        """Claim and return the next pack, named `key`; None if no pack is ready."""
+        """Claim and return the next pack; None if no pack is ready."""
         if len(self._flights) >= self._flight_limit:
             return None
         if not self._queue.shared_packs:
@@ -134,16 +134,16 @@ class Dispatcher:
         return None
 
     def process_events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Process events from the pack's worker. Raises UserError if it can write no more files."""
+        """Process events from the pack's worker. Raises UserError if it cannot write files."""
         self._enqueue(self._outcomes.process_events(self._flights[key], events))
 
     def end_pack(self, key: str, ending: Ending = ORDERLY_END) -> None:
         """Process the end of a pack.
 
-        The trial that was running when the process died is retried in a pack of its own, or fails.
-        Unstarted trials, and all trials from an unfit machine, return to the queue. Trials that
-        were asked to stop are released. Raises UserError if workers keep ending before they start a
-        trial."""
+        The trial that was running when the process died is retried alone, or fails. Unstarted
+        trials, and all from an unfit machine, return to the queue, except those asked to stop.
+        Raises UserError if workers keep ending before they start a trial.
+        """
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
         self._enqueue(self._outcomes.end_pack(flight, ending))
@@ -153,7 +153,7 @@ class Dispatcher:
         self._enqueue(open_trials, first=True)
 
     def close(self) -> None:
-        """Record results that are already durable; release all other claimed trials."""
+        """Record durable results; release all other claimed trials."""
         try:
             # If the object store is unreachable, the next run finds these results.
             with contextlib.suppress(BucketError):
@@ -199,9 +199,10 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _make_packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Trials run alone if they ran out of memory or have later measurements (of unknown
-        duration). Searched trials never run one after another, since their thresholds soon
-        change."""
+        """Separate trials that ran out of memory or have later measurements (of unknown duration).
+
+        Searched trials never run one after another, since their thresholds soon change.
+        """
         unmeasured, other_trials, searched_trials, lone_packs = self._work.unmeasured, [], [], []
         for trial in trials:
             alone = self.attempts.must_run_alone(trial.trial_id)

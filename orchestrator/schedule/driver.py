@@ -1,4 +1,4 @@
-"""A sweep as seen by its executor, with its machines, stop requests and errors."""
+"""A sweep as its executor sees it: machines, stop requests and errors."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
-"""Delays after which a worker that should have ended is killed, and Ray is restarted."""
+"""Delays until a worker that should have ended is killed, and Ray restarted."""
 START_S = 300.0
-"""Limit for Ray to start a worker while no pack has one."""
+"""Limit for Ray to start a first worker."""
 
 
 class Driver:
-    """The executor's interface. After the first error or signal it is `stopping` and does
-    nothing."""
+    """The executor's interface, which does nothing once it is `stopping`."""
 
     def __init__(
         self,
@@ -63,12 +62,12 @@ class Driver:
 
     @property
     def stopping(self) -> bool:
-        """True once a signal or an error has asked for the end."""
+        """True after a signal or an error."""
         return self._interrupt.requested or self._error is not None
 
     @property
     def finished(self) -> bool:
-        """True if no pack is left and none can follow."""
+        """True if no pack can follow."""
         return self.stopping or self._dispatcher.finished
 
     def raise_error(self) -> None:
@@ -79,7 +78,8 @@ class Driver:
     def next_pack(self, key: str) -> Parcel | None:
         """Return the next pack, named `key`; None if no pack is ready.
 
-        While no pack runs, Tune calls this instead of `poll`."""
+        While no pack runs, Tune calls this instead of `poll`.
+        """
         if self._parcels:
             beat()
         else:
@@ -102,8 +102,7 @@ class Driver:
         self._guarded(lambda: self._end_pack(key, ending), None)
 
     def poll(self) -> list[str]:
-        """Return the packs to end, after checking the lease and, every 2 s, the cluster and the
-        store."""
+        """Check the lease and, every 2 s, the cluster and the store; return the packs to end."""
         beat()
         if self._interrupt.requested and not self._stop_announced:
             self._stop_announced = True
@@ -116,7 +115,8 @@ class Driver:
     def _guarded(self, action: Callable[[], T], default: T) -> T:
         """Run `action` unless the sweep is stopping; an error stops it.
 
-        Checks the lease first: a driver that lost it must not record trials of another driver."""
+        Checks the lease first: a driver that lost it must not record trials of another driver.
+        """
         if self.stopping:
             return default
         try:

@@ -1,4 +1,4 @@
-"""Why workers ended, by their last heartbeats; and a way to kill workers that Ray cannot end."""
+"""Why workers ended, by their last heartbeats; killing of workers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
 
 def explain(ending: Ending, beat: Beat | None, trial_id: str | None) -> Ending:
-    """Return the ending with the position in trial `trial_id` and, if memory ran out, the amount
-    used.
+    """Add the position in trial `trial_id` to an ending and, if memory ran out, the amount used.
 
-    The beat may be of an earlier trial. A killed process ran out of memory if its machine was full
-    or the kernel has killed a process since the beat."""
+    The beat may be of an earlier trial. Memory ran out if the machine was full, or its kernel has
+    killed a process since.
+    """
     if beat is None:
         return ending
     memory = beat.machine_memory
@@ -32,7 +32,7 @@ def explain(ending: Ending, beat: Beat | None, trial_id: str | None) -> Ending:
 
 
 def kill_worker(beat: Beat | None) -> None:
-    """Kill the sender of the beat if it is on this machine and still a process of Ray."""
+    """Kill the sender of the beat if it is on this machine and still a Ray process."""
     if beat is None or beat.machine != machine_here():
         return
     with suppress(OSError):  # it has ended, or belongs to another user

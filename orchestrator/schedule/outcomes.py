@@ -1,4 +1,4 @@
-"""Trial outcomes, from worker reports, files, pack endings and other drivers."""
+"""Trial outcomes from reports, files, pack endings and other drivers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from trainables.errors import UserError
 from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
 
 MAX_START_FAILURES, MAX_MEMORY_FAILURES = 3, 20
-"""Limits on consecutive workers that end before they start a trial; the second if memory is
-short."""
+"""Limits on consecutive workers that start no trial; the second if memory is short."""
 
 
 class Outcomes:
@@ -35,7 +34,8 @@ class Outcomes:
     def process_events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
         """Process events from the pack's worker; return the trials that must run again.
 
-        Raises UserError if the worker can write no more files."""
+        Raises UserError if the worker can write no more files.
+        """
         events = list(events)
         self._record_starts(events)
         epochs: dict[str, list[EpochMetrics]] = {}
@@ -67,8 +67,9 @@ class Outcomes:
     def end_pack(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
         """Process the end of a pack; return the trials that get another attempt.
 
-        Trials that remain in `flight.open_trials` were not started. Raises UserError if workers
-        keep ending before they start a trial."""
+        Those in `flight.open_trials` were not started. Raises UserError if workers keep ending
+        before they start a trial.
+        """
         wait_for_storage(lambda: self.recover(flight))
         is_unfit = ending.kind is EndingKind.MACHINE_UNFIT
         if is_unfit and ending.cause not in self._refusals:
@@ -111,7 +112,7 @@ class Outcomes:
         self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
 
     def recover(self, flight: Flight) -> None:
-        """Record what the worker made durable but did not report."""
+        """Record durable results that the worker did not report."""
         if flight.pack.unmeasured:
             for outcome in self._recorder.unreported_measurements(
                 list(flight.open_trials), flight.pack.unmeasured

@@ -1,7 +1,8 @@
 """Packs of trials, the unit that Ray Tune schedules.
 
 Each costs Tune about 0.1 s, so short trials share one. Long trials go alone, so that workers end at
-about the same time."""
+about the same time.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +16,34 @@ from orchestrator.worker import Pack
 from trainables.stack import stack_key
 
 PACK_S = 10.0
-"""Target duration of a pack of short trials."""
+"""Target for packs of short trials."""
 PACKS_PER_SLOT = 4
-"""Lower limit, so that no slot idles long at the end."""
+"""Least number, so that no slot idles long at the end."""
 MIN_PACK_S = 1.0
 """Lower limit: below it, overhead outweighs balance."""
 MAX_TRIALS = 100
-"""Upper limit, which bounds the loss from one lost message or dead process."""
+"""Limits the loss from one lost message or dead process."""
 
 
 @dataclass
 class Flight:
-    """A pack that is with a worker or on its way to one."""
+    """A pack with a worker or on its way to one."""
 
     pack: Pack
     open_trials: dict[str, PlannedTrial]
     """Trials without an outcome, in the worker's order."""
     started: bool = False
     given_up: bool = False
-    """Being ended; its remaining trials return to the queue."""
+    """Being ended; its open trials return to the queue."""
 
     @property
     def has_outcomes(self) -> bool:
-        """True if one of its trials has ended."""
+        """True if a trial has ended."""
         return len(self.open_trials) < len(self.pack.trials)
 
 
 class PackQueue:
-    """Packs that wait for a worker. Packs that must run alone come last, one at a time."""
+    """Waiting packs. Those that must run alone come last, one at a time."""
 
     def __init__(self) -> None:
         self.shared_packs, self._lone_packs = deque[Pack](), deque[Pack]()
@@ -51,7 +52,7 @@ class PackQueue:
         return bool(self.shared_packs or self._lone_packs)
 
     def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
-        """Queue packs behind all others, or ahead of them if `first`."""
+        """Queue packs, ahead of others if `first`."""
         self._lone_packs.extend(pack for pack in packs if pack.alone)
         shared_packs = [pack for pack in packs if not pack.alone]
         if first:
@@ -60,7 +61,7 @@ class PackQueue:
             self.shared_packs.extend(shared_packs)
 
     def ready(self, running_packs: Collection[Pack]) -> deque[Pack]:
-        """Return the queue to take from while the packs `running_packs` run."""
+        """Return the queue to take from while `running_packs` run."""
         if any(pack.alone for pack in running_packs):
             return deque()
         if self.shared_packs:
@@ -77,8 +78,8 @@ def pack(
 ) -> list[Pack]:
     """Return packs of the trials, in order; trials that can run together come first.
 
-    `slots` packs run at a time. `at_once` returns, by trial id, how many trials may run
-    together."""
+    `slots` packs run at a time. `at_once` limits, by trial id, how many run together.
+    """
     groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
     single_trials: list[PlannedTrial] = []
     for trial in trials:
@@ -100,8 +101,7 @@ def _cut(trials: Sequence[PlannedTrial], size: int, at_once: int = 1) -> list[Pa
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
-    """Return the size of a pack: about 10 s of work, less if slots would idle, at most 100
-    trials."""
+    """Return a pack's size: about 10 s of work, at most 100 trials, fewer if slots would idle."""
     seconds = max(seconds_per_trial, PACK_S / MAX_TRIALS)
     balanced_size = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(MIN_PACK_S / seconds))
     return max(1, min(round(PACK_S / seconds), balanced_size))

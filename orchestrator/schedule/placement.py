@@ -16,7 +16,7 @@ STEP_BYTES = 250_000_000
 
 
 class Placement:
-    """The machines that are present, by Ray's node id."""
+    """The present machines, by Ray's node id."""
 
     def __init__(
         self,
@@ -30,25 +30,24 @@ class Placement:
         self.update(machines)
 
     def update(self, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the machines that are present."""
+        """Replace the present machines."""
         usable = {name: node for name, node in machines.items() if fit_on(node, self._options)}
         self._machines = {
             name: node for name, node in usable.items() if name not in self._unfit_ids
         }
 
     def exclude(self, machine: str) -> None:
-        """Exclude this machine from now on."""
+        """Exclude this machine."""
         self._unfit_ids.add(machine)
         self._machines.pop(machine, None)
 
     @property
     def slots(self) -> int | None:
-        """Number of packs that fit at a time; None if no pack fits now."""
+        """Packs that fit at a time; None if none fits now."""
         return sum(fit_on(node, self._options) for node in self._machines.values()) or None
 
     def request(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> MachineRequest:
-        """Return the request of a pack: at most the memory of the largest machine, all of it if
-        `alone`."""
+        """Return a pack's request: its memory, up to the largest machine's (all, if `alone`)."""
         limit_bytes = int(
             max((node.get("memory", 0) for node in self._machines.values()), default=0)
         )
@@ -56,7 +55,7 @@ class Placement:
         return MachineRequest(memory_bytes, tuple(sorted(self._unfit_ids)))
 
     def fits(self, request: MachineRequest) -> bool:
-        """Return whether a machine has the requested memory, or no machine fits any pack now."""
+        """Return whether a machine has the memory, or no machine fits any pack now."""
         machines = self._machines.values()
         return not machines or any(
             node.get("memory", 0) >= request.memory_bytes for node in machines

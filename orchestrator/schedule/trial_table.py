@@ -1,6 +1,7 @@
-"""The trials of a sweep, each in exactly one state, and the permitted changes of state.
+"""The trials of a sweep, each in exactly one state, and permitted changes of state.
 
-The store records which driver owns a trial. Several drivers can share a study."""
+The store records which driver owns a trial. Several drivers can share a study.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ class State(Enum):
     WAITING = auto()
     """Queued, not claimed."""
     CLAIMED = auto()
-    """Claimed for an attempt that no worker has begun; about to be handed out, or queued again."""
+    """Claimed for an attempt that has not begun; to be handed out or queued again."""
     RETRIED = auto()
-    """Queued and still claimed after its worker died; claimed again for the next attempt."""
+    """Queued and still claimed after its worker died."""
     HANDED_OUT = auto()
-    """In a pack that is with a worker or on its way to one."""
+    """In a pack with a worker or on its way to one."""
     RUNNING = auto()
     ELSEWHERE = auto()
     ENDED = auto()
@@ -45,12 +46,12 @@ class TrialTable:
     """The state of every trial of one driver."""
 
     def __init__(self, store: Store, owner: str, exempt_ids: Collection[str] = ()) -> None:
-        """`owner` is the driver's name in the store; `exempt_ids` trials need no claim."""
+        """`owner` is this driver in the store; `exempt_ids` need no claim."""
         self._store, self._owner, self._exempt_ids = store, owner, exempt_ids
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
         self.attempts: dict[str, int] = {}
-        """Attempt number of our latest claim, by trial id. The store uses it as our claim token."""
+        """Attempt of our latest claim, by trial id: our claim token in the store."""
 
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
         """Return the trials in any of these states, by id."""
@@ -60,7 +61,7 @@ class TrialTable:
 
     @property
     def claimed_trials(self) -> list[PlannedTrial]:
-        """Trials that this driver holds in the store: claimed, not ended, not released."""
+        """Trials that this driver holds in the store."""
         return [
             trial
             for trial_id, trial in self.trials(*CLAIMED_STATES).items()
@@ -80,7 +81,7 @@ class TrialTable:
             self._trials[state][trial.trial_id] = trial
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim unclaimed trials; return those that are ours now. The others move to ELSEWHERE."""
+        """Claim trials; return those that are ours now. The others move to ELSEWHERE."""
         new_trials = [
             trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED
         ]
@@ -106,7 +107,7 @@ class TrialTable:
         self.move(trials, State.ENDED)
 
     def elsewhere_outcomes(self) -> list[TrialOutcome]:
-        """Return outcomes of ELSEWHERE trials that another driver has ended."""
+        """Return outcomes of ELSEWHERE trials that have ended."""
         elsewhere_ids = list(self._trials[State.ELSEWHERE])
         states = self._store.states(elsewhere_ids) if elsewhere_ids else {}
         return [

@@ -32,11 +32,12 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     """Run registered trials that are not done; return when all have ended.
 
     Trials of other drivers are awaited; those in `work.unmeasured` are only measured; those from
-    `work.source` follow. Machines may join or leave. After SIGINT, SIGTERM or a stop request,
-    running trials resume from their checkpoints next time, and measurements are kept.
+    `work.source` follow. Machines may join or leave. After a signal or stop request, the next run
+    resumes trials from their checkpoints.
 
     Raises UserError if no cluster answers, Ray cannot start, a machine cannot run the trials, or
-    the disk or store fails. Then no trial stays claimed."""
+    the disk or store fails. Then no trial stays claimed.
+    """
     if not trials and work.source is None:
         return RunSummary()
     store, options = work.store, work.options

@@ -1,7 +1,8 @@
-"""Execution of packs as trials of Ray Tune, which only this module uses.
+"""Execution of packs as trials of Ray Tune.
 
-A searcher hands out packs, a callback processes their reports, and a function trainable runs them.
-The driver decides; Tune's own state is never read back, since the store has it."""
+A searcher hands out packs, a callback processes reports, a function trainable runs packs. The
+driver decides; Tune's own state is never read back.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +44,15 @@ from orchestrator.worker import (
 from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
-"""A string, though `Searcher.suggest` is declared to return a dictionary."""
+"""A string, unlike what `Searcher.suggest` declares."""
 LOW_ON_MEMORY = "low on memory"
-"""Part of Ray's message when its memory monitor killed a process."""
+"""In Ray's message when its memory monitor killed a process."""
 TUNE_KEYS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
-"""Keys that Tune needs. It keeps each pack's last report, and statistics of every number."""
+"""Keys that Tune needs. It keeps each pack's last report, and statistics of all numbers."""
 
 
 class _Unpickled:
-    """Base that Tune neither copies nor pickles: its pickles are for restores that never happen."""
+    """Base that Tune neither copies nor pickles, since nothing is restored."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -81,10 +82,10 @@ def _trainable(
 
 
 def fit(driver: Driver, job: Job, *, title: str, late_machines: LateMachines | None) -> None:
-    """Run Tune until the driver has no more packs; `title` names workers in the dashboard.
+    """Run Tune until no pack is left; `title` names workers in the dashboard.
 
-    Raises the driver's error, or UserError if Ray or Tune fails and there is no guard to
-    restart."""
+    Raises the driver's error, or UserError if Ray or Tune fails without a guard to restart.
+    """
     bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
@@ -156,7 +157,7 @@ class _PackSearcher(_Unpickled, Searcher):
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Do nothing: `_DriverCallback` receives this with the error."""
+        """Do nothing: `_DriverCallback` receives this."""
 
     @override
     def save(self, checkpoint_path: str) -> None:
@@ -168,8 +169,6 @@ class _PackSearcher(_Unpickled, Searcher):
 
 
 class _PackScheduler(_Unpickled, FIFOScheduler):
-    """Tune's FIFO scheduler, with access to its controller."""
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Ray has no type for it
         self._controller: Any = None
@@ -179,7 +178,7 @@ class _PackScheduler(_Unpickled, FIFOScheduler):
         self._controller = tune_controller
 
     def end_waiting(self, trial: Trial) -> None:
-        """End a pack that has no worker yet."""
+        """End a pack without a worker."""
         if ray_private.find(ray_private.STOP) is not None:
             self._controller.stop_trial(trial)
 
@@ -198,15 +197,14 @@ class _DriverStopper(_Unpickled, tune.Stopper):
 
 
 class _DriverCallback(_Unpickled, TrialProgressCallback):
-    """Passes reports to the driver and kills workers; replaces the printer that Tune would add."""
+    """Passes reports to the driver and kills workers; replaces Tune's printer."""
 
     def __init__(self, driver: Driver, controller: _PackScheduler) -> None:
         self._driver, self._controller = driver, controller
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill workers that must stop, as Tune would wait for an epoch to end, and end packs
-        without a machine."""
+        """Kill workers, as Tune would wait for an epoch to end, and end packs without a machine."""
         ending_keys, stopping = self._driver.poll(), self._driver.stopping
         for trial in trials if ending_keys or stopping else ():
             actor = trial.temporary_state.ray_actor
@@ -245,7 +243,7 @@ class _DriverCallback(_Unpickled, TrialProgressCallback):
 
 
 def _ending(trial: Trial) -> Ending:
-    """The error comes from a file that Tune wrote in this run's own folder."""
+    """The error's file is Tune's, in this run's own folder."""
     if trial.pickled_error_file is None:
         if trial.error_file is not None and LOW_ON_MEMORY in Path(trial.error_file).read_text(
             encoding="utf-8"

@@ -1,10 +1,11 @@
 """Detection of workers without progress.
 
-Progress counts, not whether a process lives. By default a training step may take ten times as long
-as the trial's longest so far, and at least two minutes. Without a pace (at the start, in validation
-or measuring) the limit is ten minutes, or more if the work announces it, e.g. for a large matrix.
+By default a training step may take ten times the trial's longest so far, and at least two minutes.
+Without a pace (at the start, in validation or measuring) the limit is ten minutes, or longer if the
+work announces it, e.g. for a large matrix.
 
-Only time in which the driver looked counts: a laptop's sleep or a suspended sweep ends no trial."""
+Only time in which the driver looked counts: a laptop's sleep ends no trial.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from trainables.pulse import TRAINING
 
 MIN_LIMIT_S, STEP_FACTOR, NO_PACE_LIMIT_S = 120.0, 10, 600.0
 LONGEST_LOOK_S = 3 * POLL_S
-"""After a longer gap, in which the driver was suspended, one usual interval counts."""
+"""After a longer gap (the driver was suspended), one interval counts."""
 
 
 @dataclass
@@ -26,29 +27,27 @@ class _Worker:
     beat: Beat | None = None
     silent_s: float = 0.0
     longest_step_s: float = 0.0
-    """Measured between looks."""
     beat_age_s: float = 0.0
-    """Time without a new beat."""
     ending_s: float | None = None
     """Time since its end was requested."""
 
 
 class WorkerWatch:
-    """The workers of one driver, by pack name."""
+    """Workers of one driver, by pack name."""
 
     def __init__(self, limit_s: float | None) -> None:
-        """Allow `limit_s` without progress in any phase; None applies the module's defaults."""
+        """Limit time without progress to `limit_s` in any phase; None applies the defaults."""
         self._limit_s = limit_s
         self._workers: dict[str, _Worker] = {}
         self._last_look_s: float | None = None
 
     @property
     def keys(self) -> list[str]:
-        """Names of packs that have a worker."""
+        """Packs with a worker."""
         return list(self._workers)
 
     def add(self, key: str) -> None:
-        """Record that a worker has started the pack."""
+        """Record that a worker has the pack."""
         self._workers[key] = _Worker()
 
     def remove(self, key: str) -> None:
@@ -56,7 +55,7 @@ class WorkerWatch:
         self._workers.pop(key, None)
 
     def mark_ending(self, key: str) -> None:
-        """Record that the pack's worker, if any, is being ended."""
+        """Record that the pack's worker is being ended."""
         worker = self._workers.get(key)
         if worker is not None and worker.ending_s is None:
             worker.ending_s = 0.0
@@ -69,7 +68,7 @@ class WorkerWatch:
             _add_beat(worker, beats.get(key), POLL_S if interval_s > LONGEST_LOOK_S else interval_s)
 
     def stalls(self) -> dict[str, Ending]:
-        """Return the endings of stalled workers that are not being ended yet, by pack name."""
+        """Return endings of newly stalled workers, by pack name."""
         return {
             key: Ending(EndingKind.STALLED, _stall_cause(worker))
             for key, worker in self._workers.items()
@@ -77,7 +76,7 @@ class WorkerWatch:
         }
 
     def overdue_beats(self, seconds: float) -> list[Beat | None]:
-        """Return the last beats of workers that should have ended more than `seconds` ago."""
+        """Return last beats of workers due to end more than `seconds` ago."""
         workers = self._workers.values()
         return [
             worker.beat

@@ -17,7 +17,7 @@ START_S = 10.0
 
 
 def concurrent_trials(options: RunOptions) -> int:
-    """Return how many trials run at a time, as far as known before Ray starts."""
+    """Return how many trials run at a time, as known before Ray starts."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
     core_limit = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)

@@ -1,4 +1,4 @@
-"""Commands that the program prints for the user to type."""
+"""Commands printed for the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZES = ("--seeds", "--budget", "--all-trials")
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """The study and options of the current command, as typed."""
+    """The current command's study and options, as typed."""
 
     study: str
     options: Options = field(default_factory=dict)
@@ -50,8 +50,7 @@ def command_line(*words: str, options: Options) -> str:
 def run_command(
     typed: Typed, study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()
 ) -> str:
-    """Return the command that runs the variant's trials (`rows` of the store) with the typed
-    paths."""
+    """Return the command for the variant's trials (`rows` of the store), with the typed paths."""
     options = {
         **_variant_options(key, typed),
         **_seeds(study, key, rows),
@@ -61,11 +60,11 @@ def run_command(
 
 
 def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
-    """Return the command for the paper's scale, with the typed paths; None if already at that
-    scale.
+    """Return the command for the paper's scale, with the typed paths; None if already there.
 
-    The corpora are the paper's, except for a generated language, which is its own question. A study
-    without corpora keeps the current one, or uses Penn Treebank instead of the built-in one."""
+    The corpora are the paper's, or a generated language, which is its own question. A study without
+    corpora keeps the current one, but Penn Treebank replaces the built-in one.
+    """
     if is_paper_scale(study, key.scale):
         return None
     default_corpus = "ptb" if key.corpus == "pydocs" else key.corpus
@@ -83,7 +82,8 @@ def paper_command(typed: Typed, study: Study, key: StudyKey) -> str | None:
 def retry_command(key: StudyKey) -> str:
     """Return the `retry` command of this variant, from the store alone.
 
-    It assumes the user's file is named after the study, and leaves out seeds and budget."""
+    It assumes the user's file is named after the study, and leaves out seeds and budget.
+    """
     study = key.study if key.study in NAMES else f"{key.study}.py"
     return command_line("retry", study, options=_variant_options(key, Typed(study=study)))
 

@@ -1,4 +1,4 @@
-"""Texts of a plan's trials, fetched and checked before any trial starts."""
+"""Texts of a plan's trials, fetched and checked before the start."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from trainables.errors import UserError
 
 
 def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
-    """Fetch missing corpora and benchmarks, and check that the user's contexts are in the test
-    text.
+    """Fetch missing corpora and benchmarks, and check that the test text has the user's contexts.
 
-    Prints which trial-specific texts are unavailable, and returns the ids of their trials. Raises
-    UserError if a file that the whole study needs is unavailable or wrong, or the contexts do not
-    fit."""
+    Prints unavailable texts of single trials, and returns the ids of these trials. Raises UserError
+    if a file of the whole study is unavailable or wrong, or the contexts do not fit.
+    """
     if plan.corpus != NO_TEXT:
         ensure(plan.corpus.name, data_dir=plan.data_dir)
     if WORD_SIMILARITY in plan.measurements:

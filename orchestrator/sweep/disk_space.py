@@ -1,4 +1,4 @@
-"""A check that the trials' files will fit on the disk."""
+"""A check that the trials' files fit on the disk."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def disk_warning(
 ) -> str | None:
     """Return a warning if the disk has too little room for all files of these trials.
 
-    Returns None if there is enough or it is unknown. Raises UserError if the disk has no room for
-    the largest trials that run together."""
+    Returns None if it has enough or that is unknown. Raises UserError if the largest concurrent
+    trials do not fit.
+    """
     storage = options.storage
     if not isinstance(storage, FolderStorage):
         return None

@@ -22,16 +22,17 @@ from trainables.errors import UserError
 EVERY_S, PAUSE_FACTOR = 180.0, 20
 """Seconds between reports, or `PAUSE_FACTOR` times the duration of the last one if longer."""
 NICENESS = 19
-"""Ray's workers have 15, so trials on the same machine go first."""
+"""Ray's workers have 15, so trials go first."""
 
 
 @contextmanager
 def live_report(
     store: Store, url: str, storage: str, key: StudyKey, typed: Typed
 ) -> Iterator[None]:
-    """Update the report in another process when trials have ended, until the block ends.
+    """Update the report in another process when trials have ended, until the context ends.
 
-    `url` is the address of `store`."""
+    `url` is the address of `store`.
+    """
     stop, versions = threading.Event(), store.versions(key)
 
     def update() -> None:

@@ -1,4 +1,4 @@
-"""Rebuilding of a store from the files in the storage, and their comparison."""
+"""Rebuilding of a store from the storage's files, and their comparison."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def rebuild_store(url: str, storage: Storage, note: Callable[[str], None]) -> No
     """Rebuild the store at `url` from the studies and trials in the storage.
 
     A SQLite file is moved aside; a PostgreSQL database must be empty. Attempts, runs and causes of
-    failures are lost, and failed trials are planned again. Damaged files are reported. Raises
-    UserError if another command has the store open. Any error leaves the store unchanged."""
+    failures are lost; failed trials are planned again. Damaged files are reported. Raises UserError
+    if another command has the store open. Errors leave the store unchanged.
+    """
     files, study_files = storage.trial_files(), storage.study_files()
     if not files and not study_files:
         raise UserError(f"--storage: {storage} holds no trials. Name the folder of the results.")
@@ -102,7 +103,8 @@ def _record(
 def check_store(url: str, storage: Storage) -> list[str]:
     """Return a sentence for each done trial whose files differ or are missing.
 
-    Raises UserError if the store is damaged."""
+    Raises UserError if the store is damaged.
+    """
     sentences = []
     with open_store(url, create=False) as store:
         done_ids = store.done()

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingWork:
-    """The unfinished part of a study, and its execution."""
-
     plan: Plan
     options: RunOptions
     typed: Typed
@@ -40,13 +38,13 @@ class RemainingWork:
     members: Sequence[PlannedTrial]
     """Trials so far; `tuner` adds others."""
     retries: Sequence[PlannedTrial] | None
-    """Run only these members, without later measurements; None runs everything."""
+    """Run only these, without later measurements; None runs everything."""
     tuner: Tuner | None
     logs: Listener
     """Receives every trial's events."""
 
     def run(self) -> RunSummary:
-        """Print the plan and its time, run the trials, then take the measurements."""
+        """Print the plan and its time, run the trials, then measure."""
         state = self._state()
         if not (state.missing_count or state.unmeasured):
             self._announce(state)
@@ -95,8 +93,7 @@ class RemainingWork:
         self.console.print(opening(self.plan, state, seconds_each, self.options, self.typed))
 
     def _prepare(self, state: StudyState) -> StudyState:
-        """Check requirements before Ray starts; return the state without trials whose texts are
-        missing."""
+        """Check requirements before Ray starts; drop trials whose text is missing."""
         if self.options.takes_own_gpu and (note := check_torch_gpu(self._configs(state))):
             self.console.print(note)
         # A retry has fetched the texts before it reset any result.
@@ -105,10 +102,10 @@ class RemainingWork:
         return state
 
     def _recover(self, state: StudyState, run_id: int) -> bool:
-        """Record results and measurements that an earlier run left as files; return whether there
-        were any.
+        """Record what an earlier run left as files; return whether there was anything.
 
-        A trial that was stopped early counts if it is searched."""
+        A trial that was stopped early counts if it is searched.
+        """
         expire_dead_owners(self.store)  # trials with expired claims accept any result
         recorder = Recorder(self.store, self.options.storage, run_id)
         outcomes = recorder.recover(
@@ -140,7 +137,7 @@ class RemainingWork:
             )
 
     def _measure_later(self, work: StudyWork) -> RunSummary:
-        """Take missing measurements of done trials, from their saved weights."""
+        """Take missing measurements of done trials from saved weights."""
         if not (unmeasured := self._state().unmeasured):
             return RunSummary()
         from orchestrator.schedule import run_trials

@@ -1,4 +1,4 @@
-"""Choice of the trials that `retry` runs again."""
+"""Choice of the trials that `retry` runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def retried_trials(
 ) -> list[PlannedTrial] | None:
     """Plan failed and diverged trials again and return them; None without such trials.
 
-    Diverged trials restart from the beginning, failed ones from their checkpoint. Raises UserError
-    if a GPU is missing, before any result is removed. Trials with a missing text stay unchanged. A
-    restarted process continues with the trials already planned."""
+    Diverged trials restart, failed ones resume from their checkpoint. Raises UserError if a GPU is
+    missing, before any result is removed. Trials with a missing text stay unchanged. A restarted
+    process continues with trials already planned.
+    """
     if was_started_again():
         return open_retries(members, store, plan.key)
     states = store.states([trial.trial_id for trial in members])
@@ -40,6 +41,6 @@ def retried_trials(
 def open_retries(
     members: Sequence[PlannedTrial], store: Store, key: StudyKey
 ) -> list[PlannedTrial]:
-    """Return the trials that a `retry` planned again and did not finish."""
+    """Return trials that a `retry` planned again and did not finish."""
     begun_ids = {row.trial_id for row in store.trials(key) if row.attempt > 0 and row.state in OPEN}
     return [trial for trial in members if trial.trial_id in begun_ids]

@@ -1,4 +1,4 @@
-"""The file that lists a study's trials, from which a store can be rebuilt."""
+"""The file of a study's trials, from which a store can be rebuilt."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """Content of a study's file."""
-
     key: StudyKey
     planned_at: AwareDatetime
     trials: Sequence[PlannedTrial]

@@ -1,4 +1,4 @@
-"""One run of a study, from the plan to the report."""
+"""One run of a study, from plan to report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def run_study(
 ) -> int:
     """Run the missing trials of the plan and write the report; return the exit status.
 
-    With `again` (the command `retry`), run only failed or diverged trials."""
+    `again` (the command `retry`) runs only failed or diverged trials.
+    """
     from orchestrator.store import open_store
 
     print_line = console.print
@@ -105,7 +106,7 @@ def run_study(
 
 
 def _fixed_trials(plan: Plan) -> list[PlannedTrial]:
-    """Return the trials that depend on no result."""
+    """Return trials that depend on no result."""
     return [trial.planned() for trial in plan.trials]
 
 

@@ -1,4 +1,4 @@
-"""Heartbeats that a worker sends from a thread while it runs a pack."""
+"""Heartbeats from a thread of a worker that runs a pack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainables.measurements import status_mib
 from trainables.pulse import PULSE, TRAINING
 
 BEAT_S, LOOK_S = 2.0, 0.25
-"""A beat is sent every `BEAT_S` seconds, and within `LOOK_S` of a change of phase."""
+"""A beat follows every `BEAT_S`, and within `LOOK_S` of a new phase."""
 DIES_WITH_PARENT = 1
 """Linux `PR_SET_PDEATHSIG`."""
 
@@ -36,11 +36,11 @@ class Beat(Frozen):
     """`epoch` and `step` count from 1; 0 outside of training."""
     step: int
     progress: int
-    """Grows with each sign of progress in the trial."""
+    """Grows with each sign of progress."""
     quiet_s: float
-    """Time that the work may now take without progress."""
+    """Time that the work may take without progress."""
     line: str
-    """Innermost line of the work, preferably in the user's own layer: "my_layer.py, line 3"."""
+    """Innermost line of the work, preferably in the user's layer: "my_layer.py, line 3"."""
     memory_bytes: int
     """Peak resident memory since the trial began."""
     machine_memory: MachineMemory
@@ -60,7 +60,8 @@ def beating(
 ) -> Iterator[None]:
     """Send beats (JSON) about this thread until the context ends, and a last one then.
 
-    A process forked by the work sends none, and ends with this process."""
+    Processes forked by the work send none, and end with this process.
+    """
     if sys.platform == "linux":
         _end_forks_with_their_parent()
     PULSE.begin("")
@@ -108,7 +109,6 @@ def _beat(number: int, worker: int, machine: str, layer_files: Sequence[str]) ->
 
 @cache
 def _end_forks_with_their_parent() -> None:
-    """A process that an output layer forks must not outlive the trial: it holds the folder's
-    lock."""
+    """A process that an output layer forked must end with the trial: it holds a lock."""
     libc = ctypes.CDLL(None)
     os.register_at_fork(after_in_child=lambda: libc.prctl(DIES_WITH_PARENT, signal.SIGKILL))

@@ -1,6 +1,7 @@
-"""Running of one pack in a worker process. A failed trial does not affect the others.
+"""Running of one pack in a worker. A failed trial does not affect the others.
 
-Trials run one after another or, if several may run together, as one model."""
+Trials run one after another or, if possible, as one model.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ def run_pack(
 ) -> None:
     """Train or measure the trials and send their events, batched if trials are short.
 
-    `after_send` receives the current trial's name after every message, because Ray then renames the
-    process. Raises BrokenProcessError if no further trial can run here; the rest is not started."""
+    `after_send` receives the current trial's name, because Ray renames the process at every
+    message. Raises BrokenProcessError if no further trial can run here.
+    """
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
@@ -52,7 +54,6 @@ class _PackRun:
         self._trials = {trial.trial_id: trial for trial in pack.trials}
         self._folders: dict[str, TrialFolder] = {}
         self._exits: dict[str, ExitStack] = {}
-        """Exit of each trial's folder."""
         self._current_id = pack.trials[0].trial_id
 
     def run(self) -> None:
@@ -167,7 +168,8 @@ class _PackRun:
     def _end_trial(self, trial: PlannedTrial, result: Result) -> None:
         """Leave the trial's folder, whose files are then in the storage, and report the end.
 
-        A trial that another worker has taken over gets no outcome here."""
+        A trial that another worker has taken over gets no outcome here.
+        """
         self._current_id = trial.trial_id
         folder = self._folders.pop(trial.trial_id, None)
         try:
