@@ -44,7 +44,7 @@ class Recorder:
         note: Callable[[str], None],
         may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
     ) -> list[tuple[TrialOutcome, bool]]:
-        """Record results left by a dead driver or worker; return each, and if the store took it.
+        """Record results of a dead driver or worker; return each and whether the store took it.
 
         Considers planned and running trials, and ones stopped early if `may_be_pruned`. Truncated
         or foreign files are set aside with a note; such a trial runs again.
